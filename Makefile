@@ -1,0 +1,52 @@
+# Two commands do all the set-up: make rehearse runs the main job, make test runs the tests.
+REGION ?= southcentralus
+UV_VERSION := 0.13.8
+PYTHON ?= python3
+UV := .bootstrap/bin/uv
+RUN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup system check test rehearse bench format clean
+.DELETE_ON_ERROR:
+
+help: ## Show what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(f"Python 3.11 or later is needed, this is {sys.version.split()[0]}; set PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python has no ensurepip; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@echo "set-up: making .bootstrap (uv $(UV_VERSION))"
+	@rm -rf .bootstrap && $(PYTHON) -m venv .bootstrap && .bootstrap/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+.venv/.synced: uv.lock pyproject.toml | $(UV)
+	@echo "set-up: installing the pinned packages into .venv (about 500 MB)"
+	@UV_PYTHON="$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(UV) sync --frozen --quiet
+	@touch $@
+
+setup: .venv/.synced ## Make the virtual environment with every pinned package
+
+system: ## Install the Debian packages that tests use (as root on Debian; elsewhere say which)
+	@sh tests/system-packages.sh
+
+rehearse: setup ## Rehearse a region in process: make rehearse REGION=dev
+	@$(RUN)/gpufleet rehearse $(REGION)
+
+check: setup ## Format, lint, types, layers, schema
+	$(RUN)/ruff format --check .
+	$(RUN)/ruff check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports --no-cache
+	$(RUN)/gpufleet schema --check
+
+test: setup system ## Run every test
+	$(RUN)/pytest
+
+bench: setup ## Measure speed and memory
+	$(RUN)/python bench/rehearse.py
+
+format: setup ## Format the code
+	$(RUN)/ruff format .
+	$(RUN)/ruff check --fix .
+
+clean: ## Remove what set-up and runs made
+	rm -rf .venv .bootstrap out .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,32 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture
+def golden() -> Callable[[str, str], None]:
+    """Compare a text with tests/golden/<name>; GPUFLEET_UPDATE_GOLDEN=1 rewrites the file instead, for review as a diff."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if os.environ.get("GPUFLEET_UPDATE_GOLDEN") == "1":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            return
+        expected = path.read_text() if path.exists() else ""
+        if text != expected:
+            diff = "".join(difflib.unified_diff(expected.splitlines(True), text.splitlines(True), f"golden/{name}", "now", n=2))
+            pytest.fail(
+                f"tests/golden/{name} differs; if the change is meant, run GPUFLEET_UPDATE_GOLDEN=1 pytest\n{diff[:6000]}", pytrace=False
+            )
+
+    return compare
