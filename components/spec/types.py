@@ -1,0 +1,85 @@
+"""The domain types of the region file: what a word, an address block, a version or an id may look like."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+
+INTERNAL = ipaddress.IPv4Network("10.0.0.0/8")
+"""Addresses that the accounting rules count as internal: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
+
+SSH_KEY = re.compile(r"^(ssh-rsa|ssh-ed25519|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/=]{40,}( \S+)?$")
+
+
+class Model(BaseModel):
+    """Base of every table in the region file: frozen, and refuses keys that it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True)
+
+
+def internal_block(value: str) -> str:
+    """Accept an IPv4 network in 10.0.0.0/8 written with its host bits zero."""
+    try:
+        network = ipaddress.IPv4Network(value, strict=False)
+    except ValueError as error:
+        raise ValueError("is no IPv4 network; write it as 10.A.B.C/LENGTH, for example 10.32.0.0/11") from error
+    if str(network) != value:
+        raise ValueError(f"has host bits set or is not in its plain form; write {network}")
+    if not network.subnet_of(INTERNAL):
+        raise ValueError(f"lies outside {INTERNAL}, which the traffic accounting takes for internal; choose a block inside it")
+    return value
+
+
+def uuid_text(value: str) -> str:
+    """Accept a UUID in its canonical lower-case form."""
+    try:
+        canonical = str(UUID(value))
+    except ValueError as error:
+        raise ValueError("is no UUID; write 8-4-4-4-12 hexadecimal digits") from error
+    if canonical != value:
+        raise ValueError(f"is not in canonical form; write {canonical}")
+    return value
+
+
+def ssh_public_key(value: str) -> str:
+    """Accept one OpenSSH public key: type, base64 and an optional comment."""
+    if not SSH_KEY.fullmatch(value):
+        raise ValueError("is no OpenSSH public key; paste the one line of a .pub file (ssh-ed25519, ssh-rsa or ecdsa-sha2-nistp…)")
+    return value
+
+
+Cidr = Annotated[str, AfterValidator(internal_block)]
+Uuid = Annotated[str, AfterValidator(uuid_text)]
+SshPublicKey = Annotated[str, AfterValidator(ssh_public_key)]
+RegionName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{1,19}$")]
+ClusterName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,10}[a-z0-9]$")]
+PoolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,14}[a-z0-9]$")]
+TeamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$")]
+AzureLocation = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{2,29}$")]
+VmSizeName = Annotated[str, StringConstraints(pattern=r"^Standard_[A-Za-z0-9_]{2,40}$")]
+KubernetesVersion = Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}\.[0-9]{1,3}$")]
+Domain = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,30}(\.[a-z0-9][a-z0-9-]{0,30}){1,4}$", max_length=100)]
+ImagePin = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,30}@[0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,9}$")]
+ImageName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
+ImageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,9}$")]
+LabelKey = Annotated[
+    str, StringConstraints(pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$")
+]
+LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")]
+TimeOfDay = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+ReservationGroupId = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]{1,90}/providers/Microsoft\.Compute/capacityReservationGroups/[^/]{1,80}$"
+    ),
+]
+CaptureId = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]{1,90}/providers/Microsoft\.Compute/(images|virtualMachines)/[^/]{1,80}$"
+    ),
+]
