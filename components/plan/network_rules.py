@@ -1,0 +1,127 @@
+"""Who may talk to whom inside a cluster's virtual network and the hub, as tables of security rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SecurityRulePlan:
+    """One rule: protocol "Tcp", "Udp", "Icmp" or "*"; ports "*" or a list; sources and destinations CIDRs or service tags."""
+
+    name: str
+    priority: int
+    direction: str
+    access: str
+    protocol: str
+    sources: tuple[str, ...]
+    destinations: tuple[str, ...]
+    ports: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SecurityGroupPlan:
+    """One network security group: a physical name and its rules, in priority order."""
+
+    role: str
+    name: str
+    rules: tuple[SecurityRulePlan, ...]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The CIDRs that a cluster's rules speak of; hub is empty where the cluster is not peered with it."""
+
+    etcd: str
+    events: str
+    api: str
+    private_link: str
+    endpoints: str
+    nodes: tuple[str, ...]
+    block: str
+    hub: tuple[str, ...]
+
+
+LOAD_BALANCER = ("AzureLoadBalancer",)
+INTERNET = ("Internet",)
+ANYWHERE = ("*",)
+INTERNAL = ("10.0.0.0/8",)
+PLATFORM = ("AzureActiveDirectory", "AzureResourceManager", "AzureMonitor")
+"""Services that a control-plane machine calls over public addresses: tokens, instance lookups, metrics."""
+
+_Row = tuple[str, str, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
+def _rules(rows: tuple[_Row, ...]) -> tuple[SecurityRulePlan, ...]:
+    """Number the rows 100, 110, … per direction, and close each direction with a refusal of everything else."""
+    rules: list[SecurityRulePlan] = []
+    for direction in ("Inbound", "Outbound"):
+        chosen = [row for row in rows if row[1] == direction and row[4] and row[5]]
+        for position, (name, _, access, protocol, sources, destinations, ports) in enumerate(chosen):
+            rules.append(SecurityRulePlan(name, 100 + 10 * position, direction, access, protocol, sources, destinations, ports))
+        if chosen:
+            rules.append(SecurityRulePlan(f"refuse-other-{direction.lower()}", 4096, direction, "Deny", "*", ANYWHERE, ANYWHERE, ("*",)))
+    return tuple(rules)
+
+
+def etcd_rules(own: str, ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
+    """Rules of one etcd ring's subnet: only API servers and the ring's members get in."""
+    return _rules(
+        (
+            ("api-servers", "Inbound", "Allow", "Tcp", (ranges.api,), (own,), ("2379",)),
+            ("members", "Inbound", "Allow", "Tcp", (own,), (own,), ("2379-2380",)),
+            ("hub-ssh", "Inbound", "Allow", "Tcp", ranges.hub, (own,), ("22",)),
+            ("members-out", "Outbound", "Allow", "Tcp", (own,), (own,), ("2379-2380",)),
+            ("endpoints", "Outbound", "Allow", "Tcp", (own,), (ranges.endpoints,), ("443",)),
+            *((f"platform-{tag.lower()}", "Outbound", "Allow", "Tcp", (own,), (tag,), ("443",)) for tag in PLATFORM),
+        )
+    )
+
+
+def api_rules(ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
+    """Rules of the API servers' subnet: nodes, each other, the hub and the balancer's probe get in."""
+    own = ranges.api
+    return _rules(
+        (
+            ("nodes", "Inbound", "Allow", "Tcp", ranges.nodes, (own,), ("6443",)),
+            ("api-servers", "Inbound", "Allow", "Tcp", (own,), (own,), ("6443",)),
+            ("private-link", "Inbound", "Allow", "Tcp", (ranges.private_link,) if ranges.private_link else (), (own,), ("6443",)),
+            ("hub", "Inbound", "Allow", "Tcp", ranges.hub, (own,), ("22", "6443")),
+            ("probe", "Inbound", "Allow", "Tcp", LOAD_BALANCER, (own,), ("6443",)),
+            ("etcd", "Outbound", "Allow", "Tcp", (own,), (ranges.etcd, ranges.events), ("2379",)),
+            ("api-servers-out", "Outbound", "Allow", "Tcp", (own,), (own,), ("6443",)),
+            ("nodes-out", "Outbound", "Allow", "Tcp", (own,), ranges.nodes, ("*",)),
+            ("endpoints", "Outbound", "Allow", "Tcp", (own,), (ranges.endpoints,), ("443",)),
+            *((f"platform-{tag.lower()}", "Outbound", "Allow", "Tcp", (own,), (tag,), ("443",)) for tag in PLATFORM),
+        )
+    )
+
+
+def node_rules(ranges: Ranges, ingress: str | None) -> tuple[SecurityRulePlan, ...]:
+    """Rules of the node subnets: the cluster's own nodes, pods and API servers, and the internet outwards; no other internal address."""
+    return _rules(
+        (
+            ("nodes", "Inbound", "Allow", "*", ranges.nodes, ranges.nodes, ("*",)),
+            ("api-servers", "Inbound", "Allow", "Tcp", (ranges.api,), ranges.nodes, ("*",)),
+            ("hub", "Inbound", "Allow", "*", ranges.hub, ranges.nodes, ("*",)),
+            ("probe", "Inbound", "Allow", "Tcp", LOAD_BALANCER if ingress else (), ranges.nodes, ("30080", "30443")),
+            ("nodes-out", "Outbound", "Allow", "*", ranges.nodes, ranges.nodes, ("*",)),
+            ("api-servers-out", "Outbound", "Allow", "Tcp", ranges.nodes, (ranges.api,), ("6443",)),
+            ("endpoints", "Outbound", "Allow", "Tcp", ranges.nodes, (ranges.endpoints,), ("443",)),
+            ("ingress", "Outbound", "Allow", "Tcp", ranges.nodes, (ingress,) if ingress else (), ("80", "443")),
+            ("other-internal", "Outbound", "Deny", "*", ranges.nodes, INTERNAL, ("*",)),
+            ("internet", "Outbound", "Allow", "*", ranges.nodes, INTERNET, ("*",)),
+        )
+    )
+
+
+def endpoint_rules(ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
+    """Rules of the private endpoints' subnet: HTTPS from the cluster's own machines."""
+    return _rules(
+        (("cluster", "Inbound", "Allow", "Tcp", (ranges.etcd, ranges.events, ranges.api, *ranges.nodes), (ranges.endpoints,), ("443",)),)
+    )
+
+
+def hub_rules(hub: str, people: str) -> tuple[SecurityRulePlan, ...]:
+    """Rules of the hub's subnets: people who dialled in and the hub itself."""
+    return _rules((("people", "Inbound", "Allow", "*", (people, hub), (hub,), ("*",)),))

@@ -1,0 +1,114 @@
+"""How a pool becomes scale sets: how many, how large, in which subnet, and in which order they are created."""
+
+from __future__ import annotations
+
+import math
+
+from components.plan import addresses, naming
+from components.plan.model import ImagePlan, PoolPlan, ScaleSetPlan
+from components.plan.vm_sizes import VmSize
+from components.spec.images import ImageStore
+from components.spec.pool import Capacity, Interconnect, Pool
+
+PLACEMENT_GROUPS = (
+    "https://github.com/MicrosoftDocs/azure-compute-docs/blob/0c6223e9484d9281f960129ff81c76e16e2eb2cf/"
+    "articles/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups.md"
+)
+SET_BOUND_INFINIBAND = 100
+"""Machines of a scale set in one placement group, which InfiniBand demands: PLACEMENT_GROUPS."""
+SET_BOUND_MANAGED_IMAGE = 600
+"""Machines of a scale set over several placement groups, from a managed image: PLACEMENT_GROUPS."""
+SET_BOUND_GALLERY_IMAGE = 1_000
+"""Machines of a scale set over several placement groups, from a gallery image: PLACEMENT_GROUPS."""
+JOINS_PER_SECOND = 100
+"""Nodes that may join a cluster per second: a thousand joins at once took p99 of 1.4 s per mutating request, 100 a second 0.09 s."""
+
+
+def set_bound(interconnect: Interconnect, store: ImageStore) -> tuple[int, str]:
+    """Most machines of one scale set, and why."""
+    if interconnect is Interconnect.INFINIBAND:
+        return SET_BOUND_INFINIBAND, "InfiniBand needs one placement group, which holds 100 machines"
+    if store is ImageStore.MANAGED_IMAGE:
+        return SET_BOUND_MANAGED_IMAGE, "a scale set from a managed image holds 600 machines"
+    return SET_BOUND_GALLERY_IMAGE, "a scale set from a gallery image holds 1,000 machines"
+
+
+def addresses_per_machine(pods_per_node: int) -> int:
+    """Private addresses of a machine: its own, and one for each pod."""
+    return 1 + pods_per_node
+
+
+def machines_per_subnet(addresses_each: int, machines_per_set: int) -> int:
+    """Machines that fill one node subnet: whole scale sets, at most 1,000 machines, within the subnet's usable addresses."""
+    usable = addresses.usable(addresses.Network(f"10.0.0.0/{addresses.NODE_SUBNET_LENGTH}"))
+    most = min(addresses.MACHINES_PER_SUBNET, usable // addresses_each)
+    return most // machines_per_set * machines_per_set if most >= machines_per_set else most
+
+
+def subnet_slots(slot: int, nodes: int, per_subnet: int) -> range:
+    """Node-subnet slots that a pool takes: at least one, upwards from its own."""
+    return range(slot, slot + max(1, math.ceil(nodes / per_subnet)))
+
+
+def layout(interconnect: Interconnect, store: ImageStore, pods_per_node: int, machines_per_set: int | None) -> tuple[int, int]:
+    """Machines per scale set and per subnet; machines_per_set is what a person asked for, which may break a limit."""
+    each = addresses_per_machine(pods_per_node)
+    usable = addresses.usable(addresses.Network(f"10.0.0.0/{addresses.NODE_SUBNET_LENGTH}"))
+    per_set = min(machines_per_set or set_bound(interconnect, store)[0], addresses.MACHINES_PER_SUBNET, usable // each)
+    return per_set, machines_per_subnet(each, per_set)
+
+
+def pool_layout(pool: Pool, store: ImageStore) -> tuple[int, int]:
+    """Machines per scale set and per subnet of a pool."""
+    return layout(pool.interconnect, store, pool.pods_per_node, pool.machines_per_set)
+
+
+def lanes(pool: Pool, per_set: int) -> int:
+    """Scale sets of a pool that are created at once; each later one waits for the one so many places before it, so no set waits for all."""
+    return max(1, pool.create_at_once // per_set)
+
+
+def plan_pool(cluster: str, pool: Pool, size: VmSize, image: ImagePlan) -> PoolPlan:
+    """Plan one pool; pure."""
+    per_set, per_subnet = pool_layout(pool, image.definition.store)
+    names = [naming.scale_set(cluster, pool.name, index) for index in range(math.ceil(pool.nodes / per_set))]
+    together = lanes(pool, per_set)
+    infiniband = pool.interconnect is Interconnect.INFINIBAND
+    sets = tuple(
+        ScaleSetPlan(
+            index=index,
+            name=name,
+            computer_name_prefix=naming.computer_name_prefix(name),
+            capacity=min(per_set, pool.nodes - index * per_set),
+            bound=set_bound(pool.interconnect, image.definition.store)[0],
+            subnet_role=f"nodes-{pool.slot + index * per_set // per_subnet:02d}",
+            single_placement_group=infiniband,
+            infiniband_domain=name if infiniband else None,
+            after=names[index - together] if index >= together else None,
+        )
+        for index, name in enumerate(names)
+    )
+    return PoolPlan(
+        spec=pool,
+        size=size,
+        image=image,
+        addresses_per_machine=addresses_per_machine(pool.pods_per_node),
+        machines_per_subnet=per_subnet,
+        machines_per_set=per_set,
+        subnet_roles=tuple(f"nodes-{slot:02d}" for slot in subnet_slots(pool.slot, pool.nodes, per_subnet)),
+        scale_sets=sets,
+        labels=_labels(pool, size),
+        taints=("gpufleet.io/spot=true:NoSchedule",) if pool.capacity is Capacity.SPOT else (),
+        join_seconds=math.ceil(pool.nodes / JOINS_PER_SECOND),
+    )
+
+
+def _labels(pool: Pool, size: VmSize) -> dict[str, str]:
+    """Labels of the pool's nodes: the person's own, and ours, which win."""
+    ours = {
+        "gpufleet.io/pool": pool.name,
+        "gpufleet.io/interconnect": pool.interconnect.value,
+        "gpufleet.io/capacity": pool.capacity.value,
+        "gpufleet.io/priority-class": pool.priority_class.value,
+    }
+    return dict(pool.labels) | ours | ({"gpufleet.io/gpu": size.gpu} if size.gpus else {})
