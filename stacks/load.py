@@ -1,0 +1,180 @@
+"""Decides how a file becomes a typed value; the only reader of files that people write."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import stat
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from components.plan.contradictions import Contradiction, contradictions
+from components.plan.model import RegionPlan
+from components.plan.region import plan_region
+from components.spec.images import ImageCatalog, ImageDefinition, Published
+from components.spec.region import Region
+from stacks.faults import FileRefused, fault, nearest_position, path_text, refusal, shown
+from stacks.faults import Path as Place
+from stacks.model_faults import model_faults
+from stacks.strict_yaml import MAX_BYTES, read
+
+M = TypeVar("M", bound=BaseModel)
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+REGIONS = ROOT / "stacks" / "regions"
+IMAGES = ROOT / "node-images"
+PUBLISHED = "versions.yaml"
+
+
+def load_plan(region: str) -> RegionPlan:
+    """Plan of a region, given by its name under stacks/regions or by a path to a file; FileRefused with every fault."""
+    catalog = load_catalog()
+    return plan_region(load_region(region, catalog), catalog)
+
+
+def load_region(region: str, catalog: ImageCatalog) -> Region:
+    """Region file by name or path, with every fault of its own and every contradiction with the catalog and the other regions."""
+    path = region_path(region)
+
+    def judge(document: object) -> tuple[Contradiction, ...]:
+        return contradictions(document, path.stem, catalog, _address_spaces(path))
+
+    return read_model(_shown(path), Region, judge)
+
+
+def load_catalog() -> ImageCatalog:
+    """Image definitions and published versions of node-images/; FileRefused with every fault of the first file that has any."""
+    paths = sorted(path for path in IMAGES.glob("*.yaml") if path.name != PUBLISHED)
+    definitions = [read_model(_shown(path), ImageDefinition) for path in paths]
+    published = read_model(_shown(IMAGES / PUBLISHED), Published)
+    by_name = {definition.name: definition for definition in definitions}
+    for path, definition in zip(paths, definitions, strict=True):
+        if definition.name != path.stem:
+            raise refusal(
+                [
+                    fault(
+                        str(_shown(path)),
+                        ("name",),
+                        None,
+                        definition.name,
+                        f"differs from the file's name, {path.name}",
+                        f"write name: {path.stem}",
+                    )
+                ]
+            )
+    for name in published.images:
+        if name not in by_name:
+            place: Place = ("images", name)
+            raise refusal(
+                [
+                    fault(
+                        str(_shown(IMAGES / PUBLISHED)),
+                        place,
+                        None,
+                        name,
+                        "has no definition in node-images/",
+                        f"add node-images/{name}.yaml",
+                    )
+                ]
+            )
+    return ImageCatalog(definitions=by_name, published=published.images)
+
+
+def region_names() -> tuple[str, ...]:
+    """Names of the regions under stacks/regions, sorted."""
+    return tuple(sorted(path.stem for path in REGIONS.glob("*.yaml")))
+
+
+def region_path(region: str) -> pathlib.Path:
+    """Path of a region given by name or by path; FileRefused, naming the nearest known region, where the name is unknown."""
+    if "/" in region or region.endswith((".yaml", ".yml")):
+        return pathlib.Path(region)
+    if region in region_names():
+        return REGIONS / f"{region}.yaml"
+    near = get_close_matches(region, region_names(), n=1)
+    remedy = f"did you mean {near[0]}?" if near else f"known: {', '.join(region_names())}; or give a path to a file"
+    raise refusal([fault("stacks/regions", (), None, region, f"{shown(region)} is no region", remedy)])
+
+
+def _address_spaces(path: pathlib.Path) -> dict[str, str]:
+    """Address space of every other region file beside a file; a file that cannot be read is told of when it is loaded itself."""
+    spaces = {}
+    for other in sorted(path.parent.glob("*.yaml")):
+        if other.name == path.name:
+            continue
+        try:
+            data = read(_content(other), str(other)).data
+        except FileRefused:
+            continue
+        if isinstance(data, dict) and isinstance(data.get("address_space"), str):
+            spaces[other.stem] = data["address_space"]
+    return spaces
+
+
+def _shown(path: pathlib.Path) -> pathlib.Path:
+    """The path as a person would write it: from the working directory where it lies below it."""
+    try:
+        return path.resolve().relative_to(pathlib.Path.cwd())
+    except (ValueError, OSError):
+        return path
+
+
+def read_model(path: pathlib.Path, model: type[M], judge: Callable[[object], Iterable[Contradiction]] = lambda _: ()) -> M:
+    """Read a YAML file as a model; FileRefused, with every fault in the file, where it is none.
+
+    Values are taken as the JSON schema of the model takes them: a quoted number is text, and text is no number. judge names what the
+    document contradicts besides, and sees it raw, so that one kind of fault hides no other.
+    """
+    file = str(path)
+    document = read(_content(path), file)
+    faults = list(document.faults)
+    try:
+        value = model.model_validate_json(json.dumps(document.data), strict=True)
+    except ValidationError as error:
+        for place, found in model_faults(error, model, document.data, document.positions, file):
+            # A word that may mean two things is told as that alone; the model has seen it as text.
+            if not any(place[:length] in document.refused for length in range(len(place) + 1)):
+                faults.append(found)
+    told = {one.path for one in faults}
+    for item in judge(document.data):
+        if path_text(item.path) in told:
+            continue
+        faults.append(
+            fault(
+                file,
+                item.path,
+                nearest_position(item.path, document.positions),
+                shown(item.value),
+                f"{shown(item.value)} {item.reason}",
+                item.remedy,
+            )
+        )
+    if faults:
+        raise refusal(faults)
+    return value
+
+
+def _content(path: pathlib.Path) -> bytes:
+    """Read a regular file, at most one byte more than a YAML file may have."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise _unreadable(path, "is a directory", "name a file in it")
+        if not stat.S_ISREG(mode):
+            raise _unreadable(path, "is no regular file", "name a file with text in it")
+        with path.open("rb") as stream:
+            return stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise _unreadable(path, "there is no such file", "check the name") from None
+    except PermissionError:
+        raise _unreadable(path, "may not be read", "ask for permission to read it") from None
+    except (OSError, ValueError) as error:
+        # A name with a NUL in it is a ValueError.
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise _unreadable(path, f"cannot be read: {reason or error}", "check the name and the disk") from None
+
+
+def _unreadable(path: pathlib.Path, reason: str, remedy: str) -> FileRefused:
+    return refusal([fault(str(path), (), None, None, reason, remedy)])

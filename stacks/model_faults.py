@@ -1,0 +1,205 @@
+"""Decides how each error that pydantic finds in a document is told to the person who wrote it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_core.core_schema import ErrorType
+
+from stacks.faults import MAX_FAULTS, Fault, Path, Position, fault, nearest_position, shown
+from stacks.model_paths import Place, known_keys, locate
+
+LONGEST_KEY = 100
+"""Characters of an unknown key that are compared with the known ones: comparing costs the product of both lengths."""
+
+BOUNDS = {
+    "greater_than": ("gt", "is not more than", "give more than"),
+    "greater_than_equal": ("ge", "is less than", "give at least"),
+    "less_than": ("lt", "is not less than", "give less than"),
+    "less_than_equal": ("le", "is more than", "give at most"),
+    "multiple_of": ("multiple_of", "is no multiple of", "give a multiple of"),
+}
+LENGTHS = {
+    "too_short": ("min_length", "entries", "fewer than", "give at least"),
+    "too_long": ("max_length", "entries", "more than", "give at most"),
+    "string_too_short": ("min_length", "characters", "fewer than", "give at least"),
+    "string_too_long": ("max_length", "characters", "more than", "give at most"),
+}
+TEXT, WHOLE, NUMBER, TRUTH, LIST, MAPPING = "text", "a whole number", "a number", "true or false", "a list", "a mapping"
+WANTED = {
+    "string_type": TEXT,
+    "int_type": WHOLE,
+    "int_parsing": WHOLE,
+    "int_from_float": WHOLE,
+    "float_type": NUMBER,
+    "float_parsing": NUMBER,
+    "bool_type": TRUTH,
+    "bool_parsing": TRUTH,
+    "list_type": LIST,
+    "tuple_type": LIST,
+    "set_type": LIST,
+    "frozen_set_type": LIST,
+    "dict_type": MAPPING,
+    "model_type": MAPPING,
+    "model_attributes_type": MAPPING,
+}
+HOW_TO_WRITE = {
+    TEXT: "write text",
+    WHOLE: "write digits alone, without quotes",
+    NUMBER: "write a number, without quotes",
+    TRUTH: "write true or false, without quotes",
+    LIST: "write one `- entry` a line",
+    MAPPING: "write one `key: value` a line",
+}
+BUILT_IN = frozenset(get_args(ErrorType))
+"""pydantic's own errors; those with another name were written for a model, and say in full what is wrong."""
+
+CHOICES = re.compile(r", | or ")
+COLON_WITHOUT_SPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*:\S.*")
+
+
+def model_faults(
+    error: ValidationError, model: type[BaseModel], data: object, positions: Mapping[Path, Position], file: str
+) -> list[tuple[Path, Fault]]:
+    """Turn every error of a validation into a fault with its path: at most MAX_FAULTS + 1 of them.
+
+    A path that the document lacks takes the position of its nearest ancestor. Of an undiscriminated union one arm's errors are told: the
+    arm that got furthest. A missing key is not told where an unknown key beside it is nearly its name. The message of a ValueError that a
+    validator raised is taken to be "what is wrong; remedy", where the value is no list or mapping with the value as its subject
+    ("is no UUID; write ..."). A PydanticCustomError speaks in full for itself; a validator that raises a ValidationError made of several
+    has each told at its own place.
+    """
+    found = (details for details in error.errors(include_url=False) if not _miscounted(details))
+    located = [(details, locate(model, details["loc"], data)) for details in found]
+    kept = list(islice(_sensible(located), MAX_FAULTS + 1))
+    slips = {(place.path[:-1], _nearest(place)) for details, place in kept if details["type"] == "extra_forbidden"}
+    faults = []
+    for details, place in kept:
+        if details["type"] == "missing" and (place.path[:-1], place.path[-1]) in slips:
+            continue
+        path, value, reason, remedy = _told(details, place)
+        faults.append((path, fault(file, path, nearest_position(path, positions), value, reason, remedy)))
+    return faults
+
+
+def _miscounted(details: ErrorDetails) -> bool:
+    """Recognise a list that is long enough: pydantic counts the valid entries alone, and tells of the others as well."""
+    return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
+
+
+def _sensible(located: list[tuple[ErrorDetails, Place]]) -> Iterator[tuple[ErrorDetails, Place]]:
+    """Leave out, at every union, the errors of all arms but the one that fits best.
+
+    That is one of the right kind of value, then one of the right literals, then the one with the fewest errors.
+    """
+    costs: dict[tuple[Path, tuple[str, ...]], dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0, 0]))
+    for details, place in located:
+        for choice in place.choices:
+            cost = costs[choice.union, choice.before][choice.arm]
+            cost[0] += place.path == choice.union and details["type"] in WANTED
+            cost[1] += details["type"] == "literal_error"
+            cost[2] += 1
+    best = {union: min(arms, key=lambda arm: arms[arm]) for union, arms in costs.items()}
+    return (entry for entry in located if all(best[choice.union, choice.before] == choice.arm for choice in entry[1].choices))
+
+
+def _nearest(place: Place) -> str | None:
+    """Find the known key that an unknown one is nearly."""
+    if place.model is None:
+        return None
+    plain = {key.lower().replace("-", "_"): key for key in known_keys(place.model)}
+    wrong = str(place.path[-1])[:LONGEST_KEY].lower().replace("-", "_")
+    return next((plain[near] for near in get_close_matches(wrong, plain, n=1)), None)
+
+
+def _told(details: ErrorDetails, place: Place) -> tuple[Path, str | None, str, str]:
+    """Give the path, the value, what is wrong and what to write."""
+    given, context = details["input"], details.get("ctx", {})
+    word, about = shown(given), _about(place)
+    match details["type"]:
+        case "missing":
+            return place.path, None, "is missing", f"add it{about}"
+        case "extra_forbidden":
+            return place.path, word, "is no key that is known here", _known(place)
+        case "union_tag_not_found" if place.tags:
+            path = (*place.path, context["discriminator"].strip("'"))
+            return path, None, "is missing", f"write one of {', '.join(place.tags)}"
+        case "union_tag_invalid" if place.tags:
+            tag = context["tag"]
+            return (*place.path, context["discriminator"].strip("'")), shown(tag), *_one_of(tag, place.tags)
+        case "enum" | "literal_error":
+            return place.path, word, *_one_of(given, [choice.strip("'") for choice in CHOICES.split(context["expected"])])
+        case "string_pattern_mismatch":
+            return place.path, word, f"{word} does not match {context['pattern']}", f"write it in that form{about}"
+        case kind if kind in BOUNDS:
+            bound, wrong, right = BOUNDS[kind]
+            return place.path, word, f"{word} {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
+        case kind if kind in LENGTHS:
+            bound, unit, wrong, right = LENGTHS[kind]
+            return place.path, word, f"has {len(given)} {unit}, {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
+        case kind if kind in WANTED:
+            return place.path, word, _kind_wrong(given, WANTED[kind]), f"{_kind_right(given, WANTED[kind])}{about}"
+        case "value_error" | "assertion_error":
+            return place.path, word, *_raised(str(context["error"]), given, f"correct it{about}")
+        case kind if kind in BUILT_IN:
+            return place.path, word, f"{word} is refused: {details['msg']}", f"correct it{about}"
+        case _:
+            return place.path, word, *_split(details["msg"], "")
+
+
+def _about(place: Place) -> str:
+    """Say what the nearest field holds, in brackets."""
+    description = " ".join((place.field.description or "").split()) if place.field else ""
+    return f" ({description.removesuffix('.')})" if description else ""
+
+
+def _known(place: Place) -> str:
+    """Point from an unknown key to the known ones."""
+    if near := _nearest(place):
+        return f"did you mean {near}?"
+    return f"the keys here are {', '.join(known_keys(place.model))}" if place.model else "leave it out"
+
+
+def _one_of(given: Any, choices: Sequence[str]) -> tuple[str, str]:
+    """Tell that a value is none of the choices, and which it may be meant to be."""
+    reason = f"{shown(given)} is not one of {', '.join(choices)}"
+    if str(given) in choices:
+        return reason, f'quote it: "{given}"'
+    lower = {choice.lower(): choice for choice in choices}
+    near = get_close_matches(str(given)[:LONGEST_KEY].lower(), lower, n=1)
+    return reason, f"did you mean {lower[near[0]]}?" if near else "write one of them"
+
+
+def _kind_wrong(given: object, wanted: str) -> str:
+    """Tell what kind of value stands where another is wanted."""
+    kind = {str: TEXT, int: WHOLE, float: NUMBER}.get(type(given))
+    return f"{shown(given)} is {kind}, not {wanted}" if kind else f"{shown(given)} is not {wanted}"
+
+
+def _kind_right(given: object, wanted: str) -> str:
+    """Tell how to write the kind of value that is wanted."""
+    if wanted == TEXT and isinstance(given, bool | int | float):
+        return f'quote it: "{shown(given)}"'
+    if wanted == MAPPING and isinstance(given, str) and COLON_WITHOUT_SPACE.fullmatch(given):
+        return "put a space after the colon"
+    return HOW_TO_WRITE[wanted]
+
+
+def _raised(message: str, given: object, otherwise: str) -> tuple[str, str]:
+    """Part the message of a ValueError; it goes on from the value, unless it is a sentence of its own."""
+    if isinstance(given, list | dict):
+        return _split(message, otherwise)
+    return _split(f"{shown(given)}{' ' if message[:1].islower() else ': '}{message}", otherwise)
+
+
+def _split(message: str, otherwise: str) -> tuple[str, str]:
+    """Part a validator's message into what is wrong and the remedy."""
+    reason, _, remedy = message.rpartition("; ")
+    return (reason, remedy) if reason else (message, otherwise)

@@ -1,0 +1,135 @@
+"""Decides where in a file, and at which field of which model, an error that pydantic found stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from stacks.faults import Path
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An arm of a union that an error speaks of: the path of the union, the arms chosen before it, the arm."""
+
+    union: Path
+    before: tuple[str, ...]
+    arm: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an error stands.
+
+    `path` has keys and indices of the document alone, none of the names that pydantic adds for the arms of a union. `field` is the nearest
+    field at or above the path, `model` the one among whose keys the path ends. `tags` are the values that tell the arms of a union at the
+    path apart. `choices` has an arm of every union on the way.
+    """
+
+    path: Path
+    field: FieldInfo | None
+    model: type[BaseModel] | None
+    tags: tuple[str, ...]
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A type without its metadata and None: the arms of a union or one type, and the arms by tag where the union is discriminated."""
+
+    arms: tuple[Any, ...]
+    tagged: dict[str, Any]
+
+
+def locate(model: type[BaseModel], location: Sequence[str | int], data: object) -> Place:
+    """Follow an error's location through the model's types and the document at once."""
+    path: Path = ()
+    field: FieldInfo | None = None
+    owner: type[BaseModel] | None = None
+    choices: list[Choice] = []
+    kind = _kind(model)
+    for element in location:
+        if _is_arm(kind, element, data):
+            choices.append(Choice(path, tuple(choice.arm for choice in choices), str(element)))
+            kind = _kind(_arm(kind, str(element)))
+            continue
+        models = [arm for arm in kind.arms if _is_model(arm)]
+        owner = next((arm for arm in models if element in known_keys(arm)), models[0] if models else None)
+        found = known_keys(owner).get(str(element)) if owner else None
+        inside, below = _below(data, element)
+        if not found and not inside:
+            continue
+        path, data = (*path, element), below
+        kind = _kind(found.annotation, found.discriminator) if found else _kind(_entry(kind, element))
+        field = found or field
+    return Place(path, field, owner, tuple(kind.tagged), tuple(choices))
+
+
+def known_keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Fields of a model by the key that a file has for them."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _kind(annotation: Any, discriminator: object = None) -> _Kind:
+    """Unwrap a type."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        inner, *metadata = get_args(annotation)
+        named = (entry.discriminator for entry in metadata if isinstance(entry, FieldInfo) and entry.discriminator)
+        return _kind(inner, next(named, discriminator))
+    if origin is not Union and origin is not UnionType:
+        return _Kind((annotation,), {})
+    arms = tuple(arm for arm in get_args(annotation) if arm is not type(None))
+    if len(arms) == 1:
+        return _kind(arms[0], discriminator)
+    tagged = {}
+    for arm in filter(_is_model, arms) if isinstance(discriminator, str) else ():
+        for value in get_args(arm.model_fields[discriminator].annotation):
+            tagged[str(getattr(value, "value", value))] = arm
+    return _Kind(arms, tagged)
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _is_arm(kind: _Kind, element: str | int, data: object) -> bool:
+    """Tell whether an element of a location names an arm of a union; pydantic names it where a union has several."""
+    if len(kind.arms) == 1 or isinstance(element, int):
+        return False
+    if kind.tagged:
+        return element in kind.tagged
+    return _arm(kind, element) is not None or not _below(data, element)[0]
+
+
+def _arm(kind: _Kind, label: str) -> Any:
+    """Find the arm of a union that a label means; None where pydantic names it after a function or a constraint."""
+    names = {getattr(arm, "__name__", str(arm)): arm for arm in kind.arms} | {str(arm): arm for arm in kind.arms}
+    return kind.tagged.get(label, names.get(label))
+
+
+def _entry(kind: _Kind, element: str | int) -> Any:
+    """Give the type of what a list has at an index, or a mapping under a key; None where it is not known."""
+    for arm in kind.arms:
+        origin, arguments = get_origin(arm), get_args(arm)
+        if isinstance(element, str) and origin is dict:
+            return arguments[1]
+        if isinstance(element, int) and origin in (list, set, frozenset):
+            return arguments[0]
+        if isinstance(element, int) and origin is tuple:
+            return arguments[0] if arguments[-1] is Ellipsis else arguments[element]
+    return None
+
+
+def _below(data: object, element: str | int) -> tuple[bool, object]:
+    """Tell whether the document has an element, and what it has there."""
+    if isinstance(data, dict) and element in data:
+        return True, data[element]
+    if isinstance(data, list) and isinstance(element, int) and 0 <= element < len(data):
+        return True, data[element]
+    return False, None

@@ -1,0 +1,102 @@
+"""How the region file's models become a JSON schema for editors, and a reference page for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from components.spec.region import Region
+
+Schema = dict[str, Any]
+BOUNDS = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than", "exclusiveMaximum": "less than"}
+
+
+def schema() -> Schema:
+    """JSON schema (draft 2020-12) of a region file."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Region.model_json_schema()}
+
+
+def schema_text() -> str:
+    """The schema as the file that is shipped."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def reference() -> str:
+    """The reference page: one table per model, in the order in which a region file reaches them."""
+    whole = schema()
+    models = whole["$defs"]
+    lines = [
+        "# The region file",
+        "",
+        "One file per region, `stacks/regions/<region>.yaml`. `gpufleet schema` writes this page from the models in `components/spec`.",
+        "",
+        *_table("Region", whole, models),
+    ]
+    for name in _reached(whole, models):
+        if "properties" in models[name]:
+            lines += _table(name, models[name], models)
+        elif "enum" in models[name]:
+            lines += [
+                f"## {name}",
+                "",
+                f"{models[name].get('description', '')}",
+                "",
+                f"One of: {', '.join(f'`{value}`' for value in models[name]['enum'])}.",
+                "",
+            ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _reached(schema: Schema, models: dict[str, Schema]) -> list[str]:
+    """Names of the models that a schema refers to, breadth first."""
+    order: list[str] = []
+    waiting = list(_references(schema.get("properties", {})))
+    while waiting:
+        name = waiting.pop(0)
+        if name not in order:
+            order.append(name)
+            waiting += _references(models[name].get("properties", {}))
+    return order
+
+
+def _references(node: object) -> Iterator[str]:
+    """Names that a part of a schema refers to."""
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"].rpartition("/")[2]
+        for value in node.values():
+            yield from _references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _references(value)
+
+
+def _table(name: str, model: Schema, models: dict[str, Schema]) -> list[str]:
+    """One model as a heading and a table; a field without words of its own takes its model's."""
+    lines = [f"## {name}", "", str(model.get("description", "")), "", "| key | type | default | meaning |", "|---|---|---|---|"]
+    required = set(model.get("required", ()))
+    for key, field in model.get("properties", {}).items():
+        default = "required" if key in required else f"`{json.dumps(field.get('default'))}`" if "default" in field else "empty"
+        own = field.get("description") or models.get(str(field.get("$ref", "")).rpartition("/")[2], {}).get("description", "")
+        meaning = str(own).replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| `{key}` | {_type(field)} | {default} | {meaning} |")
+    return [*lines, ""]
+
+
+def _type(field: Schema) -> str:
+    """A field's type in words, with its bounds."""
+    if "$ref" in field:
+        name = field["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    for several in ("anyOf", "oneOf"):
+        if several in field:
+            return " or ".join(_type(arm) for arm in field[several] if arm.get("type") != "null")
+    if field.get("type") == "array":
+        return f"list of {_type(field.get('items', {}))}"
+    if field.get("type") == "object":
+        return f"mapping to {_type(field.get('additionalProperties', {}))}"
+    if "const" in field:
+        return f"`{field['const']}`"
+    bounds = ", ".join(f"{word} {field[key]:,}" for key, word in BOUNDS.items() if key in field)
+    return f"{field.get('type', 'any')}{f' ({bounds})' if bounds else ''}"

@@ -1,0 +1,85 @@
+"""How a fault is written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stacks.faults import MAX_FAULTS, FileRefused, Position, fault, path_text, refusal, shown
+
+
+def test_a_fault_is_one_line_with_file_line_path_reason_and_remedy() -> None:
+    told = fault("r/x.yaml", ("clusters", 1, "pools", 0, "nodes"), Position(41, 9), "7501", "7501 is more than 7500", "give at most 7500")
+    assert str(told) == "r/x.yaml:41: clusters[1].pools[0].nodes: 7501 is more than 7500; give at most 7500"
+    assert (told.line, told.column, told.value) == (41, 9, "7501")
+
+
+def test_a_fault_of_the_text_itself_names_the_column() -> None:
+    assert str(fault("x.yaml", (), Position(3, 7), None, "is wrong", "mend it")) == "x.yaml:3:7: is wrong; mend it"
+
+
+def test_a_fault_of_the_file_itself_names_the_file_alone() -> None:
+    assert str(fault("x.yaml", (), None, None, "is wrong", "")) == "x.yaml: is wrong"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ((), ""),
+        ((0,), "[0]"),
+        (("a", "b-c", 2, "d_e"), "a.b-c[2].d_e"),
+        (("labels", "gpufleet.io/team"), "labels['gpufleet.io/team']"),
+        (("a\n\x1b[2J", "x"), "['a\\n\\x1b[2J'].x"),
+    ],
+)
+def test_a_path_is_written_as_people_write_it(path: tuple[str | int, ...], text: str) -> None:
+    assert path_text(path) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (7501, "7501"),
+        (1.5, "1.5"),
+        ("a\nb\x1b", "'a\\nb\\x1b'"),
+        ("a\u202eb", "'a\\u202eb'"),
+        ("x" * 1000, "'" + "x" * 59 + "…'"),
+        (10**300, "1" + "0" * 58 + "…"),
+        ([1, 2], "a list of 2"),
+        ({}, "a mapping of 0 keys"),
+        ({"a": 1}, "a mapping of 1 key"),
+    ],
+)
+def test_a_value_is_written_as_in_yaml_on_one_line_and_cut(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+@settings(deadline=None)
+@given(st.text(), st.text(), st.text(), st.lists(st.text() | st.integers(0)), st.text())
+def test_no_text_makes_a_fault_longer_than_one_line(file: str, reason: str, remedy: str, path: list[str | int], value: str) -> None:
+    line = str(fault(file, tuple(path), Position(1, 1), shown(value), reason, remedy))
+    assert line.isprintable()
+
+
+def test_a_long_message_keeps_its_beginning_and_end() -> None:
+    told = fault("x.yaml", (), None, None, f"value {'x' * 100_000} is too long", "shorten it")
+    assert len(str(told)) < 500
+    assert str(told).startswith("x.yaml: value xxx")
+    assert str(told).endswith("xxx is too long; shorten it")
+
+
+def test_a_refusal_tells_each_fault_once_in_the_order_of_the_file() -> None:
+    late, early = (fault("x.yaml", ("a",), Position(line, 1), None, "is wrong", "mend it") for line in (9, 2))
+    refused = refusal([late, early, late])
+    assert refused.faults == (early, late)
+    assert str(refused) == "x.yaml:2: a: is wrong; mend it\nx.yaml:9: a: is wrong; mend it"
+
+
+def test_a_refusal_of_very_many_faults_tells_the_first_and_says_so() -> None:
+    refused = refusal(fault("x.yaml", (), Position(line, 1), None, "is wrong", "mend it") for line in range(1, 10_000))
+    assert isinstance(refused, FileRefused)
+    assert len(refused.faults) == MAX_FAULTS + 1
+    assert str(refused.faults[-1]) == f"x.yaml: has more than {MAX_FAULTS} faults; mend those above first"

@@ -1,0 +1,243 @@
+"""A region file with mistakes is refused with every mistake at once, one line each, at its place; the shipped files are read."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpufleet.cli import group
+from stacks.faults import FileRefused
+from stacks.load import REGIONS, load_catalog, load_region, region_names
+from stacks.schema import schema
+
+CATALOG = load_catalog()
+TEXTS = {name: (REGIONS / f"{name}.yaml").read_text() for name in region_names()}
+Path_ = tuple[str | int, ...]
+
+
+def faults(folder: Path, text: str, name: str = "southcentralus") -> list[str]:
+    """Lines of the refusal of a text as a region file, its folder taken off."""
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    with pytest.raises(FileRefused) as refused:
+        load_region(str(path), CATALOG)
+    return [line.removeprefix(f"{folder}/") for line in str(refused.value).split("\n")]
+
+
+def changed(old: str, new: str, name: str = "southcentralus") -> str:
+    """A shipped file with the first occurrence of a text replaced."""
+    assert old in TEXTS[name]
+    return TEXTS[name].replace(old, new, 1)
+
+
+MISTAKES = [
+    ("too many nodes", ("nodes: 7500", "nodes: 7501"), r"clusters\[0\]\.pools\[0\]\.nodes: 7501 .*at most 7500"),
+    ("a misspelt key", ("pods_per_node: 7", "pod_per_node: 7"), r"clusters\[0\]\.pools\[0\]\.pod_per_node: .*did you mean pods_per_node"),
+    (
+        "a VM size nobody knows",
+        ("Standard_ND96isr_H100_v5", "Standard_ND96isr_H100_v6"),
+        r"vm_size: .*did you mean Standard_ND96isr_H100_v5",
+    ),
+    (
+        "an image nobody published",
+        ("nd-h100@2026.11.0", "nd-h100@2026.11.7"),
+        r"image: .*published: nd-h100@2026\.10\.0, nd-h100@2026\.11\.0",
+    ),
+    ("an image for another role", ("image: nd-h100@2026.11.0", "image: etcd@2026.11.0"), r"image: .*no image for the role node"),
+    (
+        "a slot taken twice",
+        ("slot: 1\n    purpose", "slot: 0\n    purpose"),
+        r"clusters\[1\]\.slot: 0 is the slot of cluster research-a; the lowest free slot is 1",
+    ),
+    ("a cluster name taken twice", ("name: research-b", "name: research-a"), r"clusters\[1\]\.name: .*is the name of cluster research-a"),
+    (
+        "a slot beyond the block",
+        ("slot: 2\n    purpose", "slot: 7\n    purpose"),
+        r"clusters\[2\]\.slot: 7 is beyond the 7 cluster slots of 10\.0\.0\.0/11; use a slot of 0 to 6",
+    ),
+    (
+        "pools on the same subnets",
+        ("slot: 8\n", "slot: 4\n"),
+        r"clusters\[2\]\.pools\[1\]\.slot: 4 lets its machines fill node subnets 4 to 5, and 4 is pool h100's; slot 5 is free",
+    ),
+    ("a name unlike the file's", ("name: southcentralus", "name: southcentral"), r"name: .*differs from the file's name"),
+    (
+        "InfiniBand where there is none",
+        ("interconnect: ethernet", "interconnect: infiniband"),
+        r"interconnect: .*no InfiniBand; write interconnect: ethernet",
+    ),
+    (
+        "a team nobody declared",
+        ("team: pretraining, pool: h100, nodes: 4500", "team: pretrainin, pool: h100, nodes: 4500"),
+        r"allocations\[0\]\.team: .*did you mean pretraining",
+    ),
+    (
+        "an owner nobody declared",
+        ("{kind: dedicated, team: pretraining}", "{kind: dedicated, team: vision}"),
+        r"clusters\[2\]\.purpose\.team: .*is no team of this cluster",
+    ),
+    ("host bits in a block", ("10.0.0.0/11", "10.0.0.1/11"), r"address_space: .*write 10\.0\.0\.0/11"),
+    ("a public block", ("10.0.0.0/11", "100.64.0.0/11"), r"address_space: .*outside 10\.0\.0\.0/8"),
+    ("a version as a number", ('kubernetes: "1.36.3"', "kubernetes: 1.30"), r"clusters\[0\]\.kubernetes: .*quote"),
+    (
+        "a reservation without a group",
+        ("priority_class: high", "capacity: reserved"),
+        r"clusters\[2\]\.pools\[0\]: .*needs a reservation_group",
+    ),
+    (
+        "a kubelet of another release",
+        ('kubernetes: "1.36.3"', 'kubernetes: "1.38.0"'),
+        r"image: .*carries kubelet 1\.36\.3, the cluster is 1\.38\.0",
+    ),
+    ("no clusters", (TEXTS["southcentralus"][TEXTS["southcentralus"].index("clusters:") :], "clusters: []\n"), r"clusters: .*at least 1"),
+]
+
+
+@pytest.mark.parametrize("name", region_names())
+def test_a_shipped_region_is_read_and_fits_its_schema(name: str) -> None:
+    assert load_region(name, CATALOG).name == name
+    jsonschema.validate(yaml.safe_load(TEXTS[name]), schema())
+    assert TEXTS[name].startswith("# yaml-language-server: $schema=schema.json\n")
+
+
+@pytest.mark.parametrize(("edit", "expected"), [case[1:] for case in MISTAKES], ids=[case[0] for case in MISTAKES])
+def test_a_mistake_is_told_at_its_line_with_what_would_be_right(tmp_path: Path, edit: tuple[str, str], expected: str) -> None:
+    text = changed(*edit)
+    lines = faults(tmp_path, text)
+    hits = [line for line in lines if re.search(expected, line)]
+    assert len(hits) >= 1, lines
+    number = int(re.match(r"southcentralus\.yaml:(\d+): ", hits[0])[1])  # type: ignore[index]
+    assert 1 <= number <= len(text.splitlines())
+
+
+def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
+    text = TEXTS["southcentralus"]
+    text = (
+        text.replace("nodes: 7500", "nodes: 7501", 1)
+        .replace("slot: 1\n    purpose", "slot: 0\n    purpose")
+        .replace("pool: cpu", "pool: cpus")
+    )
+    text = text.replace("gateway: VpnGw3AZ", "gatway: VpnGw3AZ")
+    lines = faults(tmp_path, text)
+    assert len(lines) == 4, lines
+    assert [int(line.split(":")[1]) for line in lines] == sorted(int(line.split(":")[1]) for line in lines)
+
+
+def test_overlapping_blocks_of_two_regions_are_refused_with_a_free_block(tmp_path: Path) -> None:
+    (tmp_path / "swedencentral.yaml").write_text(TEXTS["swedencentral"])
+    lines = faults(tmp_path, changed("10.0.0.0/11", "10.32.0.0/11"))
+    assert [line for line in lines if "overlaps 10.32.0.0/12 of region swedencentral; 10.0.0.0/11 is free" in line] == lines
+
+
+def test_an_unknown_region_names_the_nearest_known() -> None:
+    result = CliRunner().invoke(group, ["check", "southcentral"], standalone_mode=False)
+    assert isinstance(result.exception, FileRefused)
+    assert "did you mean southcentralus?" in str(result.exception)
+
+
+def places(node: Any, path: Path_ = ()) -> list[Path_]:
+    """Every path of a document."""
+    below: list[Path_] = []
+    if isinstance(node, dict):
+        below = [place for key, value in node.items() for place in places(value, (*path, key))]
+    elif isinstance(node, list):
+        below = [place for index, value in enumerate(node) for place in places(value, (*path, index))]
+    return [path, *below] if path else below
+
+
+def at(document: Any, path: Path_) -> Any:
+    """What stands at a path."""
+    for part in path:
+        document = document[part]
+    return document
+
+
+WRONG: dict[type, list[Any]] = {
+    int: ["seven", -1, 10**30, 1.5, True, None, [], {}],
+    str: [5, None, True, ["x"], {"x": "y"}, "\u0000", "x" * 100_000, "Standard_Nope"],
+    bool: ["yes", 2, None, []],
+    list: ["x", 5, {"a": 1}],
+    dict: ["x", 5, ["a"]],
+}
+DOCUMENTS = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
+FREE_TEXT = ("domain", "labels", "name", "team")
+"""Places where another text is as good; a changed team or pool name is a fault only where others speak of it."""
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> tuple[str, str, Path_]:
+    """A shipped region with one mutation that must be refused: name, text, and the place of the fault."""
+    name = draw(st.sampled_from(region_names()))
+    document = copy.deepcopy(DOCUMENTS[name])
+    kind = draw(st.sampled_from(["retype", "inject", "slot", "space", "size"]))
+    path = draw(st.sampled_from(places(document)))
+    if kind == "inject":
+        nodes = [
+            place for place in places(document) if isinstance(at(document, place), dict) and place[-1] not in ("labels", "deadline_minutes")
+        ]
+        path = draw(st.sampled_from(nodes))
+        key = draw(st.sampled_from(["nodez", "x", "__class__", "nodes\n", "é"]))
+        at(document, path)[key] = 1
+        path = (*path, key)
+    elif kind == "retype":
+        value = at(document, path)
+        wrong = draw(st.sampled_from([item for item in WRONG[type(value)] if not (item == "Standard_Nope" and path[-1] != "vm_size")]))
+        if path[-1] in FREE_TEXT and isinstance(wrong, str):
+            wrong = 5
+        at(document, path[:-1])[path[-1]] = wrong
+    elif kind == "slot":
+        clusters = document["clusters"]
+        clusters.append(dict(copy.deepcopy(clusters[0]), name="twin"))
+        path = ("clusters", len(clusters) - 1, "slot")
+    elif kind == "space":
+        document["address_space"] = "10.0.0.0/15"
+        path = ("address_space",)
+    else:
+        path = ("clusters", 0, "pools", 0, "vm_size")
+        at(document, path[:-1])["vm_size"] = draw(st.from_regex(r"Standard_[A-Z]{9}", fullmatch=True))
+    return name, yaml.safe_dump(document, sort_keys=False, allow_unicode=True), path
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=mutated())
+def test_a_mutated_region_is_refused_line_by_line_and_never_with_a_traceback(tmp_path: Path, case: tuple[str, str, Path_]) -> None:
+    name, text, path = case
+    lines = faults(tmp_path, text, name)
+    assert all(re.match(rf"{name}\.yaml(:\d+)?(:\d+)?: ", line) for line in lines), lines
+    assert all(line.isprintable() and len(line) < 1_200 for line in lines)
+    parent = path[0]
+    assert any(str(parent) in line for line in lines), (path, lines)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(region_names()), data=st.data())
+def test_a_deleted_required_key_is_named(tmp_path: Path, name: str, data: st.DataObject) -> None:
+    document = copy.deepcopy(DOCUMENTS[name])
+    required = {
+        "location",
+        "subscription",
+        "address_space",
+        "access",
+        "hub",
+        "clusters",
+        "slot",
+        "purpose",
+        "control_plane",
+        "pools",
+        "rotation",
+        "vm_size",
+        "budget",
+    }
+    path = data.draw(st.sampled_from([place for place in places(document) if place[-1] in required]))
+    del at(document, path[:-1])[path[-1]]
+    lines = faults(tmp_path, yaml.safe_dump(document, sort_keys=False), name)
+    assert any(str(path[-1]) in line and "is missing" in line for line in lines), lines

@@ -1,0 +1,290 @@
+"""What the strict reader takes, what it refuses, and at which place."""
+
+from __future__ import annotations
+
+import codecs
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stacks import strict_yaml
+from stacks.faults import MAX_FAULTS, Fault, FileRefused, Position
+from stacks.strict_yaml import MAX_BYTES, MAX_DEPTH, read
+
+UNTIMED = settings(deadline=None)
+
+
+def faults_of(text: str | bytes) -> tuple[Fault, ...]:
+    """Every fault of a text, whether it left a document or not."""
+    content = text.encode() if isinstance(text, str) else text
+    try:
+        return read(content, "x.yaml").faults
+    except FileRefused as refused:
+        return refused.faults
+
+
+def only_fault(text: str | bytes) -> Fault:
+    """The one fault of a text."""
+    faults = faults_of(text)
+    assert len(faults) == 1, faults
+    return faults[0]
+
+
+def test_words_are_read_as_every_reader_of_yaml_reads_them() -> None:
+    document = read(
+        b"""\
+# a comment
+text: training
+block: 10.64.0.0/10
+version: 1.36.2
+pin: h100@1.4.0
+duration: 1h30m
+count: 7500
+none: 0
+below: -5
+share: 0.5
+yes it is: true
+off it is not: false
+absent: null
+list: [1, a, {b: c}]
+folded: >-
+  one
+  two
+""",
+        "x.yaml",
+    )
+    assert document.faults == ()
+    assert document.data == {
+        "text": "training",
+        "block": "10.64.0.0/10",
+        "version": "1.36.2",
+        "pin": "h100@1.4.0",
+        "duration": "1h30m",
+        "count": 7500,
+        "none": 0,
+        "below": -5,
+        "share": 0.5,
+        "yes it is": True,
+        "off it is not": False,
+        "absent": None,
+        "list": [1, "a", {"b": "c"}],
+        "folded": "one two",
+    }
+
+
+@pytest.mark.parametrize("word", ["true", "null", "5", "1.5", "no", "~", "2026-11-21"])
+def test_a_key_that_is_no_text_is_refused(word: str) -> None:
+    fault = only_fault(f"a:\n  {word}: b\n")
+    assert (fault.line, fault.column, fault.remedy) == (2, 3, "quote it")
+    assert fault.reason.startswith("as a key, ")
+
+
+def test_a_list_or_mapping_as_a_key_is_refused() -> None:
+    assert str(only_fault("a: {{ region }}\n")) == (
+        "x.yaml:1:5: a list or mapping stands where a key belongs; write the key as text; quote what begins with { or ["
+    )
+
+
+def test_a_duplicate_key_names_both_lines_and_keeps_the_first() -> None:
+    document = read(b"a:\n  b: 1\n  c: 2\n  b: 3\n", "x.yaml")
+    assert [str(fault) for fault in document.faults] == ["x.yaml:4: a.b: the key is given twice: in line 2 and here; keep one of the two"]
+    assert document.data == {"a": {"b": 1, "c": 2}}
+
+
+def test_a_merge_key_is_refused_and_the_same_letters_in_quotes_are_not() -> None:
+    assert "copies the keys" in only_fault("a: {<<: {b: 1}}\n").reason
+    assert read(b"'<<': 1\n", "x.yaml").data == {"<<": 1}
+
+
+def test_every_anchor_and_alias_is_refused_so_that_none_can_explode() -> None:
+    laughs = "a: &a [x, x]\n" + "".join(
+        f"{new}: &{new} [*{old}, *{old}, *{old}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    faults = faults_of(laughs)
+    assert len(faults) == 9 + 3 * 8
+    assert str(faults[0]) == "x.yaml:1: a: &a marks a value for references, which are not read; leave the mark out, or quote it"
+    assert str(faults[2]) == (
+        "x.yaml:2: b[0]: *a refers to another part of the file, which can grow without bound; write the value, or quote it"
+    )
+
+
+@pytest.mark.parametrize("tag", ["!!python/object/apply:os.system", "!!str", "!!binary", "!own", "!"])
+def test_a_tag_is_refused(tag: str) -> None:
+    fault = only_fault(f"a: {tag} [ls]\n")
+    assert fault.path == "a"
+    assert fault.reason == f"{tag} gives the value a type, which is the schema's to give"
+
+
+def test_a_value_over_several_lines_needs_quotes() -> None:
+    fault = only_fault("nodes: 5\n  vm_size\nb: 1\n")
+    assert (fault.path, fault.line, fault.reason) == ("nodes", 1, "'5 vm_size' goes over several lines without quotes")
+
+
+SYNTAX = {
+    "a:\n\tb: 1\n": "2:1: a tab stands where YAML wants spaces",
+    "a:\n  - b:\tc\n": "2:7: a tab stands where YAML wants spaces",
+    "a: 1\nb c\nd: 2\n": "2:1: this line is no key and value",
+    "a: b: c\n": "1:5: a colon and a space stand inside a value, or the line is indented wrongly",
+    "a: - b\n": "1:4: a list entry cannot begin here",
+    "a:\n  b: 1\n c: 2\n": "3:2: this does not continue what stands above it",
+    "a: 'b\nc: d\n": "1:4: the quote that opens here is never closed",
+    'a: "b\nc: d\n': "1:4: the quote that opens here is never closed",
+    "a: [b,\nc: d\n": "1:4: the [ that opens here has no ] or lacks a comma",
+    "a: {b: c\n": "1:4: the { that opens here has no } or lacks a comma",
+    "a: [b,,c]\n": "1:7: a value is missing here",
+    'a: "\\q"\n': "1:6: a backslash in double quotes begins no known escape here",
+    'a: "\\xg0"\n': "1:7: a backslash in double quotes begins no known escape here",
+    'a: "\\UFFFFFFFF"\n': "1:7: a number here is beyond every bound",
+    "a: @b\n": "1:4: this character cannot begin a value",
+    "a: | b\n": "1:6: a | or > is followed by something else than a line break",
+    "a: !<b\n": "1:7: a ! begins a type",
+    "a: !b!c d\n": "1:4: a ! begins a type",
+    "a: & b\n": "1:5: a & begins a mark for references",
+    "a: * b\n": "1:5: a * begins a reference to another part of the file",
+    "%YAML 1.2\n---\na: 1\n": "1:1: a line beginning with % is for programs",
+    "%YAML 2.0\n---\na: 1\n": "1:1: a line beginning with % is for programs",
+    "%YAML x\n---\na: 1\n": "1:7: a line beginning with % is for programs",
+    "a: 1\n---\nb: 2\n": "2:1: a second document begins here",
+    "a: 1\n...\nb: 2\n": "3:1: the document has ended above",
+}
+
+
+@pytest.mark.parametrize(("text", "told"), SYNTAX.items())
+def test_broken_syntax_is_told_with_line_and_column(text: str, told: str) -> None:
+    line = str(only_fault(text))
+    assert line.startswith(f"x.yaml:{told}; ")
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "---\n", "---\n...\n"])
+def test_an_empty_file_is_refused_as_empty(text: str) -> None:
+    assert str(only_fault(text)) == "x.yaml: is empty; write at least one key"
+
+
+UNREADABLE = {
+    b"a: 1\nb: caf\xe9\n": "2:7: byte 0xe9 is not UTF-8; save the file as UTF-8",
+    codecs.BOM_UTF8 + b"a: \xe9\n": "1:4: byte 0xe9 is not UTF-8; save the file as UTF-8",
+    "a: 1\n".encode("utf-16"): "1:1: byte 0xff is not UTF-8; save the file as UTF-8",
+    b"a: 1\nb: \x00\n": "2:4: character U+0000 cannot be seen; delete it",
+    b"a: 1\rb: 2\n": "1:5: character U+000D cannot be seen; delete it",
+    "a: 1\nb: x\u202ey\n".encode(): "2:5: character U+202E cannot be seen; delete it",
+    "a: 1\nb: x\u2028y\n".encode(): "2:5: character U+2028 cannot be seen; delete it",
+    "a: 1\n\ufeffb: 2\n".encode(): "2:1: character U+FEFF cannot be seen; delete it",
+}
+
+
+@pytest.mark.parametrize(("content", "told"), UNREADABLE.items(), ids=range(len(UNREADABLE)))
+def test_bytes_that_are_no_visible_text_are_refused_with_their_place(content: bytes, told: str) -> None:
+    assert str(only_fault(content)) == f"x.yaml:{told}"
+
+
+@pytest.mark.parametrize("escape", ["\\0", "\\e", "\\ud800", "\\u202e"])
+def test_an_escape_cannot_bring_an_invisible_character_in(escape: str) -> None:
+    assert only_fault(f'a: "x{escape}y"\n').reason.endswith("which cannot be seen")
+    assert only_fault(f'"x{escape}y": a\n').reason.endswith("which cannot be seen")
+
+
+def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
+    windows = codecs.BOM_UTF8 + b"a: 1\r\nb:\r\n  - x\r\n"
+    assert read(windows, "x.yaml") == read(b"a: 1\nb:\n  - x\n", "x.yaml")
+
+
+@pytest.mark.parametrize("brackets", ["[", "{a: ", "- ", "[\n"])
+def test_a_thousand_levels_are_refused_at_the_bound(brackets: str) -> None:
+    fault = only_fault(brackets * 1000)
+    assert fault.reason == f"lists and mappings lie more than {MAX_DEPTH} deep here"
+    assert fault.line is not None
+
+
+def test_the_deepest_allowed_document_is_read() -> None:
+    assert read(b"[" * MAX_DEPTH + b"1" + b"]" * MAX_DEPTH, "x.yaml").faults == ()
+
+
+def test_ten_megabytes_are_refused_before_they_are_parsed() -> None:
+    assert str(only_fault(b"[" * 10_000_000)) == f"x.yaml: has more than {MAX_BYTES} bytes; give a file that a person wrote"
+
+
+def test_a_file_of_very_many_values_is_refused_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strict_yaml, "MAX_VALUES", 100)
+    assert read(b"- 1\n" * 99, "x.yaml").faults == ()
+    assert str(only_fault("- 1\n" * 100)) == "x.yaml:100:3: the file holds more than 100 values; give a file that a person wrote"
+
+
+def test_a_file_full_of_faults_is_refused_after_a_bounded_number() -> None:
+    faults = faults_of("- ~\n" * 10_000)
+    assert len(faults) == MAX_FAULTS + 1
+    assert faults[-1].reason == f"has more than {MAX_FAULTS} faults"
+
+
+def test_positions_are_those_of_keys_and_list_entries() -> None:
+    document = read(b"a: 1\nb:\n  - c: x\n    d: [y,\n      z]\n", "x.yaml")
+    assert document.positions == {
+        (): Position(1, 1),
+        ("a",): Position(1, 1),
+        ("b",): Position(2, 1),
+        ("b", 0): Position(3, 5),
+        ("b", 0, "c"): Position(3, 5),
+        ("b", 0, "d"): Position(4, 5),
+        ("b", 0, "d", 0): Position(4, 9),
+        ("b", 0, "d", 1): Position(5, 7),
+    }
+
+
+def test_all_doubtful_words_of_a_file_are_told_at_once() -> None:
+    assert [fault.line for fault in faults_of("a: no\nb: 1:30\nc:\n  - ~\nd: [x, 1e3]\nd: 2\n")] == [1, 2, 4, 5, 6]
+
+
+def test_faults_found_before_broken_syntax_are_told_with_it() -> None:
+    assert [fault.line for fault in faults_of("a: no\nb: c: d\n")] == [1, 2]
+
+
+WORDS = st.text(st.characters(blacklist_categories=["Cc", "Cs", "Cf", "Zl", "Zp", "Cn", "Co"]), max_size=20)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**39), 10**39) | st.sampled_from([0.5, 1.25, -3.75]) | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+class Quoting(yaml.SafeDumper):
+    """Writes every text in double quotes, and nothing twice."""
+
+    def ignore_aliases(self, _: object) -> bool:
+        return True
+
+    def quoted(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style='"')
+
+
+Quoting.add_representer(str, Quoting.quoted)
+
+
+@UNTIMED
+@given(st.dictionaries(WORDS, VALUES, min_size=1, max_size=4), st.booleans())
+def test_plain_data_written_by_another_program_is_read_back(data: dict[str, object], flow: bool) -> None:
+    text = yaml.dump(data, Dumper=Quoting, allow_unicode=True, width=10**6, default_flow_style=flow)
+    document = read(text.encode(), "x.yaml")
+    assert document.faults == ()
+    assert document.data == data
+
+
+@UNTIMED
+@given(st.binary(max_size=200))
+def test_any_bytes_are_data_or_refused(content: bytes) -> None:
+    for fault in faults_of(content):
+        assert len(str(fault).splitlines()) == 1
+
+
+YAML_PIECES = st.sampled_from(
+    [*"abn019.:-?,[]{}#&*!|>'\"%@`~ \n\t\\_+<=", ": ", "\n  ", "- ", "\r\n", "<<: ", "!!", "---\n", "...\n", "\\x", "é", "\0"]
+)
+
+
+@UNTIMED
+@given(st.lists(YAML_PIECES, max_size=40).map("".join))
+def test_any_text_is_data_or_refused(text: str) -> None:
+    for fault in faults_of(text):
+        assert len(str(fault).splitlines()) == 1
+        assert "Traceback" not in str(fault)
