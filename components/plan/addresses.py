@@ -15,7 +15,9 @@ NODE_SUBNET_LENGTH = 19
 SERVICE_SLOT = 24
 CONTROL_SLOT = 28
 CONTROL_ROLES = ("etcd", "events", "api", "private-link", "endpoints", "ingress")
-HUB_ROLES = {"gateway": 26, "runner": 24, "endpoints": 24, "resolver": 28}
+HUB_ROLES = {"gateway": (0, 26), "runner": (1, 24), "endpoints": (2, 24), "resolver": (32, 28)}
+"""Place of each hub subnet in the hub's network, in /24s, and its length. Azure refuses a DNS resolver in 10.0.1.0 to 10.0.16.255:
+https://learn.microsoft.com/azure/dns/dns-private-resolver-overview#subnet-restrictions"""
 RESERVED_PER_SUBNET = 5
 """Addresses that Azure keeps in every subnet: https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq"""
 FIRST_USABLE = 4
@@ -57,8 +59,8 @@ def client_pool(block: Network) -> Network:
 
 def hub_subnet(block: Network, role: str) -> Network:
     """Subnet of a hub role: each role has a /24 of its own, of which it may use less."""
-    index = tuple(HUB_ROLES).index(role)
-    return _part(_part(hub_network(block), 24, index), HUB_ROLES[role], 0)
+    place, length = HUB_ROLES[role]
+    return _part(_part(hub_network(block), 24, place), length, 0)
 
 
 def node_subnet(block: Network, slot: int) -> Network:

@@ -80,9 +80,9 @@ def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[Contradi
         if value in seen:
             free = next(slot for slot in range(len(taken) + 1) if slot not in taken)
             remedy = f"the lowest free slot is {free}" if key == "slot" else "give it a name of its own"
-            yield Contradiction((*place, key), value, f"{what} {key} {value} is taken by {seen[value]}", remedy)
+            yield Contradiction((*place, key), value, f"is the {key} of {seen[value]}", remedy)
         else:
-            seen[value] = str(member.get("name", f"{what} {place[-1]}"))
+            seen[value] = f"{what} {member.get('name', place[-1])}"
 
 
 def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Contradiction]:
@@ -223,7 +223,7 @@ def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterato
             )
             span = f"{slots[0]}" if len(slots) == 1 else f"{slots[0]} to {slots[-1]}"
             yield Contradiction(
-                (*place, "slot"), slots[0], f"its machines fill node subnets {span}, and {clash} is pool {taken[clash]}'s", remedy
+                (*place, "slot"), slots[0], f"lets its machines fill node subnets {span}, and {clash} is pool {taken[clash]}'s", remedy
             )
         taken |= {slot: str(pool.get("name")) for slot in slots if slot not in taken}
 

@@ -21,6 +21,7 @@ HUB_ADDRESSES = 8
 """Addresses in the hub besides private endpoints: gateway instances, resolver and a runner."""
 MOST_ETCD_MEMBERS = 7
 INGRESS_RULES = 2
+GATEWAY_ADDRESSES = 1
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ def _subscriptions(plan: RegionPlan) -> Iterator[Row]:
     """Limits of each subscription in the region."""
     uses: dict[str, _Use] = defaultdict(_Use)
     hub = uses[plan.spec.subscription]
-    hub.networks, hub.groups, hub.resource_groups, hub.public = 1, len(plan.hub.security_groups), 1, 1
+    hub.networks, hub.groups, hub.resource_groups = 1, len(plan.hub.security_groups), 1
+    hub.public = GATEWAY_ADDRESSES + sum(gateway.public_addresses for gateway in plan.hub.nat_gateways)
     for cluster in plan.clusters:
         use = uses[cluster.subscription]
         pools = cluster.pools

@@ -208,10 +208,11 @@ class VaultPlan:
 
 @dataclass(frozen=True)
 class IdentityPlan:
-    """One user-assigned identity: role is "etcd", "control" or "node"."""
+    """One user-assigned identity of a cluster: role is "etcd", "control" or "node", id its Azure resource id."""
 
     role: str
     name: str
+    id: str
 
 
 @dataclass(frozen=True)
@@ -269,6 +270,7 @@ class HubPlan:
     address_prefix: str
     subnets: tuple[SubnetPlan, ...]
     security_groups: tuple[SecurityGroupPlan, ...]
+    nat_gateways: tuple[NatGatewayPlan, ...]
     gateway_name: str
     gateway_address_name: str
     client_pool: str

@@ -12,16 +12,18 @@ from components.spec.region import Region
 SNAT_PORTS_PER_ADDRESS = 64_512
 """https://github.com/MicrosoftDocs/azure-docs/blob/00595da9da44c880f778908815c2180ad72f60c8/articles/nat-gateway/nat-gateway-resource.md"""
 CONTROL_PREFIX_LENGTH = 31
+MOST_CONTROL_MACHINES = 64
+"""Control-plane machines, or runners in the hub, that one gateway is sized for."""
 
 
-def nat_gateway(cluster: str, role: str, prefix_length: int, machines: int, zone: str | None) -> NatGatewayPlan:
+def nat_gateway(name: str, role: str, prefix_length: int, machines: int, zone: str | None) -> NatGatewayPlan:
     """One NAT gateway; machines is the most that its subnets can hold, so that growth changes nothing."""
     public = 1 << (32 - prefix_length)
     ports = public * SNAT_PORTS_PER_ADDRESS
     return NatGatewayPlan(
         role=role,
-        name=naming.of_cluster(cluster, f"nat-{role}"),
-        prefix_name=naming.of_cluster(cluster, f"nat-{role}-ips"),
+        name=name,
+        prefix_name=f"{name}-ips",
         prefix_length=prefix_length,
         public_addresses=public,
         snat_ports=ports,
@@ -108,10 +110,15 @@ def plan_network(region: Region, cluster: Cluster, pools: tuple[PoolPlan, ...], 
     slots = tuple(slot for slot in sorted(owner) if slot < NODE_SUBNET_SLOTS)
     gateways = tuple(
         nat_gateway(
-            cluster.name, f"nodes-{slot:02d}", cluster.nat_prefix_length, owner[slot].machines_per_subnet, owner[slot].spec.zone.value
+            naming.of_cluster(cluster.name, f"nat-nodes-{slot:02d}"),
+            f"nodes-{slot:02d}",
+            cluster.nat_prefix_length,
+            owner[slot].machines_per_subnet,
+            owner[slot].spec.zone.value,
         )
         for slot in slots
     )
+    control = nat_gateway(naming.of_cluster(cluster.name, "nat-control"), "control", CONTROL_PREFIX_LENGTH, MOST_CONTROL_MACHINES, None)
     peered = cluster.connectivity is Connectivity.PEERING
     return NetworkPlan(
         vnet_name=naming.of_cluster(cluster.name, "vnet"),
@@ -122,7 +129,7 @@ def plan_network(region: Region, cluster: Cluster, pools: tuple[PoolPlan, ...], 
         kubernetes_service_address=addresses.host(services, 1),
         subnets=_subnets(cluster, block, groups, slots),
         security_groups=groups,
-        nat_gateways=(nat_gateway(cluster.name, "control", CONTROL_PREFIX_LENGTH, 64, None), *gateways),
+        nat_gateways=(control, *gateways),
         private_zone=f"{cluster.name}.{region.name}.{region.domain}",
         peering_name=f"{cluster.name}-to-hub" if peered else None,
         hub_peering_name=f"hub-to-{cluster.name}" if peered else None,
@@ -134,6 +141,7 @@ def plan_hub(region: Region) -> HubPlan:
     block = addresses.hub_block(region.address_space)
     prefix, people = str(addresses.hub_network(block)), str(addresses.client_pool(block))
     group = SecurityGroupPlan("hub", naming.of_hub(region.name, "nsg"), network_rules.hub_rules(prefix, people))
+    gateway = nat_gateway(naming.of_hub(region.name, "nat"), "runner", CONTROL_PREFIX_LENGTH, MOST_CONTROL_MACHINES, None)
     names = {"gateway": "GatewaySubnet"}
     subnets = tuple(
         SubnetPlan(
@@ -141,7 +149,7 @@ def plan_hub(region: Region) -> HubPlan:
             names.get(role, naming.of_hub(region.name, f"snet-{role}")),
             str(addresses.hub_subnet(block, role)),
             None if role == "gateway" else group.name,
-            None,
+            gateway.name if role == "runner" else None,
         )
         for role in addresses.HUB_ROLES
     )
@@ -150,6 +158,7 @@ def plan_hub(region: Region) -> HubPlan:
         address_prefix=prefix,
         subnets=subnets,
         security_groups=(group,),
+        nat_gateways=(gateway,),
         gateway_name=naming.of_hub(region.name, "gateway"),
         gateway_address_name=naming.of_hub(region.name, "gateway-ip"),
         client_pool=people,

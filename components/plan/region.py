@@ -123,6 +123,13 @@ def _vaults(region: Region, cluster: Cluster) -> tuple[VaultPlan, ...]:
     )
 
 
+def _identity(region: Region, cluster: Cluster, role: str) -> IdentityPlan:
+    """Plan one identity of a cluster; it stands in the cluster's resource group."""
+    name, group = naming.of_cluster(cluster.name, f"id-{role}"), naming.resource_group(region.name, cluster.name)
+    subscription = cluster.subscription or region.subscription
+    return IdentityPlan(role, name, naming.resource_id(subscription, group, "Microsoft.ManagedIdentity", "userAssignedIdentities", name))
+
+
 def _ingress(cluster: Cluster, pools: tuple[PoolPlan, ...], block: addresses.Network) -> IngressPlan | None:
     """Plan the load balancer of the load-balanced pools, if there are any."""
     balanced = [pool for pool in pools if pool.spec.load_balanced]
@@ -184,7 +191,7 @@ def _cluster(region: Region, cluster: Cluster, images: dict[str, ImagePlan], hub
         ingress=_ingress(cluster, pools, block),
         pools=pools,
         vaults=_vaults(region, cluster),
-        identities=tuple(IdentityPlan(role, naming.of_cluster(cluster.name, f"id-{role}")) for role in VAULT_SECRETS),
+        identities=tuple(_identity(region, cluster, role) for role in VAULT_SECRETS),
         backup_container=cluster.name,
         backup_endpoint_name=naming.of_cluster(cluster.name, "backup-endpoint"),
     )

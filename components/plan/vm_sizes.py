@@ -38,12 +38,12 @@ _SIZES = "https://learn.microsoft.com/azure/virtual-machines/sizes/"
 _COMPUTE_DOCS = "https://github.com/MicrosoftDocs/azure-compute-docs/blob"
 _H100 = f"{_COMPUTE_DOCS}/02773904/articles/virtual-machines/sizes/gpu-accelerated/ndh100v5-series.md"
 _H200 = f"{_COMPUTE_DOCS}/3b74475c/articles/virtual-machines/sizes/gpu-accelerated/nd-h200-v5-series.md"
-_NDA100 = f"{_SIZES}gpu-accelerated/ndma100v4-series"
+_NDA100 = f"{_COMPUTE_DOCS}/05e75b14/articles/virtual-machines/sizes/gpu-accelerated/ndma100v4-series.md"
 _NCA100 = f"{_COMPUTE_DOCS}/1827cf35/articles/virtual-machines/sizes/gpu-accelerated/nca100v4-series.md"
 _LSV3 = f"{_COMPUTE_DOCS}/05e75b14/articles/virtual-machines/sizes/storage-optimized/lsv3-series.md"
 _DSV5 = f"{_SIZES}general-purpose/dsv5-series"
 _ESV5 = f"{_SIZES}memory-optimized/esv5-series"
-_DADSV6 = f"{_SIZES}general-purpose/dadsv6-series"
+_DADSV6 = f"{_COMPUTE_DOCS}/1827cf35/articles/virtual-machines/sizes/general-purpose/dadsv6-series.md"
 
 _ROWS = (
     VmSize(
@@ -82,7 +82,7 @@ _ROWS = (
         "Standard_ND96amsr_A100_v4",
         family="standardNDAMSv4_A100Family",
         vcpus=96,
-        memory_gib=1800,
+        memory_gib=1900,
         gpus=8,
         gpu="A100",
         gpu_memory_gib=80,

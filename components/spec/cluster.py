@@ -83,6 +83,8 @@ class Cluster(Model):
     """peering: the hub reaches nodes and pods, and all addresses count in the peered group's 128,000; private-link: API servers only."""
     nat_prefix_length: Annotated[int, Field(ge=28, le=31)] = 28
     """Length of the public prefix of each node subnet's NAT gateway; 28 is 16 public addresses, 31 two."""
+    ca_generation: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """Raised by one to replace the certificate authorities, which cuts off every machine until it has read its new certificates."""
     control_plane: ControlPlane
     """API servers and both etcds."""
     pools: tuple[Pool, ...] = Field(min_length=1, max_length=24)

@@ -50,6 +50,15 @@ class Backup(Model):
     """True keeps every snapshot in three zones."""
 
 
+class Vaults(Model):
+    """How long deleted vaults and their secrets can be brought back."""
+
+    retention_days: Annotated[int, Field(ge=7, le=90)] = 90
+    """Days for which a deleted vault, and its name, is kept."""
+    purge_protection: bool = True
+    """True refuses to purge a deleted vault before that; false suits a fleet that is destroyed and made again."""
+
+
 class Quota(Model):
     """vCPUs that Azure has granted, so that a plan beyond them is refused before it starts."""
 
@@ -80,6 +89,8 @@ class Region(Model):
     """The network through which people reach every cluster."""
     backup: Backup = Backup()
     """Where etcd snapshots go."""
+    vaults: Vaults = Vaults()
+    """How long deleted vaults and their secrets can be brought back."""
     base_images: tuple[ImagePin, ...] = Field(default=(), max_length=100)
     """Image versions kept in the gallery besides those that pools and control planes pin, for going back or ahead."""
     quotas: tuple[Quota, ...] = Field(default=(), max_length=200)

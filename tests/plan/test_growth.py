@@ -172,3 +172,10 @@ def test_scale_sets_hold_exactly_the_pools_machines_and_fit_their_subnets(name: 
 def test_the_layout_of_a_shipped_region_is_pinned(name: str, golden: Callable[[str, str], None]) -> None:
     lines = [f"{key}: {value}" for key, value in layout(load_plan(name)).items()]
     golden(f"plan/{name}-layout.txt", "\n".join(lines) + "\n")
+
+
+def test_no_hub_puts_its_dns_resolver_where_azure_refuses_one() -> None:
+    refused = (ipaddress.IPv4Address("10.0.1.0"), ipaddress.IPv4Address("10.0.16.255"))
+    for space in ("10.0.0.0/9", "10.0.0.0/13", "10.128.0.0/11"):
+        address = ipaddress.IPv4Address(plan_of(dict(DOCUMENTS["dev"], address_space=space)).hub.resolver_address)
+        assert not refused[0] <= address <= refused[1]
