@@ -1,0 +1,43 @@
+"""What a region's own stack takes from its base stack, and under which names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Self
+
+import pulumi
+
+
+def vault_key(cluster: str, role: str) -> str:
+    """Key of a vault in the base stack's `vault_ids`."""
+    return f"{cluster}/{role}"
+
+
+@dataclass(frozen=True)
+class BaseOutputs:
+    """Outputs of the base stack, each under its field's name.
+
+    image_version_ids maps a pin (name@version) to the id of its gallery image version, vault_ids a vault_key to the vault's id.
+    """
+
+    resource_group: pulumi.Input[str]
+    hub_vnet_id: pulumi.Input[str]
+    hub_endpoints_subnet_id: pulumi.Input[str]
+    hub_private_zone: pulumi.Input[str]
+    image_version_ids: pulumi.Input[Mapping[str, str]]
+    vault_ids: pulumi.Input[Mapping[str, str]]
+    backup_account_id: pulumi.Input[str]
+
+    @classmethod
+    def from_stack(cls, reference: pulumi.StackReference) -> Self:
+        """The outputs of a base stack; the program fails, naming the output, where the stack has not exported one."""
+        return cls(**{field.name: reference.require_output(field.name) for field in fields(cls)})
+
+    def vault_id(self, cluster: str, role: str) -> pulumi.Output[str]:
+        """Id of a cluster's vault; role is "etcd", "control" or "node"."""
+        return pulumi.Output.from_input(self.vault_ids).apply(lambda ids: ids[vault_key(cluster, role)])
+
+    def image_version_id(self, pin: str) -> pulumi.Output[str]:
+        """Id of a pinned gallery image version."""
+        return pulumi.Output.from_input(self.image_version_ids).apply(lambda ids: ids[pin])

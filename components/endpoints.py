@@ -1,0 +1,105 @@
+"""How a cluster's machines reach their vaults and the backup account: over private endpoints, by the services' own names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_azure_native import network, privatedns
+
+ZONES: Mapping[str, str] = {"vault": "privatelink.vaultcore.azure.net", "blob": "privatelink.blob.core.windows.net"}
+"""Private DNS zone of each kind of endpoint, Azure's "group id": https://learn.microsoft.com/azure/private-link/private-endpoint-dns"""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One private endpoint: role a word unique in the cluster, kind "vault" or "blob", target the id of what it leads to."""
+
+    role: str
+    name: str
+    kind: str
+    target: pulumi.Input[str]
+
+
+@dataclass(frozen=True)
+class EndpointsArgs:
+    """The endpoints of one virtual network, whose name link_name is; `after` is the last write to that network."""
+
+    endpoints: tuple[Endpoint, ...]
+    resource_group: pulumi.Input[str]
+    location: str
+    tags: Mapping[str, str]
+    vnet_id: pulumi.Input[str]
+    link_name: str
+    subnet_id: pulumi.Input[str]
+    after: pulumi.Resource
+
+
+class Endpoints(pulumi.ComponentResource):
+    """Private endpoints, and the DNS zones that make the services' names lead to them; ready when all names do."""
+
+    groups: tuple[pulumi.Resource, ...]
+
+    def __init__(self, name: str, args: EndpointsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpufleet:endpoints:Endpoints", name, {}, opts)
+        zones = {kind: self._zone(f"{name}-{kind}", zone, args) for kind, zone in ZONES.items()}
+        after, groups = args.after, []
+        for endpoint in args.endpoints:
+            # Endpoints lock the subnet that they are made in: https://github.com/hashicorp/terraform-provider-azurerm/pull/16315
+            opts_of = pulumi.ResourceOptions(parent=self, depends_on=[after])
+            after = self._endpoint(f"{name}-{endpoint.role}", endpoint, args, opts_of)
+            groups.append(self._group(f"{name}-{endpoint.role}-names", endpoint, args, after, zones[endpoint.kind]))
+        self.groups = tuple(groups)
+        self.register_outputs({})
+
+    def _zone(self, name: str, zone_name: str, args: EndpointsArgs) -> privatedns.PrivateZone:
+        child = pulumi.ResourceOptions(parent=self)
+        zone = privatedns.PrivateZone(
+            f"{name}-zone",
+            private_zone_name=zone_name,
+            resource_group_name=args.resource_group,
+            location="global",
+            tags=args.tags,
+            opts=child,
+        )
+        privatedns.VirtualNetworkLink(
+            f"{name}-zone-link",
+            virtual_network_link_name=args.link_name,
+            private_zone_name=zone.name,
+            resource_group_name=args.resource_group,
+            location="global",
+            virtual_network=privatedns.SubResourceArgs(id=args.vnet_id),
+            registration_enabled=False,
+            tags=args.tags,
+            opts=child,
+        )
+        return zone
+
+    def _endpoint(self, name: str, endpoint: Endpoint, args: EndpointsArgs, opts: pulumi.ResourceOptions) -> network.PrivateEndpoint:
+        connection = network.PrivateLinkServiceConnectionArgs(
+            name=endpoint.name, private_link_service_id=endpoint.target, group_ids=[endpoint.kind]
+        )
+        return network.PrivateEndpoint(
+            name,
+            private_endpoint_name=endpoint.name,
+            resource_group_name=args.resource_group,
+            location=args.location,
+            # SubnetArgs would send its defaults besides the id, which contradict the subnet's own settings.
+            subnet={"id": args.subnet_id},
+            private_link_service_connections=[connection],
+            tags=args.tags,
+            opts=opts,
+        )
+
+    def _group(
+        self, name: str, endpoint: Endpoint, args: EndpointsArgs, made: network.PrivateEndpoint, zone: privatedns.PrivateZone
+    ) -> network.PrivateDnsZoneGroup:
+        return network.PrivateDnsZoneGroup(
+            name,
+            private_dns_zone_group_name="default",
+            private_endpoint_name=made.name,
+            resource_group_name=args.resource_group,
+            private_dns_zone_configs=[network.PrivateDnsZoneConfigArgs(name=endpoint.kind, private_dns_zone_id=zone.id)],
+            opts=pulumi.ResourceOptions(parent=self),
+        )

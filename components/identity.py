@@ -1,0 +1,100 @@
+"""Who a cluster's machines are to Azure: an identity per role, and the little that each may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_azure_native import authorization, managedidentity
+
+from components.base_outputs import BaseOutputs
+from components.plan import naming
+from components.plan.model import ClusterPlan, IdentityPlan, RegionPlan
+
+SECRETS_USER = "4633458b-17de-408a-b874-0445c86b69e6"
+BLOB_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
+"""Built-in roles: https://learn.microsoft.com/azure/role-based-access-control/built-in-roles"""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What a role of machine may do: where is a word for the scope, subscription the one that the scope lies in."""
+
+    where: str
+    role_definition: str
+    scope: pulumi.Input[str]
+    subscription: str
+
+
+@dataclass(frozen=True)
+class IdentityArgs:
+    """base_provider acts in the base stack's subscription, where vaults and backup account stand."""
+
+    plan: ClusterPlan
+    region: RegionPlan
+    resource_group: pulumi.Input[str]
+    base: BaseOutputs
+    base_provider: pulumi.ProviderResource
+
+
+class Identity(pulumi.ComponentResource):
+    """The identities; ids maps a role ("etcd", "control" or "node") to an id.
+
+    assigned is what a machine must wait for: without its grants it cannot read its secrets.
+    """
+
+    ids: dict[str, pulumi.Output[str]]
+    assigned: tuple[pulumi.Resource, ...]
+
+    def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpufleet:identity:Identity", name, {}, opts)
+        identities = {plan.role: self._identity(f"{name}-{plan.role}", plan, args) for plan in args.plan.identities}
+        self.ids = {role: identity.id for role, identity in identities.items()}
+        self.assigned = tuple(
+            self._assignment(f"{name}-{plan.role}-{grant.where}", plan, grant, identities[plan.role], args)
+            for plan in args.plan.identities
+            for grant in self._grants(plan.role, args)
+        )
+        self.register_outputs({"ids": self.ids})
+
+    def _identity(self, name: str, plan: IdentityPlan, args: IdentityArgs) -> managedidentity.UserAssignedIdentity:
+        return managedidentity.UserAssignedIdentity(
+            name,
+            resource_name_=plan.name,
+            resource_group_name=args.resource_group,
+            location=args.region.spec.location,
+            tags=args.plan.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _grants(self, role: str, args: IdentityArgs) -> tuple[Grant, ...]:
+        """Each role reads its own vault; etcd writes its cluster's snapshots, and the CSR approver looks up the cluster's machines."""
+        base, plan = args.region.spec.subscription, args.plan
+        own_vault = Grant("vault", SECRETS_USER, args.base.vault_id(plan.name, role), base)
+        if role == "etcd":
+            container = pulumi.Output.concat(args.base.backup_account_id, "/blobServices/default/containers/", plan.backup_container)
+            return (own_vault, Grant("backup", BLOB_CONTRIBUTOR, container, base))
+        if role == "control":
+            group = pulumi.Output.concat("/subscriptions/", plan.subscription, "/resourceGroups/", args.resource_group)
+            return (own_vault, Grant("group", READER, group, plan.subscription))
+        return (own_vault,)
+
+    def _assignment(
+        self, name: str, plan: IdentityPlan, grant: Grant, identity: managedidentity.UserAssignedIdentity, args: IdentityArgs
+    ) -> authorization.RoleAssignment:
+        definition = f"/subscriptions/{grant.subscription}/providers/Microsoft.Authorization/roleDefinitions/{grant.role_definition}"
+        in_base = grant.where != "group"
+        return authorization.RoleAssignment(
+            name,
+            role_assignment_name=naming.role_assignment(
+                args.plan.subscription, args.plan.resource_group, plan.name, grant.role_definition, grant.where
+            ),
+            role_definition_id=definition,
+            scope=grant.scope,
+            principal_id=identity.principal_id,
+            # Without it Azure looks the principal up, and does not find one made seconds ago:
+            # https://learn.microsoft.com/azure/role-based-access-control/troubleshooting#symptom---assigning-a-role-to-a-new-principal-sometimes-fails
+            principal_type="ServicePrincipal",
+            opts=pulumi.ResourceOptions(parent=self, provider=args.base_provider if in_base else None),
+        )

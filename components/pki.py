@@ -1,0 +1,80 @@
+"""A cluster's certificates and keys, and which of its vaults' secrets each one is."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+import pulumi
+import yaml
+
+from components.pki_certificates import AUTHORITIES, certificates_of
+from components.pki_provider import BootstrapToken, Certificate, CertificateAuthority, EncryptionKey, KeyPair
+from components.plan.model import API_SERVER_PORT, ClusterPlan
+
+
+@dataclass(frozen=True)
+class PkiArgs:
+    """A higher ca_generation replaces all authorities, and with them every certificate."""
+
+    plan: ClusterPlan
+    ca_generation: int = 1
+
+
+class Pki(pulumi.ComponentResource):
+    """A cluster's PKI.
+
+    secrets maps (vault role, secret name) to a value, for exactly the secrets of the plan; admin_kubeconfig is for break-glass only.
+    """
+
+    secrets: dict[tuple[str, str], pulumi.Output[str]]
+    ca_certificate: pulumi.Output[str]
+    bootstrap_token: pulumi.Output[str]
+    admin_kubeconfig: pulumi.Output[str]
+
+    def __init__(self, name: str, args: PkiArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpufleet:pki:Pki", name, {}, opts)
+        plan, child = args.plan, pulumi.ResourceOptions(parent=self)
+        authorities = {
+            role: CertificateAuthority(f"{name}-{role}-ca", f"{plan.name} {role} CA", args.ca_generation, child) for role in AUTHORITIES
+        }
+        leaves = {
+            leaf.name: Certificate(f"{name}-{leaf.name}", leaf.subject, authorities[leaf.authority], child)
+            for leaf in certificates_of(plan)
+        }
+        accounts = KeyPair(f"{name}-service-account", child)
+        token = BootstrapToken(f"{name}-bootstrap-token", child).token
+        values = {
+            **{f"{role}-ca-{part}": value for role, authority in authorities.items() for part, value in _parts(authority)},
+            **{f"{leaf}-{part}": value for leaf, certificate in leaves.items() for part, value in _parts(certificate)},
+            "service-account-key": accounts.private_key,
+            "service-account-public-key": accounts.public_key,
+            "encryption-key": EncryptionKey(f"{name}-encryption-key", child).key,
+            "bootstrap-token": token,
+        }
+        self.secrets = {(vault.role, secret): values[secret] for vault in plan.vaults for secret in vault.secrets}
+        self.ca_certificate = authorities["cluster"].certificate
+        self.bootstrap_token = token
+        self.admin_kubeconfig = pulumi.Output.all(self.ca_certificate, leaves["admin"].certificate, leaves["admin"].private_key).apply(
+            lambda pems: kubeconfig(plan, *pems)
+        )
+        self.register_outputs({"ca_certificate": self.ca_certificate})
+
+
+def _parts(issued: CertificateAuthority | Certificate) -> tuple[tuple[str, pulumi.Output[str]], ...]:
+    return (("cert", issued.certificate), ("key", issued.private_key))
+
+
+def kubeconfig(plan: ClusterPlan, ca_certificate: str, certificate: str, private_key: str) -> str:
+    """A kubeconfig, as YAML, that reaches the cluster's API servers from its hub with a client certificate."""
+    ca, cert, key = (base64.b64encode(pem.encode()).decode() for pem in (ca_certificate, certificate, private_key))
+    server = f"https://{plan.api_servers.dns_name}:{API_SERVER_PORT}"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": plan.name, "cluster": {"server": server, "certificate-authority-data": ca}}],
+        "users": [{"name": "break-glass", "user": {"client-certificate-data": cert, "client-key-data": key}}],
+        "contexts": [{"name": plan.name, "context": {"cluster": plan.name, "user": "break-glass"}}],
+        "current-context": plan.name,
+    }
+    return yaml.safe_dump(config, sort_keys=False)

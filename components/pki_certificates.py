@@ -1,0 +1,61 @@
+"""Which certificates a cluster needs: who each stands for, under which authority, and under which name its vault keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from components.plan.access import CSR_APPROVER_USER, KUBELET_CLIENT_USER
+from components.plan.dns import CLUSTER_DOMAIN
+from components.plan.model import ApiServersPlan, ClusterPlan, EtcdPlan
+from components.x509 import Subject
+
+AUTHORITIES = ("cluster", "etcd", "events", "front-proxy")
+"""An authority of its own for each ring of etcd, so that a client of one is nobody to the other."""
+LOOPBACK_NAME, LOOPBACK = "localhost", "127.0.0.1"
+SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", f"kubernetes.default.svc.{CLUSTER_DOMAIN}")
+"""Names by which pods call the API servers."""
+CLIENTS = (
+    ("etcd-client", "etcd", "kube-apiserver-etcd-client", ()),
+    ("events-client", "events", "kube-apiserver-etcd-client", ()),
+    ("front-proxy-client", "front-proxy", "front-proxy-client", ()),
+    ("apiserver-kubelet-client", "cluster", KUBELET_CLIENT_USER, ()),
+    ("controller-manager", "cluster", "system:kube-controller-manager", ()),
+    ("scheduler", "cluster", "system:kube-scheduler", ()),
+    ("csr-approver", "cluster", CSR_APPROVER_USER, ()),
+    ("admin", "cluster", "gpufleet-break-glass", ("system:masters",)),
+)
+"""Client certificates: name, authority, user and groups (https://kubernetes.io/docs/setup/best-practices/certificates/)."""
+
+
+@dataclass(frozen=True)
+class CertificatePlan:
+    """One leaf: name is what its vault calls it, with -cert and -key behind."""
+
+    name: str
+    authority: str
+    subject: Subject
+
+
+def certificates_of(plan: ClusterPlan) -> tuple[CertificatePlan, ...]:
+    """Every leaf of a cluster; pure."""
+    clients = (CertificatePlan(name, authority, Subject(user, groups, (), (), ("client",))) for name, authority, user, groups in CLIENTS)
+    serving = CertificatePlan("apiserver", "cluster", _api_servers(plan.api_servers, plan.network.kubernetes_service_address))
+    return (*_members(plan.etcd), *_members(plan.events_etcd), serving, *clients)
+
+
+def _members(ring: EtcdPlan) -> tuple[CertificatePlan, ...]:
+    """A leaf per member, which is a server to clients and both to its peers."""
+    return tuple(
+        CertificatePlan(
+            name=f"{ring.role}-{member.member}",
+            authority=ring.role,
+            subject=Subject(member.name, (), (member.dns_name, LOOPBACK_NAME), (member.address, LOOPBACK), ("server", "client")),
+        )
+        for member in ring.members
+    )
+
+
+def _api_servers(plan: ApiServersPlan, service_address: str) -> Subject:
+    """The API servers' serving certificate, good under every name and address that anyone calls them by."""
+    addresses = [plan.address, service_address, LOOPBACK] + ([plan.endpoint_address] if plan.endpoint_address else [])
+    return Subject("kube-apiserver", (), (plan.dns_name, *SERVICE_NAMES, LOOPBACK_NAME), tuple(addresses), ("server",))

@@ -1,0 +1,46 @@
+"""Which secret of a cluster goes into which of its vaults: exactly those that the plan names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_azure_native import keyvault
+
+from components.base_outputs import BaseOutputs
+from components.plan.model import ClusterPlan
+
+
+@dataclass(frozen=True)
+class VaultSecretsArgs:
+    """secrets maps (vault role, secret name) to a value; base_provider acts in the base stack's subscription."""
+
+    plan: ClusterPlan
+    secrets: Mapping[tuple[str, str], pulumi.Output[str]]
+    base: BaseOutputs
+    base_provider: pulumi.ProviderResource
+
+
+class VaultSecrets(pulumi.ComponentResource):
+    """A cluster's secrets in its vaults; written is what a machine that reads them must wait for."""
+
+    written: tuple[pulumi.Resource, ...]
+
+    def __init__(self, name: str, args: VaultSecretsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpufleet:vault_secrets:VaultSecrets", name, {}, opts)
+        self.written = tuple(
+            keyvault.Secret(
+                f"{name}-{vault.role}-{secret}",
+                secret_name=secret,
+                vault_name=vault.name,
+                resource_group_name=args.base.resource_group,
+                properties=keyvault.SecretPropertiesArgs(value=pulumi.Output.secret(args.secrets[vault.role, secret])),
+                # A delete would go to the vault itself, whose network lets nobody in, and would block the name for 90 days:
+                # https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview
+                opts=pulumi.ResourceOptions(parent=self, provider=args.base_provider, retain_on_delete=True),
+            )
+            for vault in args.plan.vaults
+            for secret in vault.secrets
+        )
+        self.register_outputs({})

@@ -1,0 +1,156 @@
+"""Runs one Pulumi program to its end in this process, on one thread, and returns its graph or the one reason why there is none."""
+
+import asyncio
+import concurrent.futures
+import gc
+import selectors
+import traceback
+import warnings
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, ParamSpec, TypeVar
+
+from pulumi.runtime import Settings, configure
+from pulumi.runtime.config import set_all_config
+from pulumi.runtime.stack import run_in_stack
+
+from rehearsal.answers import Answers, CloudFace
+from rehearsal.dynamic import DynamicProviders
+from rehearsal.failures import one_line
+from rehearsal.graph import Graph
+from rehearsal.monitor import Monitor
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+COLLECTION_THRESHOLDS = (50_000, 1_000, 1_000)
+"""New objects before Python's cycle collector looks at them, and passes before it looks again at those that stayed: never in a run.
+Peak memory stays within a few MB of what the defaults (700, 10, 10) need, because nearly all of a program's objects live to its end."""
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class ProgramFailed(Exception):
+    """A program did not reach its end: `reason` is one line, `__cause__` the exception behind it."""
+
+    def __init__(self, stack: str, reason: str) -> None:
+        self.stack, self.reason = stack, reason
+        super().__init__(f"stack {stack}: {reason}")
+
+
+def run_program(
+    program: Callable[[], None],
+    project: str,
+    stack: str,
+    *,
+    face: CloudFace,
+    config: Mapping[str, str] = NOTHING,
+    stack_outputs: Mapping[str, Mapping[str, Any]] = NOTHING,
+    progress: Callable[[int], None] | None = None,
+) -> Graph:
+    """Runs `program` as Pulumi would run it on an empty stack, and returns everything that it registered.
+
+    `config` has full keys (`azure-native:location`); `stack_outputs` gives the exports of stacks rehearsed before, by stack name, to
+    StackReferences; `progress` is called with the number of resources registered so far after each. Nothing of a run stays behind
+    for the next. Raises ProgramFailed where the program, a resource or the cloud fails, and where the program would wait for ever.
+    Must not be called while an event loop runs in this thread.
+    """
+    dynamic = DynamicProviders(config, project)
+    monitor = Monitor(Answers(face, stack_outputs, dynamic), dynamic, project=project, stack=stack, progress=progress)
+    with _rare_collections(), _no_word_of_abandoned_coroutines():
+        try:
+            _run_to_end(_run(program, project, stack, monitor, config))
+        except _NothingLeftToRun as error:
+            last = monitor.last_registered() or "none"
+            reason = f"waits for a value that nothing will ever produce; the last resource registered was {last}"
+            raise ProgramFailed(stack, reason) from error
+        except ProgramFailed as failed:
+            _abandon_coroutines(failed)
+            raise
+    return monitor.take_graph()
+
+
+def _run_to_end(program: Coroutine[Any, Any, None]) -> None:
+    selector = _Selector()
+    with asyncio.Runner(loop_factory=lambda: _loop(selector)) as runner:
+        try:
+            runner.run(program)
+        finally:
+            # Closing the loop waits for the executor's own shutdown thread, which is no deadlock.
+            selector.may_wait = True
+
+
+async def _run(program: Callable[[], None], project: str, stack: str, monitor: Monitor, config: Mapping[str, str]) -> None:
+    # Pulumi keeps its settings in context variables, from the moment they are constructed: those of this task end with it.
+    settings = Settings(project, stack, monitor=monitor, organization="organization", dry_run=False)
+    configure(settings)
+    set_all_config(dict(config))
+    try:
+        await run_in_stack(program)
+    except Exception as error:  # noqa: BLE001 a program may raise anything
+        # Pulumi raises the failure that it happened to await last.
+        first = settings.rpc_manager.unhandled_exception or error
+        raise ProgramFailed(stack, one_line(first)) from first
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Spares a run the half of its time that the cycle collector takes by default, and more than linearly in the number of resources."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@contextmanager
+def _no_word_of_abandoned_coroutines() -> Iterator[None]:
+    """Keeps a failed run from printing a warning for every coroutine that the SDK had made and will never await."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+        yield
+
+
+def _abandon_coroutines(failed: ProgramFailed) -> None:
+    """Lets go of the coroutines while nobody listens: the traceback's local variables hold them."""
+    if failed.__cause__ is not None:
+        traceback.clear_frames(failed.__cause__.__traceback__)
+    gc.collect()
+
+
+def _loop(selector: "_Selector") -> asyncio.AbstractEventLoop:
+    loop = asyncio.SelectorEventLoop(selector)
+    loop.set_default_executor(_InlineExecutor())
+    # One failure reaches many outputs that nobody awaits; asyncio would print a traceback for each.
+    loop.set_exception_handler(lambda _loop, _context: None)
+    return loop
+
+
+class _InlineExecutor(concurrent.futures.ThreadPoolExecutor):
+    """Runs what it is given at once: the monitor answers from memory, and one thread makes the order of registration repeatable."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 it is handed on
+            future.set_exception(error)
+        return future
+
+
+class _NothingLeftToRun(Exception):
+    """Every task waits for another."""
+
+
+class _Selector(selectors.DefaultSelector):
+    """Notices that the loop is about to sleep with nothing that could wake it, which on one thread is a deadlock."""
+
+    may_wait = False
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None and not self.may_wait:
+            self.may_wait = True
+            raise _NothingLeftToRun
+        return super().select(timeout)
