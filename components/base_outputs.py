@@ -36,8 +36,15 @@ class BaseOutputs:
 
     def vault_id(self, cluster: str, role: str) -> pulumi.Output[str]:
         """Id of a cluster's vault; role is "etcd", "control" or "node"."""
-        return pulumi.Output.from_input(self.vault_ids).apply(lambda ids: ids[vault_key(cluster, role)])
+        return pulumi.Output.from_input(self.vault_ids).apply(lambda ids: _known(ids, vault_key(cluster, role), "vault"))
 
     def image_version_id(self, pin: str) -> pulumi.Output[str]:
         """Id of a pinned gallery image version."""
-        return pulumi.Output.from_input(self.image_version_ids).apply(lambda ids: ids[pin])
+        return pulumi.Output.from_input(self.image_version_ids).apply(lambda ids: _known(ids, pin, "image"))
+
+
+def _known(ids: Mapping[str, str], key: str, what: str) -> str:
+    """The id under a key; RunError, with what to do, where the base stack is older than the region file."""
+    if key not in ids:
+        raise pulumi.RunError(f"the base stack has no {what} {key}; it is older than the region file: run pulumi up on the base stack first")
+    return ids[key]

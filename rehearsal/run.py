@@ -87,11 +87,22 @@ async def _run(program: Callable[[], None], project: str, stack: str, monitor: M
     configure(settings)
     set_all_config(dict(config))
     try:
-        await run_in_stack(program)
+        await run_in_stack(_until_settled(program, settings))
     except Exception as error:  # noqa: BLE001 a program may raise anything
         # Pulumi raises the failure that it happened to await last.
         first = settings.rpc_manager.unhandled_exception or error
         raise ProgramFailed(stack, one_line(first)) from first
+
+
+def _until_settled(program: Callable[[], None], settings: Settings) -> Callable[[], Coroutine[Any, Any, None]]:
+    """The program, and then its outputs: the SDK's own wait looks at every output again after each, which is quadratic in resources."""
+
+    async def settled() -> None:
+        program()
+        while pending := [output for output in settings.outputs if not output.done()]:
+            await asyncio.wait(pending)
+
+    return settled
 
 
 @contextmanager

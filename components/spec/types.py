@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 INTERNAL = ipaddress.IPv4Network("10.0.0.0/8")
 """Addresses that the accounting rules count as internal: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
 
-SSH_KEY = re.compile(r"^(ssh-rsa|ssh-ed25519|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/=]{40,}( \S+)?$")
+SSH_KEY = re.compile(r"^(ssh-rsa|ssh-ed25519) [A-Za-z0-9+/=]{40,}( \S+)?$")
 
 
 class Model(BaseModel):
@@ -48,7 +48,7 @@ def uuid_text(value: str) -> str:
 def ssh_public_key(value: str) -> str:
     """Accept one OpenSSH public key: type, base64 and an optional comment."""
     if not SSH_KEY.fullmatch(value):
-        raise ValueError("is no OpenSSH public key; paste the one line of a .pub file (ssh-ed25519, ssh-rsa or ecdsa-sha2-nistp…)")
+        raise ValueError("is no OpenSSH public key; paste the one line of a .pub file (ssh-ed25519 or ssh-rsa, the types that Azure takes)")
     return value
 
 

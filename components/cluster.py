@@ -1,0 +1,165 @@
+"""Decides what one cluster is made of, and which of its parts wait for which."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_azure_native as azure
+from pulumi_azure_native import resources
+
+from components.api_endpoint import ApiEndpoint, ApiEndpointArgs
+from components.api_servers import ApiServers, ApiServersArgs
+from components.base_outputs import BaseOutputs
+from components.boot.api_server import boot_api_server
+from components.boot.etcd import boot_etcd
+from components.boot.machine import custom_data
+from components.boot.node import boot_node
+from components.etcd import Etcd, EtcdArgs
+from components.identity import Identity, IdentityArgs
+from components.ingress import Ingress, IngressArgs
+from components.kubernetes_objects import KubernetesObjects, KubernetesObjectsArgs
+from components.manifests.objects import cluster_objects
+from components.network import Network, NetworkArgs
+from components.node_pool import NodePool, NodePoolArgs
+from components.pki import Pki, PkiArgs
+from components.plan.model import API_SERVER_PORT, ClusterPlan, EtcdPlan, RegionPlan
+from components.ready import ApiServersReady, ApiServersReadyArgs
+from components.vault_secrets import VaultSecrets, VaultSecretsArgs
+
+
+@dataclass(frozen=True)
+class ClusterArgs:
+    """One cluster of a region: base_provider acts in the base stack's subscription."""
+
+    region: RegionPlan
+    plan: ClusterPlan
+    base: BaseOutputs
+    base_provider: pulumi.ProviderResource
+
+
+class Cluster(pulumi.ComponentResource):
+    """One cluster, whole: its network, its control plane, its node pools and the objects in it."""
+
+    api_server: str
+    """URL of the API servers, good in the hub's network and in the cluster's."""
+    kubeconfig: pulumi.Output[str]
+    """Administrator's kubeconfig; a secret."""
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpufleet:cluster:Cluster", name, {}, opts)
+        plan = args.plan
+        self.api_server = f"https://{plan.api_servers.dns_name}:{API_SERVER_PORT}"
+        provider = azure.Provider(
+            f"{name}-azure",
+            subscription_id=plan.subscription,
+            tenant_id=args.region.spec.access.tenant,
+            # The base provider waits until Pulumi is known to run inside the hub's network; nothing of a cluster is made before.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[args.base_provider]),
+        )
+        child = pulumi.ResourceOptions(parent=self, provider=provider)
+        pki = Pki(f"{name}-pki", PkiArgs(plan, plan.spec.ca_generation), child)
+        self.kubeconfig = pki.admin_kubeconfig
+        ground = _Ground.laid(name, args, pki, child)
+        rings = tuple(self._ring(f"{name}-{ring.role}", args, ring, ground, child) for ring in (plan.etcd, plan.events_etcd))
+        ready = self._api_servers(name, args, ground, rings, pki, child)
+        self._pools(name, args, ground, child)
+        KubernetesObjects(
+            f"{name}-objects",
+            KubernetesObjectsArgs(args.region, plan, cluster_objects(args.region, plan), pki.admin_kubeconfig, pki.bootstrap_token, ready),
+            pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs({"api_server": self.api_server, "kubeconfig": self.kubeconfig})
+
+    def _ring(self, name: str, args: ClusterArgs, ring: EtcdPlan, ground: _Ground, child: pulumi.ResourceOptions) -> Etcd:
+        """One etcd ring's machines."""
+        etcd_args = EtcdArgs(
+            region=args.region,
+            plan=args.plan,
+            ring=ring,
+            resource_group=ground.resource_group,
+            subnet_id=ground.network.subnet_ids[ring.role],
+            identity_id=ground.identity.ids["etcd"],
+            image_id=args.base.image_version_id(ring.image.pin),
+            custom_data=tuple(custom_data(boot_etcd(args.plan, ring, member)) for member in ring.members),
+            provisioned=ground.provisioned,
+        )
+        return Etcd(name, etcd_args, child)
+
+    def _api_servers(
+        self, name: str, args: ClusterArgs, ground: _Ground, rings: tuple[Etcd, ...], pki: Pki, child: pulumi.ResourceOptions
+    ) -> ApiServersReady:
+        """The API servers and the hub's way to them; complete when one of them is ready."""
+        plan, subnet_ids = args.plan.api_servers, ground.network.subnet_ids
+        boot = custom_data(boot_api_server(args.region, args.plan))
+        servers = ApiServers(
+            f"{name}-api",
+            ApiServersArgs(
+                region=args.region,
+                plan=args.plan,
+                resource_group=ground.resource_group,
+                subnet_id=subnet_ids["api"],
+                identity_id=ground.identity.ids["control"],
+                image_id=args.base.image_version_id(plan.image.pin),
+                custom_data=boot,
+                provisioned=(*ground.provisioned, *rings),
+            ),
+            child,
+        )
+        endpoint_args = ApiEndpointArgs(
+            region=args.region,
+            plan=args.plan,
+            resource_group=ground.resource_group,
+            frontend_id=servers.frontend_id,
+            private_link_subnet_id=subnet_ids["private-link"] if plan.private_link_name else None,
+            base=args.base,
+            base_provider=args.base_provider,
+        )
+        endpoint = ApiEndpoint(f"{name}-api-endpoint", endpoint_args, child)
+        ready_args = ApiServersReadyArgs(plan, pki.ca_certificate, hashlib.sha256(boot.encode()).hexdigest())
+        # Asking makes sense once there are servers, and a name under which the hub finds them.
+        return ApiServersReady(f"{name}-api-ready", ready_args, pulumi.ResourceOptions(parent=self, depends_on=[servers, endpoint]))
+
+    def _pools(self, name: str, args: ClusterArgs, ground: _Ground, child: pulumi.ResourceOptions) -> None:
+        """The node pools, and the load balancer of those that have one; nodes that come up before the API servers ask until they answer."""
+        plan, subnet_ids = args.plan, ground.network.subnet_ids
+        backend = None
+        if plan.ingress is not None:
+            ingress_args = IngressArgs(args.region, plan, plan.ingress, ground.resource_group, subnet_ids["ingress"])
+            backend = Ingress(f"{name}-ingress", ingress_args, child).backend_pool_id
+        for pool in plan.pools:
+            pool_args = NodePoolArgs(
+                region=args.region,
+                plan=plan,
+                pool=pool,
+                resource_group=ground.resource_group,
+                subnet_ids=subnet_ids,
+                identity_id=ground.identity.ids["node"],
+                image_id=args.base.image_version_id(pool.image.pin),
+                backend_pool_id=backend if pool.spec.load_balanced else None,
+                custom_data=tuple(custom_data(boot_node(args.region, plan, pool, scale_set)) for scale_set in pool.scale_sets),
+                provisioned=ground.provisioned,
+            )
+            NodePool(f"{name}-pool-{pool.name}", pool_args, child)
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """What machines stand on: provisioned is all that one reads or asks at its first boot."""
+
+    resource_group: pulumi.Output[str]
+    network: Network
+    identity: Identity
+    provisioned: tuple[pulumi.Resource, ...]
+
+    @classmethod
+    def laid(cls, name: str, args: ClusterArgs, pki: Pki, child: pulumi.ResourceOptions) -> _Ground:
+        plan, base, base_provider = args.plan, args.base, args.base_provider
+        group = resources.ResourceGroup(
+            f"{name}-group", resource_group_name=plan.resource_group, location=args.region.spec.location, tags=plan.tags, opts=child
+        )
+        network = Network(f"{name}-network", NetworkArgs(plan, args.region, group.name, base, base_provider), child)
+        identity = Identity(f"{name}-identity", IdentityArgs(plan, args.region, group.name, base, base_provider), child)
+        secrets = VaultSecrets(f"{name}-secrets", VaultSecretsArgs(plan, pki.secrets, base, base_provider), child)
+        return cls(group.name, network, identity, (*identity.assigned, *secrets.written, *network.names))

@@ -1,0 +1,115 @@
+"""Decides what an etcd member is to Azure: a machine with a fixed name, address and zone, which no update replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_azure_native import compute, network
+
+from components.machine_profile import ADMIN_USER, diagnostics, linux
+from components.plan.model import ClusterPlan, EtcdMemberPlan, EtcdPlan, RegionPlan
+from components.plan.os_disks import etcd_os_disk
+
+
+@dataclass(frozen=True)
+class EtcdArgs:
+    """One ring of one cluster: custom_data is base64, one per member; provisioned is what a member needs at its first boot."""
+
+    region: RegionPlan
+    plan: ClusterPlan
+    ring: EtcdPlan
+    resource_group: pulumi.Input[str]
+    subnet_id: pulumi.Input[str]
+    identity_id: pulumi.Input[str]
+    image_id: pulumi.Input[str]
+    custom_data: tuple[str, ...]
+    provisioned: Sequence[pulumi.Resource]
+
+
+class Etcd(pulumi.ComponentResource):
+    """The machines of one etcd ring, spread over zones."""
+
+    def __init__(self, name: str, args: EtcdArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpufleet:etcd:Etcd", name, {}, opts)
+        for member, custom_data in zip(args.ring.members, args.custom_data, strict=True):
+            interface = self._interface(f"{name}-{member.member}-nic", args, member)
+            self._machine(f"{name}-{member.member}", args, member, interface, custom_data)
+        self.register_outputs({})
+
+    def _interface(self, name: str, args: EtcdArgs, member: EtcdMemberPlan) -> network.NetworkInterface:
+        return network.NetworkInterface(
+            name,
+            resource_group_name=args.resource_group,
+            network_interface_name=member.nic_name,
+            location=args.region.spec.location,
+            enable_accelerated_networking=True,
+            ip_configurations=[
+                {
+                    "name": "member",
+                    "primary": True,
+                    "subnet": {"id": args.subnet_id},
+                    "private_ip_address": member.address,
+                    "private_ip_allocation_method": network.IPAllocationMethod.STATIC,
+                }
+            ],
+            tags=args.plan.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _machine(
+        self, name: str, args: EtcdArgs, member: EtcdMemberPlan, interface: network.NetworkInterface, custom_data: str
+    ) -> compute.VirtualMachine:
+        return compute.VirtualMachine(
+            name,
+            resource_group_name=args.resource_group,
+            vm_name=member.name,
+            location=args.region.spec.location,
+            zones=[member.zone],
+            identity=compute.VirtualMachineIdentityArgs(
+                type=compute.ResourceIdentityType.USER_ASSIGNED, user_assigned_identities=[args.identity_id]
+            ),
+            hardware_profile=compute.HardwareProfileArgs(vm_size=args.ring.size.name),
+            storage_profile=_storage(args, member),
+            os_profile=compute.OSProfileArgs(
+                computer_name=member.name,
+                admin_username=ADMIN_USER,
+                custom_data=custom_data,
+                linux_configuration=linux(args.region.spec.access.ssh_public_key),
+            ),
+            network_profile=compute.NetworkProfileArgs(
+                network_interfaces=[
+                    # A member that is replaced takes over the interface, and with it the address.
+                    compute.NetworkInterfaceReferenceArgs(id=interface.id, primary=True, delete_option=compute.DeleteOptions.DETACH)
+                ]
+            ),
+            diagnostics_profile=diagnostics(),
+            tags=args.plan.tags,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                # A member reads its key from the vault once, at its first boot: the role and the secrets must be there before it.
+                depends_on=args.provisioned,
+                # A member holds the ring's data on local disks and is replaced only under quorum checks, by playbooks/etcd-replace.yml.
+                protect=True,
+                # Azure refuses a change of customData or of the SSH keys, and replaces the machine for another image. So a changed boot
+                # file or pin touches no etcd machine; the playbook brings it to one member after the other.
+                ignore_changes=["osProfile.customData", "osProfile.linuxConfiguration", "storageProfile.imageReference"],
+            ),
+        )
+
+
+def _storage(args: EtcdArgs, member: EtcdMemberPlan) -> compute.StorageProfileArgs:
+    disk = etcd_os_disk()
+    return compute.StorageProfileArgs(
+        image_reference=compute.ImageReferenceArgs(id=args.image_id),
+        disk_controller_type=args.ring.size.disk_controller,
+        os_disk=compute.OSDiskArgs(
+            name=member.disk_name,
+            create_option=compute.DiskCreateOptionTypes.FROM_IMAGE,
+            caching=compute.CachingTypes.READ_WRITE,
+            disk_size_gb=disk.gib,
+            managed_disk=compute.ManagedDiskParametersArgs(storage_account_type=disk.storage),
+            delete_option=compute.DiskDeleteOptionTypes.DELETE,
+        ),
+    )

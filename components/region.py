@@ -1,0 +1,49 @@
+"""Decides what a region's own stack is: its clusters, none of which depends on another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_azure_native as azure
+
+from components.base_outputs import BaseOutputs
+from components.cluster import Cluster, ClusterArgs
+from components.inside_hub import InsideHub, InsideHubArgs
+from components.plan.model import RegionPlan
+
+
+@dataclass(frozen=True)
+class RegionClustersArgs:
+    plan: RegionPlan
+    base: BaseOutputs
+
+
+class RegionClusters(pulumi.ComponentResource):
+    """A region's clusters; exports is what the program exports: API servers' URLs and administrators' kubeconfigs, by cluster."""
+
+    exports: dict[str, Any]
+
+    def __init__(self, name: str, args: RegionClustersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpufleet:region:RegionClusters", name, {}, opts)
+        plan = args.plan
+        inside = InsideHub(f"{name}-inside-hub", InsideHubArgs(plan.hub), pulumi.ResourceOptions(parent=self))
+        base_provider = azure.Provider(
+            f"{name}-azure",
+            subscription_id=plan.spec.subscription,
+            tenant_id=plan.spec.access.tenant,
+            # Outside the hub's network the update could not end: it stops before Azure hears of it.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[inside]),
+        )
+        clusters = {
+            cluster.name: Cluster(
+                f"{name}-{cluster.name}", ClusterArgs(plan, cluster, args.base, base_provider), pulumi.ResourceOptions(parent=self)
+            )
+            for cluster in plan.clusters
+        }
+        self.exports = {
+            "api_servers": {cluster: made.api_server for cluster, made in clusters.items()},
+            "kubeconfigs": {cluster: made.kubeconfig for cluster, made in clusters.items()},
+        }
+        self.register_outputs(self.exports)

@@ -1,0 +1,23 @@
+"""Decides which components a stack is made of: the base of a region, or its clusters."""
+
+from __future__ import annotations
+
+import pulumi
+
+from components.aliases import drop_version_aliases
+from components.base import RegionBase, RegionBaseArgs
+from components.base_outputs import BaseOutputs
+from components.plan.model import RegionPlan
+from components.region import RegionClusters, RegionClustersArgs
+
+
+def make(plan: RegionPlan, stack: str) -> None:
+    """Register one stack of a planned region, and export what others read; stack is the plan's base_stack or stack."""
+    drop_version_aliases()
+    if stack == plan.base_stack:
+        exports = RegionBase(plan.name, RegionBaseArgs(plan)).exports
+    else:
+        reference = pulumi.StackReference(f"{pulumi.get_organization()}/{pulumi.get_project()}/{plan.base_stack}")
+        exports = RegionClusters(plan.name, RegionClustersArgs(plan, BaseOutputs.from_stack(reference))).exports
+    for key, value in exports.items():
+        pulumi.export(key, value)

@@ -1,0 +1,60 @@
+"""What Pulumi is given: a program for every stack, and settings that hold nothing of a region."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pulumi
+import pytest
+import yaml
+
+from stacks.__main__ import run
+from stacks.load import REGIONS, ROOT, load_plan, region_names
+
+STACKS = [stack for region in region_names() for stack in (region, f"{region}-base")]
+ENCRYPTION = {"secretsprovider", "encryptedkey", "encryptionsalt"}
+
+
+def test_a_region_that_does_not_exist_is_refused_in_one_line() -> None:
+    with pytest.raises(pulumi.RunError, match=r"did you mean southcentralus\?") as caught:
+        run("southcentralu-base")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_plan_that_breaks_limits_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    text = (REGIONS / "dev.yaml").read_text()
+    broken = tmp_path / "dev.yaml"
+    broken.write_text(text.replace("etcd:\n        count: 3", "etcd:\n        count: 4"))
+    assert broken.read_text() != text
+    with pytest.raises(pulumi.RunError, match="etcd"):
+        run(str(broken))
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_stack_belongs_to_the_region_that_names_it(stack: str) -> None:
+    plan = load_plan(stack.removesuffix("-base"))
+    assert stack in (plan.stack, plan.base_stack)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_stacks_settings_are_its_encryption_and_that_no_provider_is_taken_by_default(stack: str) -> None:
+    settings = yaml.safe_load((ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())
+    assert settings.pop("config") == {"pulumi:disable-default-providers": ["azure-native", "kubernetes"]}
+    assert set(settings) <= ENCRYPTION
+
+
+def test_there_are_settings_for_no_other_stack() -> None:
+    assert {path.name for path in (ROOT / "stacks").glob("Pulumi.*.yaml")} == {f"Pulumi.{stack}.yaml" for stack in STACKS}
+
+
+def test_the_project_finds_program_stacks_and_environment() -> None:
+    project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
+    assert (ROOT / project["main"] / "__main__.py").is_file()
+    assert project["stackConfigDir"] == project["main"]
+    # The process of the dynamic providers looks for the environment from the program's folder, everything else from the project's.
+    environment = project["runtime"]["options"]["virtualenv"]
+    assert (ROOT / project["main"] / environment).resolve() == (ROOT / environment).resolve()
+
+
+def test_the_program_only_wires() -> None:
+    assert len((ROOT / "stacks" / "__main__.py").read_text().splitlines()) < 40
