@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from components.plan import addresses, limit_table
 from components.plan.control_plane import EVENTS_PER_NODE_BYTES, STORE_HEADROOM, STORE_PER_NODE_BYTES
 from components.plan.limit_table import Limit
-from components.plan.model import ClusterPlan, EtcdPlan, PoolPlan, RegionPlan
+from components.plan.model import INGRESS_PORTS, ClusterPlan, EtcdPlan, PoolPlan, RegionPlan
 from components.plan.pools import lanes, set_bound
 from components.plan.vm_sizes import GIB, VmSize
 from components.spec.cluster import Connectivity
@@ -20,7 +20,6 @@ SPOT_FAMILY = "lowPriorityCores"
 HUB_ADDRESSES = 8
 """Addresses in the hub besides private endpoints: gateway instances, resolver and a runner."""
 MOST_ETCD_MEMBERS = 7
-INGRESS_RULES = 2
 GATEWAY_ADDRESSES = 1
 
 
@@ -119,7 +118,7 @@ def _cluster(cluster: ClusterPlan) -> Iterator[Row]:
     )
     if cluster.ingress:
         yield row(limit_table.BACKENDS, f"{where}/ingress", cluster.ingress.machines)
-        yield row(limit_table.BACKEND_RULES, f"{where}/ingress", cluster.ingress.machines * INGRESS_RULES)
+        yield row(limit_table.BACKEND_RULES, f"{where}/ingress", cluster.ingress.machines * len(INGRESS_PORTS))
     fewest = min(network.nat_gateways, key=lambda gateway: gateway.snat_ports_per_machine)
     yield row(limit_table.NAT_ADDRESSES, where, max(gateway.public_addresses for gateway in network.nat_gateways))
     yield row(limit_table.SNAT_PORTS, f"{where}/{fewest.role}", fewest.snat_ports_per_machine)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from components.plan.control_plane_model import API_SERVER_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, INGRESS_PORTS
+
 
 @dataclass(frozen=True)
 class SecurityRulePlan:
@@ -42,6 +44,9 @@ class Ranges:
     hub: tuple[str, ...]
 
 
+SSH, HTTPS = ("22",), ("443",)
+ETCD_CLIENT, ETCD_MEMBERS = (str(ETCD_CLIENT_PORT),), (f"{ETCD_CLIENT_PORT}-{ETCD_PEER_PORT}",)
+API = (str(API_SERVER_PORT),)
 LOAD_BALANCER = ("AzureLoadBalancer",)
 INTERNET = ("Internet",)
 ANYWHERE = ("*",)
@@ -68,12 +73,12 @@ def etcd_rules(own: str, ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
     """Rules of one etcd ring's subnet: only API servers and the ring's members get in."""
     return _rules(
         (
-            ("api-servers", "Inbound", "Allow", "Tcp", (ranges.api,), (own,), ("2379",)),
-            ("members", "Inbound", "Allow", "Tcp", (own,), (own,), ("2379-2380",)),
-            ("hub-ssh", "Inbound", "Allow", "Tcp", ranges.hub, (own,), ("22",)),
-            ("members-out", "Outbound", "Allow", "Tcp", (own,), (own,), ("2379-2380",)),
-            ("endpoints", "Outbound", "Allow", "Tcp", (own,), (ranges.endpoints,), ("443",)),
-            *((f"platform-{tag.lower()}", "Outbound", "Allow", "Tcp", (own,), (tag,), ("443",)) for tag in PLATFORM),
+            ("api-servers", "Inbound", "Allow", "Tcp", (ranges.api,), (own,), ETCD_CLIENT),
+            ("members", "Inbound", "Allow", "Tcp", (own,), (own,), ETCD_MEMBERS),
+            ("hub-ssh", "Inbound", "Allow", "Tcp", ranges.hub, (own,), SSH),
+            ("members-out", "Outbound", "Allow", "Tcp", (own,), (own,), ETCD_MEMBERS),
+            ("endpoints", "Outbound", "Allow", "Tcp", (own,), (ranges.endpoints,), HTTPS),
+            *((f"platform-{tag.lower()}", "Outbound", "Allow", "Tcp", (own,), (tag,), HTTPS) for tag in PLATFORM),
         )
     )
 
@@ -83,16 +88,16 @@ def api_rules(ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
     own = ranges.api
     return _rules(
         (
-            ("nodes", "Inbound", "Allow", "Tcp", ranges.nodes, (own,), ("6443",)),
-            ("api-servers", "Inbound", "Allow", "Tcp", (own,), (own,), ("6443",)),
-            ("private-link", "Inbound", "Allow", "Tcp", (ranges.private_link,) if ranges.private_link else (), (own,), ("6443",)),
-            ("hub", "Inbound", "Allow", "Tcp", ranges.hub, (own,), ("22", "6443")),
-            ("probe", "Inbound", "Allow", "Tcp", LOAD_BALANCER, (own,), ("6443",)),
-            ("etcd", "Outbound", "Allow", "Tcp", (own,), (ranges.etcd, ranges.events), ("2379",)),
-            ("api-servers-out", "Outbound", "Allow", "Tcp", (own,), (own,), ("6443",)),
+            ("nodes", "Inbound", "Allow", "Tcp", ranges.nodes, (own,), API),
+            ("api-servers", "Inbound", "Allow", "Tcp", (own,), (own,), API),
+            ("private-link", "Inbound", "Allow", "Tcp", (ranges.private_link,) if ranges.private_link else (), (own,), API),
+            ("hub", "Inbound", "Allow", "Tcp", ranges.hub, (own,), SSH + API),
+            ("probe", "Inbound", "Allow", "Tcp", LOAD_BALANCER, (own,), API),
+            ("etcd", "Outbound", "Allow", "Tcp", (own,), (ranges.etcd, ranges.events), ETCD_CLIENT),
+            ("api-servers-out", "Outbound", "Allow", "Tcp", (own,), (own,), API),
             ("nodes-out", "Outbound", "Allow", "Tcp", (own,), ranges.nodes, ("*",)),
-            ("endpoints", "Outbound", "Allow", "Tcp", (own,), (ranges.endpoints,), ("443",)),
-            *((f"platform-{tag.lower()}", "Outbound", "Allow", "Tcp", (own,), (tag,), ("443",)) for tag in PLATFORM),
+            ("endpoints", "Outbound", "Allow", "Tcp", (own,), (ranges.endpoints,), HTTPS),
+            *((f"platform-{tag.lower()}", "Outbound", "Allow", "Tcp", (own,), (tag,), HTTPS) for tag in PLATFORM),
         )
     )
 
@@ -104,11 +109,27 @@ def node_rules(ranges: Ranges, ingress: str | None) -> tuple[SecurityRulePlan, .
             ("nodes", "Inbound", "Allow", "*", ranges.nodes, ranges.nodes, ("*",)),
             ("api-servers", "Inbound", "Allow", "Tcp", (ranges.api,), ranges.nodes, ("*",)),
             ("hub", "Inbound", "Allow", "*", ranges.hub, ranges.nodes, ("*",)),
-            ("probe", "Inbound", "Allow", "Tcp", LOAD_BALANCER if ingress else (), ranges.nodes, ("30080", "30443")),
+            (
+                "probe",
+                "Inbound",
+                "Allow",
+                "Tcp",
+                LOAD_BALANCER if ingress else (),
+                ranges.nodes,
+                tuple(str(node) for _, node in INGRESS_PORTS),
+            ),
             ("nodes-out", "Outbound", "Allow", "*", ranges.nodes, ranges.nodes, ("*",)),
-            ("api-servers-out", "Outbound", "Allow", "Tcp", ranges.nodes, (ranges.api,), ("6443",)),
-            ("endpoints", "Outbound", "Allow", "Tcp", ranges.nodes, (ranges.endpoints,), ("443",)),
-            ("ingress", "Outbound", "Allow", "Tcp", ranges.nodes, (ingress,) if ingress else (), ("80", "443")),
+            ("api-servers-out", "Outbound", "Allow", "Tcp", ranges.nodes, (ranges.api,), API),
+            ("endpoints", "Outbound", "Allow", "Tcp", ranges.nodes, (ranges.endpoints,), HTTPS),
+            (
+                "ingress",
+                "Outbound",
+                "Allow",
+                "Tcp",
+                ranges.nodes,
+                (ingress,) if ingress else (),
+                tuple(str(front) for front, _ in INGRESS_PORTS),
+            ),
             ("other-internal", "Outbound", "Deny", "*", ranges.nodes, INTERNAL, ("*",)),
             ("internet", "Outbound", "Allow", "*", ranges.nodes, INTERNET, ("*",)),
         )
@@ -118,7 +139,7 @@ def node_rules(ranges: Ranges, ingress: str | None) -> tuple[SecurityRulePlan, .
 def endpoint_rules(ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
     """Rules of the private endpoints' subnet: HTTPS from the cluster's own machines."""
     return _rules(
-        (("cluster", "Inbound", "Allow", "Tcp", (ranges.etcd, ranges.events, ranges.api, *ranges.nodes), (ranges.endpoints,), ("443",)),)
+        (("cluster", "Inbound", "Allow", "Tcp", (ranges.etcd, ranges.events, ranges.api, *ranges.nodes), (ranges.endpoints,), HTTPS),)
     )
 
 

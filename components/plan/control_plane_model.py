@@ -1,0 +1,85 @@
+"""The shape of a planned control plane: images, etcd rings and API servers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from components.plan.vm_sizes import VmSize
+from components.spec.images import ImageDefinition
+
+ETCD_CLIENT_PORT = 2379
+ETCD_PEER_PORT = 2380
+API_SERVER_PORT = 6443
+KUBELET_PORT = 10250
+INGRESS_PORTS = ((80, 30_080), (443, 30_443))
+"""Ports of the ingress load balancer, each with the node port that it leads to."""
+
+
+@dataclass(frozen=True)
+class ImagePlan:
+    """One pinned image version: gallery ids, and the replicas that its concurrent creates need in the region."""
+
+    pin: str
+    definition: ImageDefinition
+    version: str
+    definition_id: str
+    version_id: str
+    capture: str
+    replicas: int
+
+
+@dataclass(frozen=True)
+class EtcdMemberPlan:
+    """One etcd member: a machine with a fixed name, zone and address; member is its number in the ring, from 0."""
+
+    member: int
+    name: str
+    nic_name: str
+    disk_name: str
+    dns_name: str
+    address: str
+    zone: str
+
+
+@dataclass(frozen=True)
+class EtcdPlan:
+    """One etcd ring; role is "etcd" or "events"; quota_bytes and data_bytes_needed in bytes."""
+
+    role: str
+    size: VmSize
+    image: ImagePlan
+    members: tuple[EtcdMemberPlan, ...]
+    token: str
+    quota_bytes: int
+    data_bytes_needed: int
+
+    @property
+    def client_urls(self) -> tuple[str, ...]:
+        """URL of every member's client port."""
+        return tuple(f"https://{member.dns_name}:{ETCD_CLIENT_PORT}" for member in self.members)
+
+
+@dataclass(frozen=True)
+class ApiServersPlan:
+    """The API servers: one scale set behind an internal load balancer.
+
+    memory_needed_bytes is for one API server with controller manager and scheduler beside it; heap_limit_bytes its GOMEMLIMIT.
+    """
+
+    name: str
+    computer_name_prefix: str
+    size: VmSize
+    image: ImagePlan
+    count: int
+    zones: tuple[str, ...]
+    load_balancer: str
+    address: str
+    dns_name: str
+    private_link_name: str | None
+    private_link_addresses: tuple[str, ...]
+    endpoint_name: str | None
+    endpoint_address: str | None
+    memory_needed_bytes: int
+    heap_limit_bytes: int
+    max_requests_inflight: int
+    max_mutating_requests_inflight: int
