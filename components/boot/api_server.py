@@ -1,0 +1,105 @@
+"""What an API server's machine is told at boot: API server, controller manager, scheduler and the approver of nodes' certificates."""
+
+from __future__ import annotations
+
+from components.boot import (
+    audit,
+    authentication,
+    csr_approver,
+    kube_apiserver,
+    kube_controller_manager,
+    kube_scheduler,
+    kubeconfig,
+    secrets,
+    system,
+)
+from components.boot.control_keys import KUBERNETES, SECRETS, path
+from components.boot.machine import BootFile, MachineBoot
+from components.boot.unit import CONFINED, Flags, exec_start, unit
+from components.plan.model import ApiServersPlan, ClusterPlan, RegionPlan
+
+API_SERVER_UNIT = "kube-apiserver.service"
+ADMIN_KUBECONFIG = f"{KUBERNETES}/admin.kubeconfig"
+STOP_SECONDS = kube_apiserver.SHUTDOWN_DELAY_SECONDS + kube_apiserver.REQUEST_TIMEOUT_SECONDS + kube_apiserver.WATCH_DRAIN_SECONDS + 15
+"""Longest orderly end of an API server, and a little."""
+
+
+def _api_server(cluster: ClusterPlan) -> BootFile:
+    """Unit of the API server; GOMEMLIMIT makes it collect garbage before the machine runs out of memory."""
+    return unit(
+        API_SERVER_UNIT,
+        f"Kubernetes API server of {cluster.name}",
+        ("Wants=network-online.target", "After=network-online.target", *secrets.NEEDS, "StartLimitIntervalSec=0"),
+        (
+            "Type=notify",
+            f"Environment=GOMEMLIMIT={cluster.api_servers.heap_limit_bytes}",
+            exec_start(kube_apiserver.PROGRAM, kube_apiserver.flags(cluster)),
+            "TimeoutStartSec=infinity",
+            f"TimeoutStopSec={STOP_SECONDS}",
+            "Restart=always",
+            "RestartSec=5",
+            # One connection per node and more, twice while connections move between servers.
+            "LimitNOFILE=1048576",
+            "OOMScoreAdjust=-900",
+            *CONFINED,
+            "LogsDirectory=kubernetes",
+            "LogsDirectoryMode=0700",
+        ),
+    )
+
+
+def _beside(name: str, description: str, program: str, flags: Flags) -> BootFile:
+    """Unit of a program that works through the API server beside it."""
+    return unit(
+        name,
+        description,
+        (f"Wants={API_SERVER_UNIT}", f"After={API_SERVER_UNIT}", *secrets.NEEDS, "StartLimitIntervalSec=0"),
+        (
+            "Type=simple",
+            exec_start(program, flags),
+            "Restart=always",
+            "RestartSec=5",
+            "LimitNOFILE=65536",
+            "OOMScoreAdjust=-500",
+            *CONFINED,
+        ),
+    )
+
+
+def _kubeconfigs(servers: ApiServersPlan) -> tuple[BootFile, ...]:
+    """Kubeconfigs of the programs beside the API server, and of a person who has only this machine left."""
+    rows = (
+        (kube_controller_manager.KUBECONFIG, "controller-manager"),
+        (kube_scheduler.KUBECONFIG, "scheduler"),
+        (csr_approver.KUBECONFIG, "csr-approver"),
+        (ADMIN_KUBECONFIG, "admin"),
+    )
+    return tuple(kubeconfig.local(file, servers, path("cluster-ca-cert"), path(f"{name}-cert"), path(f"{name}-key")) for file, name in rows)
+
+
+def _units(cluster: ClusterPlan) -> tuple[BootFile, ...]:
+    """The four services, in the order in which they start."""
+    manager, scheduler, approver = kube_controller_manager, kube_scheduler, csr_approver
+    return (
+        _api_server(cluster),
+        _beside("kube-controller-manager.service", "Kubernetes controller manager", manager.PROGRAM, manager.flags(cluster)),
+        _beside("kube-scheduler.service", "Kubernetes scheduler", scheduler.PROGRAM, scheduler.flags()),
+        _beside("gpufleet-csr-approver.service", "Approver of kubelets' serving certificates", approver.PROGRAM, approver.flags(cluster)),
+    )
+
+
+def boot_api_server(region: RegionPlan, cluster: ClusterPlan) -> MachineBoot:
+    """Files and units of an API server's machine, the same for every one of a cluster; pure."""
+    units = _units(cluster)
+    files = (
+        *system.kernel_files(node=False),
+        *system.steady_files(),
+        *secrets.secret_files(cluster, SECRETS),
+        BootFile(kube_apiserver.AUTHENTICATION, authentication.configuration(region)),
+        BootFile(kube_apiserver.AUDIT_POLICY, audit.policy()),
+        BootFile(kube_scheduler.CONFIGURATION, kube_scheduler.configuration()),
+        *_kubeconfigs(cluster.api_servers),
+        *units,
+    )
+    names = tuple(item.path.rpartition("/")[2] for item in units)
+    return MachineBoot(role="api-server", files=files, enable=(system.KERNEL_UNIT, secrets.UNIT, *names))

@@ -1,0 +1,122 @@
+"""Which flags kube-apiserver 1.36 is started with, and why."""
+
+from __future__ import annotations
+
+from components.boot import control_keys, features, tls
+from components.boot.control_keys import KUBERNETES, path
+from components.plan.model import API_SERVER_PORT, ClusterPlan
+
+PROGRAM = "/usr/local/bin/kube-apiserver"
+AUTHENTICATION = f"{KUBERNETES}/authentication.yaml"
+AUDIT_POLICY = f"{KUBERNETES}/audit.yaml"
+AUDIT_LOG = "/var/log/kubernetes/audit.log"
+SHUTDOWN_DELAY_SECONDS = 20
+"""Twice what the load balancer needs to see that a stopping server is no longer ready: two probes, 5 s apart."""
+WATCH_DRAIN_SECONDS = 15
+"""Time over which a stopping server closes its watches, so that thousands of clients do not list at the same moment."""
+REQUEST_TIMEOUT_SECONDS = 60
+GOAWAY_CHANCE = "0.001"
+"""One request in a thousand asks its client to connect anew, so that connections spread over servers that came back; needs two or more."""
+
+
+def _etcd(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
+    """Where state is kept: events in a ring of their own, so that a storm of them delays nothing else."""
+    return {
+        "etcd-servers": cluster.etcd.client_urls,
+        # Commas separate overrides, semicolons the servers of one.
+        "etcd-servers-overrides": f"/events#{';'.join(cluster.events_etcd.client_urls)}",
+        "etcd-cafile": control_keys.ETCD_AUTHORITIES,
+        "etcd-certfile": path("etcd-client-cert"),
+        "etcd-keyfile": path("etcd-client-key"),
+        # etcd itself compacts nothing.
+        "etcd-compaction-interval": "5m",
+        "event-ttl": "1h",
+        "encryption-provider-config": control_keys.ENCRYPTION,
+    }
+
+
+def _callers(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
+    """Who may call, and what they may do."""
+    return {
+        "client-ca-file": path("cluster-ca-cert"),
+        "authentication-config": AUTHENTICATION,
+        "authorization-mode": ("Node", "RBAC"),
+        "enable-admission-plugins": ("NodeRestriction",),
+        "enable-bootstrap-token-auth": "true",
+        "service-account-issuer": f"https://{cluster.api_servers.dns_name}:{API_SERVER_PORT}",
+        "service-account-key-file": path("service-account-public-key"),
+        "service-account-signing-key-file": path("service-account-key"),
+        # Otherwise a pod's token stays good for a year.
+        "service-account-extend-token-expiration": "false",
+        "requestheader-client-ca-file": path("front-proxy-ca-cert"),
+        "requestheader-allowed-names": ("front-proxy-client",),
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-username-headers": "X-Remote-User",
+        "proxy-client-cert-file": path("front-proxy-client-cert"),
+        "proxy-client-key-file": path("front-proxy-client-key"),
+    }
+
+
+def _callees() -> dict[str, str | tuple[str, ...]]:
+    """How the server reaches nodes and pods."""
+    return {
+        # Nodes' names are in no DNS.
+        "kubelet-preferred-address-types": ("InternalIP",),
+        "kubelet-certificate-authority": path("cluster-ca-cert"),
+        "kubelet-client-certificate": path("apiserver-kubelet-client-cert"),
+        "kubelet-client-key": path("apiserver-kubelet-client-key"),
+        # This machine is outside the cluster and has no kube-proxy: webhooks and aggregated servers are reached by pods' addresses.
+        "enable-aggregator-routing": "true",
+        "allow-privileged": "true",
+    }
+
+
+def _load(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
+    """How much the server takes on, and how it gives up its clients."""
+    servers = cluster.api_servers
+    return {
+        "max-requests-inflight": str(servers.max_requests_inflight),
+        "max-mutating-requests-inflight": str(servers.max_mutating_requests_inflight),
+        "request-timeout": f"{REQUEST_TIMEOUT_SECONDS}s",
+        "goaway-chance": GOAWAY_CHANCE if servers.count > 1 else "0",
+        "shutdown-delay-duration": f"{SHUTDOWN_DELAY_SECONDS}s",
+        "shutdown-send-retry-after": "true",
+        "shutdown-watch-termination-grace-period": f"{WATCH_DRAIN_SECONDS}s",
+        # A server that is gone leaves the kubernetes service's endpoints by itself.
+        "endpoint-reconciler-type": "lease",
+        "profiling": "false",
+    }
+
+
+def _audit() -> dict[str, str | tuple[str, ...]]:
+    """The audit log: at most 20 files of 200 MB and a week; in batches, because otherwise each request waits for the disk."""
+    return {
+        "audit-policy-file": AUDIT_POLICY,
+        "audit-log-path": AUDIT_LOG,
+        "audit-log-mode": "batch",
+        "audit-log-maxsize": "200",
+        "audit-log-maxbackup": "20",
+        "audit-log-maxage": "7",
+        "audit-log-compress": "true",
+    }
+
+
+def flags(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
+    """Flags of the API server; the same on every machine of a cluster, so without its address, which kube-apiserver finds itself."""
+    return {
+        "secure-port": str(API_SERVER_PORT),
+        "external-hostname": cluster.api_servers.dns_name,
+        "service-cluster-ip-range": cluster.network.service_cidr,
+        "tls-cert-file": path("apiserver-cert"),
+        "tls-private-key-file": path("apiserver-key"),
+        "tls-min-version": tls.MIN_VERSION,
+        "tls-cipher-suites": tls.CIPHER_SUITES,
+        "feature-gates": features.GATES,
+        "runtime-config": features.RUNTIME_CONFIG,
+        **_etcd(cluster),
+        **_callers(cluster),
+        **_callees(),
+        **_load(cluster),
+        **_audit(),
+    }

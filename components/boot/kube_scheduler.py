@@ -1,0 +1,64 @@
+"""Which flags and configuration kube-scheduler 1.36 is started with, and why."""
+
+from __future__ import annotations
+
+import yaml
+
+from components.boot import features, tls
+from components.boot.control_keys import KUBERNETES
+
+PROGRAM = "/usr/local/bin/kube-scheduler"
+KUBECONFIG = f"{KUBERNETES}/scheduler.kubeconfig"
+CONFIGURATION = f"{KUBERNETES}/scheduler.yaml"
+NODES_TO_SCORE_PERCENT = 5
+"""Share of the nodes after which no further fit is sought, at least 100 nodes: 375 of 7,500. GPU pods mostly fill whole nodes, and one
+is as good as another."""
+PACKING_WEIGHT = 5
+"""Packing outweighs every default score: nodes that stay empty take whole-node pods, and can be drained."""
+PACKED_RESOURCES = {"nvidia.com/gpu": 5, "cpu": 1, "memory": 1}
+BINDS_PER_SECOND = 1_000
+"""A job creates many hundreds of pods at once (https://openai.com/index/scaling-kubernetes-to-7500-nodes/); the default is 50."""
+
+
+def flags() -> dict[str, str | tuple[str, ...]]:
+    """Flags of the scheduler, one of which leads at a time; all else is in its configuration."""
+    return {
+        "config": CONFIGURATION,
+        "authentication-kubeconfig": KUBECONFIG,
+        "authorization-kubeconfig": KUBECONFIG,
+        "bind-address": "127.0.0.1",
+        "feature-gates": features.GATES,
+        "tls-min-version": tls.MIN_VERSION,
+        "tls-cipher-suites": tls.CIPHER_SUITES,
+    }
+
+
+def configuration() -> str:
+    """KubeSchedulerConfiguration, YAML: https://kubernetes.io/docs/reference/scheduling/config/"""
+    resources = [{"name": name, "weight": weight} for name, weight in PACKED_RESOURCES.items()]
+    profile = {
+        "schedulerName": "default-scheduler",
+        "percentageOfNodesToScore": NODES_TO_SCORE_PERCENT,
+        "plugins": {
+            "score": {
+                "disabled": [{"name": "NodeResourcesBalancedAllocation"}, {"name": "NodeResourcesFit"}],
+                "enabled": [{"name": "NodeResourcesFit", "weight": PACKING_WEIGHT}],
+            }
+        },
+        "pluginConfig": [
+            {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated", "resources": resources}}},
+            # The built-in constraints spread what packing puts together.
+            {"name": "PodTopologySpread", "args": {"defaultingType": "List", "defaultConstraints": []}},
+        ],
+    }
+    return yaml.safe_dump(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": KUBECONFIG, "qps": BINDS_PER_SECOND, "burst": 2 * BINDS_PER_SECOND},
+            "leaderElection": {"leaderElect": True},
+            "enableProfiling": False,
+            "profiles": [profile],
+        },
+        sort_keys=False,
+    )

@@ -1,0 +1,73 @@
+"""What a node's machine is told at boot."""
+
+from __future__ import annotations
+
+from components.boot import containerd, gpu, kubelet, nvme, scripts, secrets, system
+from components.boot.machine import BootFile, MachineBoot
+from components.boot.unit import exec_start, unit
+from components.plan.model import ClusterPlan, PoolPlan, RegionPlan, ScaleSetPlan
+
+UNIT = "kubelet.service"
+DATA = "/var/lib/gpufleet-data"
+FRESH_UNLESS = "/var/lib/gpufleet/nvme"
+"""On the OS disk: a reimaged machine keeps its NVMe but not this, and starts with neither the old kubelet's state nor its images."""
+ENVIRONMENT = "/run/gpufleet/node.env"
+SECONDARY_ADDRESSES = BootFile(
+    "/etc/cloud/cloud.cfg.d/99-gpufleet.cfg",
+    "# Pods' addresses are no addresses of the machine.\ndatasource: {Azure: {apply_network_config_for_secondary_ips: false}}\n",
+)
+
+
+def _service(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> BootFile:
+    """The kubelet's unit; gpufleet-join says who the machine is and, until it has joined, when to try."""
+    needs = (f"Requires={containerd.UNIT}", f"After={containerd.UNIT} {containerd.PRELOAD_UNIT} {system.KERNEL_UNIT}", *secrets.NEEDS)
+    on_nvme = nvme.NEEDS if nvme.data_devices(pool.size) else ()
+    # A GPU whose fabric is not up yet would be missing from the node's first report.
+    on_gpus = (f"After={gpu.PERSISTENCE_UNIT} nvidia-fabricmanager.service",) if pool.size.gpus else ()
+    return unit(
+        UNIT,
+        f"Kubernetes node of scale set {scale_set.name}",
+        ("Wants=network-online.target", "After=network-online.target", *needs, *on_nvme, *on_gpus, "StartLimitIntervalSec=0"),
+        (
+            "Type=notify",
+            f"EnvironmentFile=-{ENVIRONMENT}",
+            f"ExecStartPre={scripts.JOIN.path} --spread-seconds={pool.join_seconds}",
+            exec_start(kubelet.PROGRAM, kubelet.flags(region, pool, scale_set)),
+            "TimeoutStartSec=infinity",
+            "Restart=always",
+            "RestartSec=5",
+            "KillMode=process",
+            "LimitNOFILE=1048576",
+            "LimitMEMLOCK=infinity",
+            "OOMScoreAdjust=-999",
+        ),
+    )
+
+
+def boot_node(region: RegionPlan, cluster: ClusterPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> MachineBoot:
+    """Files and units of a scale set's machines, the same for every one of them; pure."""
+    devices = nvme.data_devices(pool.size)
+    binds = (containerd.ROOT, "/var/lib/kubelet")
+    before = (containerd.UNIT, UNIT)
+    files = (
+        *system.kernel_files(node=True),
+        *system.steady_files(),
+        SECONDARY_ADDRESSES,
+        *(nvme.nvme_files(devices, DATA, binds, FRESH_UNLESS, before) if devices else ()),
+        *secrets.secret_files(cluster, kubelet.secrets_of(cluster)),
+        *containerd.containerd_files(pool.size),
+        *gpu.gpu_files(pool.size),
+        BootFile(kubelet.CONFIGURATION, kubelet.configuration(cluster, pool)),
+        scripts.JOIN,
+        _service(region, pool, scale_set),
+    )
+    enable = (
+        system.KERNEL_UNIT,
+        *((nvme.UNIT,) if devices else ()),
+        secrets.UNIT,
+        containerd.UNIT,
+        containerd.PRELOAD_UNIT,
+        *((gpu.PERSISTENCE_UNIT,) if pool.size.gpus else ()),
+        UNIT,
+    )
+    return MachineBoot(role="node", files=files, enable=enable)
