@@ -1,0 +1,64 @@
+"""The command line: one group, one file per verb, and the one place where errors become sentences."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from components.plan.limits import LimitsBroken
+from gpufleet.check import check
+from gpufleet.rehearse import rehearse
+from gpufleet.schema import schema
+from stacks.faults import FileRefused
+
+EXIT_BROKEN = 1
+EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(package_name="gpufleet", prog_name="gpufleet")
+def group() -> None:
+    """Plan, check and rehearse GPU training fleets on Azure.
+
+    A REGION is a name under stacks/regions (southcentralus), or a path to a region file (./drafts/westeurope.yaml).
+
+    \b
+    Start here, without a cloud account:
+      gpufleet check southcentralus       which limits the region comes near or breaks
+      gpufleet rehearse southcentralus    run the whole program in process and draw what it would make
+    With the Pulumi CLI and an account:
+      pulumi up -s southcentralus-base    once: hub, gallery, vaults, backup storage
+      pulumi up -s southcentralus         the clusters
+
+    Exit status: 0 all is well; 1 a limit is broken or a check failed; 2 the file or the command line is refused; 130 interrupted.
+    """
+
+
+group.add_command(check)
+group.add_command(rehearse)
+group.add_command(schema)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is told in one line per fault, never as a traceback."""
+    try:
+        group.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_REFUSED)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted; nothing was changed outside out/", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except FileRefused as error:
+        click.echo(str(error), err=True)
+        sys.exit(EXIT_REFUSED)
+    except LimitsBroken as error:
+        click.echo(str(error), err=True)
+        sys.exit(EXIT_BROKEN)
+    except BrokenPipeError:
+        # The reader (head, less) has gone; Python's own flush at exit must not complain of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,100 @@
+"""gpufleet rehearse: run the whole program of a region in process, check what it makes, and draw it."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from gpufleet.check import headroom, tightest
+from rehearsal.region import Rehearsal
+from rehearsal.region import rehearse as run_rehearsal
+from rehearsal.run import ProgramFailed
+
+FEWEST_SHOWN = 3
+"""Limits named in the summary: the nearest ones."""
+FINDINGS_SHOWN = 8
+
+
+@click.command()
+@click.argument("region", default="southcentralus")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True, help="Folder for the report."
+)
+def rehearse(region: str, out: Path) -> None:
+    """Run the whole program of REGION in process, check what it makes, and draw it.
+
+    \b
+    No cloud account and no Pulumi CLI are needed; nothing outside the --out folder is changed.
+    What happens: read and plan the region file; check every limit; run the base stack and the clusters' stack on
+    Pulumi's own test monitor; hold the resulting graph against the plan and against itself (addresses, vCPUs, who
+    can reach whom); write <out>/<region>/report.html and both graphs.
+
+    Exits 1 when a limit is broken or a cross-check finds a difference, 2 when the region file is refused.
+    """
+    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    began = time.monotonic()
+    try:
+        result = _with_progress(region, out, console)
+    except ProgramFailed as error:
+        console.print(f"the program of {error}", markup=False, soft_wrap=True)
+        sys.exit(1)
+    except OSError as error:
+        console.print(f"{out}: cannot be written: {error.strerror}; give another folder with --out", markup=False, soft_wrap=True)
+        sys.exit(2)
+    for line in summary(result, time.monotonic() - began):
+        console.print(line, markup=False, soft_wrap=True)
+    sys.exit(1 if result.findings else 0)
+
+
+def _with_progress(region: str, out: Path, console: Console) -> Rehearsal:
+    """Rehearse with a live line per phase on a terminal, and a plain line per phase elsewhere."""
+    if not console.is_terminal:
+        return run_rehearsal(region, out, lambda phase, count: None if count else console.print(f"rehearsal: {phase}", markup=False))
+    columns = (TextColumn("{task.description:<14}"), BarColumn(bar_width=24), TextColumn("{task.fields[count]}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, object] = {}
+
+        def tell(phase: str, count: int) -> None:
+            if phase not in tasks:
+                for done in tasks.values():
+                    bars.update(done, total=1, completed=1)  # type: ignore[arg-type]
+                tasks[phase] = bars.add_task(phase, total=None, count="")
+            elif count % 25 == 0:
+                bars.update(tasks[phase], count=f"{count:,} resources")  # type: ignore[arg-type]
+
+        return run_rehearsal(region, out, tell)
+
+
+def summary(result: Rehearsal, seconds: float) -> list[str]:
+    """The rehearsal in fewer than 25 lines."""
+    plan = result.plan
+    types = Counter(item.type for graph in (result.base, result.clusters) for item in graph if item.custom)
+    tight = [row for row in tightest(result.rows) if row.headroom is not None][:FEWEST_SHOWN]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return [
+        f"{plan.name} ({plan.spec.location}): {plan.nodes:,} nodes in {len(plan.clusters)} cluster{'s' if len(plan.clusters) > 1 else ''}",
+        *(_cluster_line(result, index) for index in range(len(plan.clusters))),
+        f"  resources: {len(result.base):,} in {plan.base_stack}, {len(result.clusters):,} in {plan.stack}, of {len(types)} types",
+        f"  limits: {len(result.rows)} checked, none broken; nearest: "
+        + "; ".join(f"{row.limit}, {row.where}: {headroom(row)} left" for row in tight),
+        "  cross-checks: " + ("no difference" if not result.findings else f"{len(result.findings)} differences"),
+        *(f"    {finding.sentence()}" for finding in result.findings[:FINDINGS_SHOWN]),
+        f"  took {seconds:.1f} s ({', '.join(f'{name} {took:.1f}' for name, took in result.timings.items())}), {peak:,.0f} MB at most",
+        f"  open {result.report}",
+    ]
+
+
+def _cluster_line(result: Rehearsal, index: int) -> str:
+    """One cluster in one line."""
+    cluster = result.plan.clusters[index]
+    gpus = sum(pool.size.gpus * pool.spec.nodes for pool in cluster.pools)
+    sets = sum(len(pool.scale_sets) for pool in cluster.pools)
+    plane = f"{cluster.api_servers.count} API servers, etcd {len(cluster.etcd.members)}+{len(cluster.events_etcd.members)}"
+    return f"  {cluster.name}: {cluster.nodes:,} nodes, {gpus:,} GPUs, {sets} scale sets; {plane}; {cluster.connectivity.value}"

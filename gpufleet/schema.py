@@ -1,0 +1,32 @@
+"""gpufleet schema: the region file's JSON schema and its reference page, written from the models."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from stacks.load import REGIONS, ROOT
+from stacks.schema import reference, schema_text
+
+TARGETS = {REGIONS / "schema.json": schema_text, ROOT / "docs" / "region-file.md": reference}
+
+
+@click.command()
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if a file is stale.")
+def schema(only_check: bool) -> None:
+    """Write stacks/regions/schema.json and docs/region-file.md from the models in components/spec.
+
+    Editors complete and check region files with the schema, which every region file names in its first line.
+    """
+    stale = [path for path, text in TARGETS.items() if not path.exists() or path.read_text() != text()]
+    for path in stale:
+        if not only_check:
+            path.write_text(TARGETS[path]())
+        click.echo(f"{_relative(path)}: {'stale; run gpufleet schema' if only_check else 'written'}")
+    sys.exit(1 if stale and only_check else 0)
+
+
+def _relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))

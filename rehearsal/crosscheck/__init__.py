@@ -1,0 +1,42 @@
+"""Cross-checks of a rehearsal: what a program registered against the plan, and against itself from the other side."""
+
+from components.plan.model import RegionPlan
+from rehearsal.crosscheck.fabric import Fabric, azure_part
+from rehearsal.crosscheck.finding import Finding
+from rehearsal.crosscheck.grants import GRANTS, granted
+from rehearsal.crosscheck.inventory import ALL_THERE, AS_PLANNED, NOTHING_ELSE, compared
+from rehearsal.crosscheck.layout import APART, FITS, laid_out
+from rehearsal.crosscheck.reachability import REACHABILITY, reached
+from rehearsal.crosscheck.usage import COUNTED, counted
+from rehearsal.graph import Graph
+
+CHECKS = (ALL_THERE, NOTHING_ELSE, AS_PLANNED, GRANTS, COUNTED, APART, FITS, *REACHABILITY)
+"""What is checked: every Finding's check is one of these."""
+
+
+def cross_check(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+    """All cross-checks of a region's two stacks, in the order of CHECKS."""
+    azure = azure_part(base), azure_part(clusters)
+    return (*_against_plan(plan, *azure), *_from_graph(plan, *azure))
+
+
+def against_plan(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+    """What the graphs of a region's two stacks have otherwise than its plan: what is missing, too much, different or granted."""
+    return _against_plan(plan, azure_part(base), azure_part(clusters))
+
+
+def from_graph(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+    """What does not hold in the graphs themselves: uses counted anew, address ranges, and who reaches whom. The plan says who is who."""
+    return _from_graph(plan, azure_part(base), azure_part(clusters))
+
+
+def _against_plan(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+    return (*compared(plan, base, clusters), *granted(plan, base, clusters))
+
+
+def _from_graph(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+    fabric = Fabric(base, clusters)
+    return (*counted(plan, fabric), *laid_out(fabric), *reached(plan, fabric))
+
+
+__all__ = ["CHECKS", "Finding", "against_plan", "cross_check", "from_graph"]

@@ -1,0 +1,83 @@
+"""What a picture of the report consists of: shapes with a place, a look and a title, which the template turns into SVG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+CHARACTER_WIDTH = 0.53
+"""Width of an average character as a share of the font size, for texts that must fit a place."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One SVG element: kind "rect", "circle", "path" or "text".
+
+    x and y are a rectangle's upper left corner, a circle's centre or a text's start on its base line; width and height belong to
+    rectangles, radius to circles (and to a rectangle's corners), data to paths, spans (look and text of each) to texts. look names CSS
+    classes; title is shown on hovering and read out to people who do not see the picture; mark is a data attribute, name and value.
+    """
+
+    kind: str
+    look: str
+    x: float = 0.0
+    y: float = 0.0
+    width: float = 0.0
+    height: float = 0.0
+    radius: float = 0.0
+    data: str = ""
+    spans: tuple[tuple[str, str], ...] = ()
+    title: str = ""
+    mark: tuple[str, str] | None = None
+
+
+@dataclass
+class Drawing:
+    """One picture, filled shape by shape; width and height in the units of its shapes, title for people who do not see it."""
+
+    title: str
+    width: float
+    height: float = 0.0
+    shapes: list[Shape] = field(default_factory=list)
+
+    def rect(
+        self,
+        look: str,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        *,
+        radius: float = 0.0,
+        title: str = "",
+        mark: tuple[str, str] | None = None,
+    ) -> None:
+        """Add a rectangle."""
+        self.shapes.append(Shape("rect", look, _short(x), _short(y), _short(width), _short(height), radius, title=title, mark=mark))
+
+    def circle(self, look: str, x: float, y: float, radius: float, *, title: str = "", mark: tuple[str, str] | None = None) -> None:
+        """Add a circle."""
+        self.shapes.append(Shape("circle", look, _short(x), _short(y), radius=radius, title=title, mark=mark))
+
+    def line(self, look: str, *points: tuple[float, float], title: str = "") -> None:
+        """Add a line through points."""
+        data = "M" + " L".join(f"{_short(x):g} {_short(y):g}" for x, y in points)
+        self.shapes.append(Shape("path", look, data=data, title=title))
+
+    def text(self, look: str, x: float, y: float, text: str, *, title: str = "") -> None:
+        """Add one line of text."""
+        self.shapes.append(Shape("text", look, _short(x), _short(y), spans=(("", text),), title=title))
+
+    def spans(self, x: float, y: float, *spans: tuple[str, str]) -> None:
+        """Add one line of several texts, each with its look, one behind the other."""
+        self.shapes.append(Shape("text", "", _short(x), _short(y), spans=spans))
+
+
+def fitted(text: str, width: float, size: float) -> str:
+    """A text that fits a width at a font size, cut with an ellipsis where it does not."""
+    most = int(width / (size * CHARACTER_WIDTH))
+    return text if len(text) <= most else f"{text[: max(most - 1, 1)]}…"
+
+
+def _short(value: float) -> float:
+    """One decimal is finer than anybody sees, and keeps the page small."""
+    return round(value, 1)

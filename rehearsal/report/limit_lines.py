@@ -1,0 +1,68 @@
+"""Orders the limits of a plan for a reader: what is broken, then by headroom, and what must merely hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from components.plan.limits import Row
+
+TIGHT = 0.1
+"""Share of headroom below which a limit is shown as tight."""
+BAR_WIDTH = 180.0
+
+
+@dataclass(frozen=True)
+class LimitLine:
+    """One limit at its tightest place; places is in how many it applies, length that of its bar, look its CSS class."""
+
+    row: Row
+    places: int
+    length: float
+    look: str
+
+    @property
+    def bound_note(self) -> str:
+        """How the bound is meant: a minimum says so."""
+        if self.row.bound is None:
+            return ""
+        return "at least " if (self.row.use > self.row.bound) != self.row.broken and self.row.use != self.row.bound else ""
+
+
+@dataclass(frozen=True)
+class LimitLines:
+    """In reading order: broken limits place by place, then one line per limit by headroom, rules that hold, uses without bound."""
+
+    broken: tuple[LimitLine, ...]
+    measured: tuple[LimitLine, ...]
+    rules: tuple[LimitLine, ...]
+    unbounded: tuple[LimitLine, ...]
+
+
+def limit_lines(rows: Sequence[Row]) -> LimitLines:
+    """Sort a plan's rows; every broken one is shown, of the others the tightest of each limit."""
+    kept = [row for row in rows if not row.broken]
+    measured = sorted((row for row in kept if row.headroom is not None), key=lambda row: row.headroom or 0.0)
+    rules = [row for row in kept if row.headroom is None and row.bound is not None]
+    broken = sorted((row for row in rows if row.broken), key=lambda row: row.headroom or 0.0)
+    return LimitLines(
+        broken=tuple(_line(row, 1) for row in broken),
+        measured=_one_per_limit(measured),
+        rules=_one_per_limit(rules),
+        unbounded=tuple(_line(row, 1) for row in kept if row.bound is None),
+    )
+
+
+def _one_per_limit(rows: Sequence[Row]) -> tuple[LimitLine, ...]:
+    first: dict[str, Row] = {}
+    places: dict[str, int] = {}
+    for row in rows:
+        first.setdefault(row.limit, row)
+        places[row.limit] = places.get(row.limit, 0) + 1
+    return tuple(_line(row, places[name]) for name, row in first.items())
+
+
+def _line(row: Row, places: int) -> LimitLine:
+    used = 1.0 - (row.headroom if row.headroom is not None else 0.0)
+    look = "broken" if row.broken else "tight" if row.headroom is not None and row.headroom < TIGHT else "kept"
+    return LimitLine(row, places, round(min(max(used, 0.0), 1.0) * BAR_WIDTH, 1), look)

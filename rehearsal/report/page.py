@@ -1,0 +1,84 @@
+"""Decides what stands in a rehearsal's report page, and writes it: one file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from components.plan.limits import Row
+from components.plan.model import RegionPlan
+from rehearsal.crosscheck.finding import Finding
+from rehearsal.graph import Graph
+from rehearsal.report.address_figures import address_use, block_map
+from rehearsal.report.limit_lines import BAR_WIDTH, TIGHT, limit_lines
+from rehearsal.report.numbers import dollars, number, percent
+from rehearsal.report.region_map import region_map
+from rehearsal.report.tables import machine_rows, totals, type_rows
+
+TEMPLATE, STYLE, PAGE = "report.html.j2", "report.css", "report.html"
+
+
+def render_report(
+    plan: RegionPlan,
+    base: Graph,
+    clusters: Graph,
+    *,
+    limits: Sequence[Row],
+    checks: Sequence[str],
+    findings: Sequence[Finding],
+    timings: Mapping[str, float],
+) -> str:
+    """The page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order."""
+    environment = Environment(
+        loader=PackageLoader("rehearsal.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    lines = limit_lines(limits)
+    machines = machine_rows(plan)
+    return environment.get_template(TEMPLATE).render(
+        plan=plan,
+        base=base,
+        clusters=clusters,
+        lines=lines,
+        limit_count=len(limits),
+        tight=sum(line.look == "tight" for line in lines.measured),
+        tight_share=TIGHT,
+        bar_width=BAR_WIDTH,
+        checks=checks,
+        findings=findings,
+        timings=timings,
+        machines=machines,
+        sums=totals(machines),
+        scale_sets=sum(len(pool.scale_sets) for cluster in plan.clusters for pool in cluster.pools),
+        private_addresses=sum(cluster.private_addresses for cluster in plan.clusters),
+        types=type_rows(base, clusters),
+        map=region_map(plan),
+        address_use=address_use(plan, limits),
+        blocks=block_map(plan),
+        number=number,
+        percent=percent,
+        dollars=dollars,
+        # The style sheet is a file of this package; escaped, its quotes and child selectors would not work.
+        style=Markup((Path(__file__).parent / STYLE).read_text()),  # noqa: S704
+    )
+
+
+def write_report(
+    out: Path,
+    plan: RegionPlan,
+    base: Graph,
+    clusters: Graph,
+    *,
+    limits: Sequence[Row],
+    checks: Sequence[str],
+    findings: Sequence[Finding],
+    timings: Mapping[str, float],
+) -> Path:
+    """Write `<out>/<region>/report.html` and return its path; OSError where that cannot be written."""
+    folder = out / plan.name
+    folder.mkdir(parents=True, exist_ok=True)
+    page = folder / PAGE
+    page.write_text(render_report(plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings), encoding="utf-8")
+    return page

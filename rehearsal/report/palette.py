@@ -1,0 +1,20 @@
+"""Which colour stands for which pool: one per pool name, the same in every cluster and picture of a report."""
+
+from __future__ import annotations
+
+from components.plan.model import PoolPlan, RegionPlan
+from components.spec.pool import Capacity
+
+COLOURS = 8
+"""Pool colours that the style sheet has; they are told apart with any colour vision: https://jfly.uni-koeln.de/color/"""
+
+
+def pool_looks(plan: RegionPlan) -> dict[str, str]:
+    """CSS class of each pool name, in order of first appearance; after eight they repeat, and the labels tell pools apart."""
+    names = dict.fromkeys(pool.name for cluster in plan.clusters for pool in cluster.pools)
+    return {name: f"pool-{position % COLOURS}" for position, name in enumerate(names)}
+
+
+def is_spot(pool: PoolPlan) -> bool:
+    """Whether Azure may take the pool's machines away, which pictures show as stripes."""
+    return pool.spec.capacity is Capacity.SPOT
