@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 
 SOURCE = "https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules"
@@ -11,6 +12,8 @@ VAULT_NAME_MAX = 24
 STORAGE_ACCOUNT_MAX = 24
 SCALE_SET_NAME_MAX = 64
 COMPUTER_NAME_PREFIX_MAX = 58
+POOL_MACHINE = re.compile(r"([a-z][a-z0-9-]*-[0-9]{3,})-[a-z0-9]{6}")
+"""A pool's scale set, which ends in its index, and the six characters that Azure appends to its machines' host names."""
 
 
 def short_hash(*parts: str) -> str:
@@ -46,6 +49,12 @@ def scale_set(cluster: str, pool: str, index: int) -> str:
 def computer_name_prefix(scale_set_name: str) -> str:
     """Prefix of the host names, and so the node names, of a scale set's instances; Azure appends six characters."""
     return f"{scale_set_name}-"
+
+
+def pool_scale_set_of(machine: str) -> str | None:
+    """Scale set of a pool's machine, by the machine's host name in lower case; None for every other name, an API server's for example."""
+    match = POOL_MACHINE.fullmatch(machine)
+    return match[1] if match else None
 
 
 def vault(subscription: str, region: str, cluster: str, role: str) -> str:

@@ -1,0 +1,53 @@
+"""Which Kubernetes objects a cluster has, and in which order they are applied."""
+
+from __future__ import annotations
+
+from components.manifests.bootstrap import bootstrap_objects
+from components.manifests.coredns import coredns_objects
+from components.manifests.gpu import gpu_objects
+from components.manifests.gpu_metrics import gpu_metrics_objects
+from components.manifests.infiniband import infiniband_objects
+from components.manifests.kube_proxy import kube_proxy_objects
+from components.manifests.node_local_dns import node_local_dns_objects
+from components.manifests.owned import Object
+from components.manifests.priorities import priority_objects
+from components.manifests.tenancy import tenancy_objects
+from components.plan.model import ClusterPlan, RegionPlan
+
+APPLY_ORDER = (
+    "Namespace",
+    "PriorityClass",
+    "RuntimeClass",
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "ConfigMap",
+    "Service",
+    "PodDisruptionBudget",
+    "Deployment",
+    "DaemonSet",
+)
+"""Kinds in the order in which they are applied: what others refer to comes first."""
+
+
+def objects_by_concern(region: RegionPlan, cluster: ClusterPlan) -> dict[str, list[Object]]:
+    """Objects of a cluster by concern, each a file of its own in review."""
+    return {
+        "bootstrap": bootstrap_objects(),
+        "tenancy": tenancy_objects(region, cluster),
+        "priorities": priority_objects(),
+        "kube-proxy": kube_proxy_objects(cluster),
+        "coredns": coredns_objects(cluster),
+        "node-local-dns": node_local_dns_objects(cluster),
+        "gpu": gpu_objects(cluster),
+        "infiniband": infiniband_objects(cluster),
+        "gpu-metrics": gpu_metrics_objects(cluster),
+    }
+
+
+def cluster_objects(region: RegionPlan, cluster: ClusterPlan) -> tuple[Object, ...]:
+    """All Kubernetes objects of one cluster of a region, in apply order; pure."""
+    every = [item for items in objects_by_concern(region, cluster).values() for item in items]
+    return tuple(sorted(every, key=lambda item: APPLY_ORDER.index(item["kind"])))

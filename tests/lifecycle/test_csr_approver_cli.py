@@ -1,0 +1,49 @@
+"""The approver's command teaches what it does, and says in one line what is wrong with what it was given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lifecycle.csr_approver_cli import LONGEST_PAUSE_SECONDS, main, pause_after
+
+AZURE = ["--subscription", "sub", "--resource-group", "gf-southcentralus-frontier", "--scale-set-prefix", "frontier-"]
+
+
+def test_the_help_says_what_is_approved_what_waits_and_how_to_look() -> None:
+    text = CliRunner().invoke(main, ["--help"]).output
+    for word in (
+        "--kubeconfig",
+        "--subscription",
+        "--resource-group",
+        "--scale-set-prefix",
+        "Lease",
+        "kubectl get csr",
+        "status 1",
+        "waits",
+    ):
+        assert word in text
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "[1, 2]", "a: [", "apiVersion: v1\nkind: Config\n", "current-context: x\n"])
+def test_a_file_that_is_no_kubeconfig_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(content)
+    done = CliRunner().invoke(main, ["--kubeconfig", str(kubeconfig), *AZURE])
+    assert done.exit_code == 1
+    assert isinstance(done.exception, SystemExit)
+    (line,) = done.output.strip().splitlines()
+    assert "is no usable kubeconfig" in line
+    assert "current-context" in line
+
+
+def test_a_missing_option_or_file_is_a_usage_error(tmp_path: Path) -> None:
+    assert CliRunner().invoke(main, ["--kubeconfig", str(tmp_path / "none"), *AZURE]).exit_code == 2
+    assert CliRunner().invoke(main, AZURE).exit_code == 2
+
+
+def test_the_pause_after_a_failure_doubles_up_to_a_minute() -> None:
+    assert [pause_after(failures) for failures in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert pause_after(10_000) == LONGEST_PAUSE_SECONDS
