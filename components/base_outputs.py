@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import pulumi
 
@@ -31,8 +31,8 @@ class BaseOutputs:
 
     @classmethod
     def from_stack(cls, reference: pulumi.StackReference) -> Self:
-        """The outputs of a base stack; the program fails, naming the output, where the stack has not exported one."""
-        return cls(**{field.name: reference.require_output(field.name) for field in fields(cls)})
+        """The outputs of a base stack; the program fails in one line, naming the output, where the stack has not exported one."""
+        return cls(**{field.name: _exported(reference, field.name) for field in fields(cls)})
 
     def vault_id(self, cluster: str, role: str) -> pulumi.Output[str]:
         """Id of a cluster's vault; role is "etcd", "control" or "node"."""
@@ -43,8 +43,24 @@ class BaseOutputs:
         return pulumi.Output.from_input(self.image_version_ids).apply(lambda ids: _known(ids, pin, "image"))
 
 
+def _exported(reference: pulumi.StackReference, name: str) -> pulumi.Output[Any]:
+    """One output. StackReference.require_output ends in a KeyError, which Pulumi prints with its traceback."""
+    return reference.get_output(name).apply(lambda value: _given(value, name))
+
+
+def _given(value: Any, name: str) -> Any:
+    """The value; RunError, with what to do, where there is none."""
+    if value is None:
+        raise pulumi.RunError(
+            f"the base stack has no output {name}; it was not made yet, or is older than this program: run pulumi up on it first"
+        )
+    return value
+
+
 def _known(ids: Mapping[str, str], key: str, what: str) -> str:
     """The id under a key; RunError, with what to do, where the base stack is older than the region file."""
     if key not in ids:
-        raise pulumi.RunError(f"the base stack has no {what} {key}; it is older than the region file: run pulumi up on the base stack first")
+        raise pulumi.RunError(
+            f"the base stack has no {what} {key}; it is older than the region file: run pulumi up on the base stack first"
+        )
     return ids[key]

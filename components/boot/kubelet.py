@@ -162,11 +162,11 @@ def _images() -> dict[str, object]:
 
 def configuration(cluster: ClusterPlan, pool: PoolPlan) -> str:
     """KubeletConfiguration of a pool's nodes, YAML: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/"""
-    return _configuration(pool.size, pool.spec.pods_per_node, pool.taints, heartbeats(cluster))
+    return _configuration(pool.size, pool.spec.pods_per_node, pool.taints, heartbeats(cluster), cluster.network.dns_service_address)
 
 
 @functools.cache
-def _configuration(size: VmSize, pods_with_address: int, taints: tuple[str, ...], beats: Heartbeats) -> str:
+def _configuration(size: VmSize, pods_with_address: int, taints: tuple[str, ...], beats: Heartbeats, dns_service: str) -> str:
     """Written once for all of a pool's scale sets: writing YAML takes longer than the rest of a boot document."""
     document = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -175,7 +175,8 @@ def _configuration(size: VmSize, pods_with_address: int, taints: tuple[str, ...]
         "containerRuntimeEndpoint": CONTAINERD_SOCKET,
         "cgroupDriver": "systemd",
         "clusterDomain": CLUSTER_DOMAIN,
-        "clusterDNS": [NODE_LOCAL_DNS_ADDRESS],
+        # The second serves while the node's own cache restarts.
+        "clusterDNS": [NODE_LOCAL_DNS_ADDRESS, dns_service],
         # systemd-resolved's own file names a resolver on loopback, which a pod would take for itself.
         "resolvConf": "/run/systemd/resolve/resolv.conf",
         "maxPods": pods_with_address + HOST_NETWORK_PODS,

@@ -52,13 +52,20 @@ def ssh_public_key(value: str) -> str:
     return value
 
 
+def team_name(value: str) -> str:
+    """Accept a name that is no namespace of the system's: a team's namespace bears its name."""
+    if value == "default" or value.startswith(("kube-", "gpufleet-")):
+        raise ValueError("is a namespace of the system; give the team another name")
+    return value
+
+
 Cidr = Annotated[str, AfterValidator(internal_block)]
 Uuid = Annotated[str, AfterValidator(uuid_text)]
 SshPublicKey = Annotated[str, AfterValidator(ssh_public_key)]
 RegionName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{1,19}$")]
 ClusterName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,10}[a-z0-9]$")]
 PoolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,14}[a-z0-9]$")]
-TeamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$")]
+TeamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$"), AfterValidator(team_name)]
 AzureLocation = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{2,29}$")]
 VmSizeName = Annotated[str, StringConstraints(pattern=r"^Standard_[A-Za-z0-9_]{2,40}$")]
 KubernetesVersion = Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}\.[0-9]{1,3}$")]

@@ -85,6 +85,11 @@ MISTAKES = [
         ("{kind: dedicated, team: pretraining}", "{kind: dedicated, team: vision}"),
         r"clusters\[2\]\.purpose\.team: .*is no team of this cluster",
     ),
+    (
+        "a team named like a system namespace",
+        ("{name: alignment,", "{name: kube-system,"),
+        r"teams\[0\]\.name: .*is a namespace of the system",
+    ),
     ("host bits in a block", ("10.0.0.0/11", "10.0.0.1/11"), r"address_space: .*write 10\.0\.0\.0/11"),
     ("a public block", ("10.0.0.0/11", "100.64.0.0/11"), r"address_space: .*outside 10\.0\.0\.0/8"),
     ("a version as a number", ('kubernetes: "1.36.3"', "kubernetes: 1.30"), r"clusters\[0\]\.kubernetes: .*quote"),
