@@ -157,28 +157,28 @@ def _one_at_a_time(count: int) -> compute.UpgradePolicyArgs:
     )
 
 
-def _machine(args: ApiServersArgs, balancer: network.LoadBalancer) -> compute.VirtualMachineScaleSetVMProfileArgs:
+def _machine(args: ApiServersArgs, balancer: network.LoadBalancer) -> compute.VirtualMachineScaleSetVMProfileArgsDict:
     plan = args.plan.api_servers
     backend = pulumi.Output.concat(balancer.id, f"/backendAddressPools/{NAME}")
-    address = compute.VirtualMachineScaleSetIPConfigurationArgs(
+    address = compute.VirtualMachineScaleSetIPConfigurationArgsDict(
         name="ipconfig1",
         primary=True,
-        subnet=compute.ApiEntityReferenceArgs(id=args.subnet_id),
-        load_balancer_backend_address_pools=[compute.SubResourceArgs(id=backend)],
+        subnet=compute.ApiEntityReferenceArgsDict(id=args.subnet_id),
+        load_balancer_backend_address_pools=[compute.SubResourceArgsDict(id=backend)],
     )
-    return compute.VirtualMachineScaleSetVMProfileArgs(
-        os_profile=compute.VirtualMachineScaleSetOSProfileArgs(
+    return compute.VirtualMachineScaleSetVMProfileArgsDict(
+        os_profile=compute.VirtualMachineScaleSetOSProfileArgsDict(
             computer_name_prefix=plan.computer_name_prefix,
             admin_username=ADMIN_USER,
             custom_data=args.custom_data,
             linux_configuration=linux(args.region.spec.access.ssh_public_key),
         ),
         storage_profile=scale_set_storage(args.image_id, stateless_os_disk(plan.size), plan.size.disk_controller),
-        network_profile=compute.VirtualMachineScaleSetNetworkProfileArgs(
+        network_profile=compute.VirtualMachineScaleSetNetworkProfileArgsDict(
             # The scale set's health is the load balancer's: repairs and rolling upgrades go by the same probe as connections.
-            health_probe=compute.ApiEntityReferenceArgs(id=pulumi.Output.concat(balancer.id, f"/probes/{NAME}")),
+            health_probe=compute.ApiEntityReferenceArgsDict(id=pulumi.Output.concat(balancer.id, f"/probes/{NAME}")),
             network_interface_configurations=[
-                compute.VirtualMachineScaleSetNetworkConfigurationArgs(
+                compute.VirtualMachineScaleSetNetworkConfigurationArgsDict(
                     name="nic", primary=True, enable_accelerated_networking=True, ip_configurations=[address]
                 )
             ],

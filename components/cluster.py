@@ -15,7 +15,7 @@ from components.base_outputs import BaseOutputs
 from components.boot.api_server import boot_api_server
 from components.boot.etcd import boot_etcd
 from components.boot.machine import custom_data
-from components.boot.node import boot_node
+from components.boot.node import boot_nodes
 from components.etcd import Etcd, EtcdArgs
 from components.identity import Identity, IdentityArgs
 from components.ingress import Ingress, IngressArgs
@@ -138,7 +138,7 @@ class Cluster(pulumi.ComponentResource):
                 identity_id=ground.identity.ids["node"],
                 image_id=args.base.image_version_id(pool.image.pin),
                 backend_pool_id=backend if pool.spec.load_balanced else None,
-                custom_data=tuple(custom_data(boot_node(args.region, plan, pool, scale_set)) for scale_set in pool.scale_sets),
+                custom_data=tuple(map(custom_data, boot_nodes(args.region, plan, pool))),
                 provisioned=ground.provisioned,
             )
             NodePool(f"{name}-pool-{pool.name}", pool_args, child)

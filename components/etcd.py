@@ -72,7 +72,7 @@ class Etcd(pulumi.ComponentResource):
             ),
             hardware_profile=compute.HardwareProfileArgs(vm_size=args.ring.size.name),
             storage_profile=_storage(args, member),
-            os_profile=compute.OSProfileArgs(
+            os_profile=compute.OSProfileArgsDict(
                 computer_name=member.name,
                 admin_username=ADMIN_USER,
                 custom_data=custom_data,

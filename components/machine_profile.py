@@ -1,4 +1,7 @@
-"""What machines of every role have alike: who may log in, where the OS disk lies, and that the console can be read."""
+"""What machines of every role have alike: who may log in, where the OS disk lies, and that the console can be read.
+
+As dictionaries: the SDK takes an Args object apart again for each scale set that shares it, a tenth of what a scale set costs.
+"""
 
 from __future__ import annotations
 
@@ -10,45 +13,44 @@ from components.plan.os_disks import OsDisk
 ADMIN_USER = "gpufleet"
 
 
-def linux(ssh_public_key: str) -> compute.LinuxConfigurationArgs:
+def linux(ssh_public_key: str) -> compute.LinuxConfigurationArgsDict:
     """Log-in with one SSH key, never with a password."""
-    key = compute.SshPublicKeyArgs(key_data=ssh_public_key, path=f"/home/{ADMIN_USER}/.ssh/authorized_keys")
-    return compute.LinuxConfigurationArgs(
-        disable_password_authentication=True, provision_vm_agent=True, ssh=compute.SshConfigurationArgs(public_keys=[key])
+    key = compute.SshPublicKeyArgsDict(key_data=ssh_public_key, path=f"/home/{ADMIN_USER}/.ssh/authorized_keys")
+    return compute.LinuxConfigurationArgsDict(
+        disable_password_authentication=True, provision_vm_agent=True, ssh=compute.SshConfigurationArgsDict(public_keys=[key])
     )
 
 
-def diagnostics() -> compute.DiagnosticsProfileArgs:
+def diagnostics() -> compute.DiagnosticsProfileArgsDict:
     """Serial console and screenshot in storage that Azure manages: the only view of a machine that does not reach the network."""
-    return compute.DiagnosticsProfileArgs(boot_diagnostics=compute.BootDiagnosticsArgs(enabled=True))
+    return compute.DiagnosticsProfileArgsDict(boot_diagnostics=compute.BootDiagnosticsArgsDict(enabled=True))
 
 
-def scale_set_identity(identity_id: pulumi.Input[str]) -> compute.VirtualMachineScaleSetIdentityArgs:
+def scale_set_identity(identity_id: pulumi.Input[str]) -> compute.VirtualMachineScaleSetIdentityArgsDict:
     """One user-assigned identity, with which the machines read their secrets."""
-    return compute.VirtualMachineScaleSetIdentityArgs(
+    return compute.VirtualMachineScaleSetIdentityArgsDict(
         type=compute.ResourceIdentityType.USER_ASSIGNED, user_assigned_identities=[identity_id]
     )
 
 
-def scale_set_storage(image_id: pulumi.Input[str], disk: OsDisk, disk_controller: str) -> compute.VirtualMachineScaleSetStorageProfileArgs:
+def scale_set_storage(
+    image_id: pulumi.Input[str], disk: OsDisk, disk_controller: str
+) -> compute.VirtualMachineScaleSetStorageProfileArgsDict:
     """Image and OS disk of a scale set's machines."""
-    return compute.VirtualMachineScaleSetStorageProfileArgs(
-        image_reference=compute.ImageReferenceArgs(id=image_id), os_disk=_os_disk(disk), disk_controller_type=disk_controller
+    return compute.VirtualMachineScaleSetStorageProfileArgsDict(
+        image_reference=compute.ImageReferenceArgsDict(id=image_id), os_disk=_os_disk(disk), disk_controller_type=disk_controller
     )
 
 
-def _os_disk(disk: OsDisk) -> compute.VirtualMachineScaleSetOSDiskArgs:
+def _os_disk(disk: OsDisk) -> compute.VirtualMachineScaleSetOSDiskArgsDict:
+    os_disk = compute.VirtualMachineScaleSetOSDiskArgsDict(create_option=compute.DiskCreateOptionTypes.FROM_IMAGE)
+    if disk.gib is not None:
+        os_disk["disk_size_gb"] = disk.gib
     if disk.placement is None:
-        return compute.VirtualMachineScaleSetOSDiskArgs(
-            create_option=compute.DiskCreateOptionTypes.FROM_IMAGE,
-            caching=compute.CachingTypes.READ_WRITE,
-            disk_size_gb=disk.gib,
-            managed_disk=compute.VirtualMachineScaleSetManagedDiskParametersArgs(storage_account_type=disk.storage),
-        )
-    return compute.VirtualMachineScaleSetOSDiskArgs(
-        create_option=compute.DiskCreateOptionTypes.FROM_IMAGE,
+        os_disk["caching"] = compute.CachingTypes.READ_WRITE
+        os_disk["managed_disk"] = compute.VirtualMachineScaleSetManagedDiskParametersArgsDict(storage_account_type=disk.storage)
+    else:
         # Azure accepts no other caching for an ephemeral OS disk.
-        caching=compute.CachingTypes.READ_ONLY,
-        disk_size_gb=disk.gib,
-        diff_disk_settings=compute.DiffDiskSettingsArgs(option=compute.DiffDiskOptions.LOCAL, placement=disk.placement),
-    )
+        os_disk["caching"] = compute.CachingTypes.READ_ONLY
+        os_disk["diff_disk_settings"] = compute.DiffDiskSettingsArgsDict(option=compute.DiffDiskOptions.LOCAL, placement=disk.placement)
+    return os_disk

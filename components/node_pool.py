@@ -75,79 +75,79 @@ class NodePool(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class _Alike:
-    """What all scale sets of a pool share, built once; networks are by subnet role."""
+    """What all scale sets of a pool share, built once, as dictionaries (machine_profile says why); networks are by subnet role."""
 
-    args: NodePoolArgs
     zones: list[str]
     tags: dict[str, str]
-    upgrade_policy: compute.UpgradePolicyArgs
-    identity: compute.VirtualMachineScaleSetIdentityArgs
-    linux: compute.LinuxConfigurationArgs
-    storage: compute.VirtualMachineScaleSetStorageProfileArgs
-    networks: dict[str, compute.VirtualMachineScaleSetNetworkProfileArgs]
+    upgrade_policy: compute.UpgradePolicyArgsDict
+    identity: compute.VirtualMachineScaleSetIdentityArgsDict
+    linux: compute.LinuxConfigurationArgsDict
+    profile: compute.VirtualMachineScaleSetVMProfileArgsDict
+    networks: dict[str, compute.VirtualMachineScaleSetNetworkProfileArgsDict]
 
     @classmethod
     def of(cls, args: NodePoolArgs) -> _Alike:
         pool = args.pool
         return cls(
-            args=args,
             zones=[pool.spec.zone.value],
             tags=naming.tags(args.region.name, args.plan.name, pool.name),
             # Rotation alone decides when a machine takes a new model: it drains first.
-            upgrade_policy=compute.UpgradePolicyArgs(mode=compute.UpgradeMode.MANUAL),
+            upgrade_policy=compute.UpgradePolicyArgsDict(mode=compute.UpgradeMode.MANUAL),
             identity=scale_set_identity(args.identity_id),
             linux=linux(args.region.spec.access.ssh_public_key),
-            storage=scale_set_storage(args.image_id, stateless_os_disk(pool.size), pool.size.disk_controller),
+            profile=_profile(args),
             networks={role: _network(args, args.subnet_ids[role]) for role in pool.subnet_roles},
         )
 
-    def machine(self, plan: ScaleSetPlan, custom_data: str) -> compute.VirtualMachineScaleSetVMProfileArgs:
-        """What one machine of a scale set is.
-
-        It names no security type: under this API version that means Standard, without the secure boot that refuses GPU drivers.
-        """
-        spot = self.args.pool.spec.capacity is Capacity.SPOT
-        return compute.VirtualMachineScaleSetVMProfileArgs(
-            priority=compute.VirtualMachinePriorityTypes.SPOT if spot else compute.VirtualMachinePriorityTypes.REGULAR,
-            eviction_policy=compute.VirtualMachineEvictionPolicyTypes.DELETE if spot else None,
-            billing_profile=compute.BillingProfileArgs(max_price=UP_TO_PAY_AS_YOU_GO) if spot else None,
-            capacity_reservation=_reservation(self.args.pool),
-            scheduled_events_profile=None if spot else _terminate_notice(),
-            os_profile=compute.VirtualMachineScaleSetOSProfileArgs(
+    def machine(self, plan: ScaleSetPlan, custom_data: str) -> compute.VirtualMachineScaleSetVMProfileArgsDict:
+        """What one machine of a scale set is."""
+        return {
+            **self.profile,
+            "os_profile": compute.VirtualMachineScaleSetOSProfileArgsDict(
                 computer_name_prefix=plan.computer_name_prefix,
                 admin_username=ADMIN_USER,
                 custom_data=custom_data,
                 linux_configuration=self.linux,
             ),
-            storage_profile=self.storage,
-            network_profile=self.networks[plan.subnet_role],
-            diagnostics_profile=diagnostics(),
-        )
+            "network_profile": self.networks[plan.subnet_role],
+        }
 
 
-def _terminate_notice() -> compute.ScheduledEventsProfileArgs:
-    return compute.ScheduledEventsProfileArgs(
-        terminate_notification_profile=compute.TerminateNotificationProfileArgs(enable=True, not_before_timeout=TERMINATE_NOTICE)
+def _profile(args: NodePoolArgs) -> compute.VirtualMachineScaleSetVMProfileArgsDict:
+    """What all machines of a pool are; a key that does not apply stays away, because a dictionary's None is sent as null.
+
+    It names no security type: under this API version that means Standard, without the secure boot that refuses GPU drivers.
+    """
+    pool = args.pool
+    profile = compute.VirtualMachineScaleSetVMProfileArgsDict(
+        priority=compute.VirtualMachinePriorityTypes.REGULAR,
+        storage_profile=scale_set_storage(args.image_id, stateless_os_disk(pool.size), pool.size.disk_controller),
+        diagnostics_profile=diagnostics(),
     )
+    if pool.spec.capacity is Capacity.SPOT:
+        profile["priority"] = compute.VirtualMachinePriorityTypes.SPOT
+        profile["eviction_policy"] = compute.VirtualMachineEvictionPolicyTypes.DELETE
+        profile["billing_profile"] = compute.BillingProfileArgsDict(max_price=UP_TO_PAY_AS_YOU_GO)
+    else:
+        notice = compute.TerminateNotificationProfileArgsDict(enable=True, not_before_timeout=TERMINATE_NOTICE)
+        profile["scheduled_events_profile"] = compute.ScheduledEventsProfileArgsDict(terminate_notification_profile=notice)
+    if pool.spec.reservation_group is not None:
+        group = compute.SubResourceArgsDict(id=pool.spec.reservation_group)
+        profile["capacity_reservation"] = compute.CapacityReservationProfileArgsDict(capacity_reservation_group=group)
+    return profile
 
 
-def _reservation(pool: PoolPlan) -> compute.CapacityReservationProfileArgs | None:
-    group = pool.spec.reservation_group
-    return None if group is None else compute.CapacityReservationProfileArgs(capacity_reservation_group=compute.SubResourceArgs(id=group))
-
-
-def _network(args: NodePoolArgs, subnet_id: pulumi.Input[str]) -> compute.VirtualMachineScaleSetNetworkProfileArgs:
+def _network(args: NodePoolArgs, subnet_id: pulumi.Input[str]) -> compute.VirtualMachineScaleSetNetworkProfileArgsDict:
     """One interface with the machine's own address, which alone is primary and takes ingress traffic, and one address per pod."""
-    subnet = compute.ApiEntityReferenceArgs(id=subnet_id)
-    backend = None if args.backend_pool_id is None else [compute.SubResourceArgs(id=args.backend_pool_id)]
-    own = compute.VirtualMachineScaleSetIPConfigurationArgs(
-        name="ipconfig1", primary=True, subnet=subnet, load_balancer_backend_address_pools=backend
-    )
+    subnet = compute.ApiEntityReferenceArgsDict(id=subnet_id)
+    own = compute.VirtualMachineScaleSetIPConfigurationArgsDict(name="ipconfig1", primary=True, subnet=subnet)
+    if args.backend_pool_id is not None:
+        own["load_balancer_backend_address_pools"] = [compute.SubResourceArgsDict(id=args.backend_pool_id)]
     pods = [
-        compute.VirtualMachineScaleSetIPConfigurationArgs(name=f"ipconfig{number}", primary=False, subnet=subnet)
+        compute.VirtualMachineScaleSetIPConfigurationArgsDict(name=f"ipconfig{number}", primary=False, subnet=subnet)
         for number in range(2, args.pool.addresses_per_machine + 1)
     ]
-    interface = compute.VirtualMachineScaleSetNetworkConfigurationArgs(
+    interface = compute.VirtualMachineScaleSetNetworkConfigurationArgsDict(
         name="nic", primary=True, enable_accelerated_networking=True, ip_configurations=[own, *pods]
     )
-    return compute.VirtualMachineScaleSetNetworkProfileArgs(network_interface_configurations=[interface])
+    return compute.VirtualMachineScaleSetNetworkProfileArgsDict(network_interface_configurations=[interface])

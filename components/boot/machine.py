@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from functools import cached_property
 
 CUSTOM_DATA_BYTES = 65_535
 """Most bytes of custom data, before base64:
@@ -37,6 +38,12 @@ class BootFile:
                 f"{self.path}: want printable lines without tabs, the first neither empty nor indented, one newline at the end"
             )
 
+    @cached_property
+    def written(self) -> str:
+        """The file as an entry of cloud-init's write_files, built once for all machines that share it."""
+        body = "".join(f"    {line}\n" if line else "\n" for line in self.content.split("\n")[:-1])
+        return f'- path: {self.path}\n  owner: {self.owner}\n  permissions: "{self.mode}"\n  content: |\n{body}'
+
 
 @dataclass(frozen=True)
 class MachineBoot:
@@ -54,18 +61,12 @@ class MachineBoot:
         raise KeyError(path)
 
 
-def _written(item: BootFile) -> str:
-    """One entry of cloud-init's write_files."""
-    body = "".join(f"    {line}\n" if line else "\n" for line in item.content.split("\n")[:-1])
-    return f'- path: {item.path}\n  owner: {item.owner}\n  permissions: "{item.mode}"\n  content: |\n{body}'
-
-
 def cloud_config(boot: MachineBoot) -> str:
     """The machine's cloud-init document; its only commands load and enable units, without waiting for them.
 
     Units order themselves, at this boot as at every later one, so nothing here may be needed twice.
     """
-    files = "".join(_written(item) for item in boot.files)
+    files = "".join(item.written for item in boot.files)
     enable = ", ".join(("systemctl", "enable", "--now", "--no-block", *boot.enable))
     return f"#cloud-config\nwrite_files:\n{files}runcmd:\n- [systemctl, daemon-reload]\n- [{enable}]\n"
 

@@ -44,12 +44,18 @@ def _service(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> Boo
     )
 
 
-def boot_node(region: RegionPlan, cluster: ClusterPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> MachineBoot:
-    """Files and units of a scale set's machines, the same for every one of them; pure."""
+def boot_nodes(region: RegionPlan, cluster: ClusterPlan, pool: PoolPlan) -> tuple[MachineBoot, ...]:
+    """Files and units of the machines of each of a pool's scale sets, in the sets' order; pure. They differ in the kubelet's unit alone."""
+    alike, enable = _files(cluster, pool), _units(pool)
+    return tuple(MachineBoot("node", (*alike, _service(region, pool, scale_set)), enable) for scale_set in pool.scale_sets)
+
+
+def _files(cluster: ClusterPlan, pool: PoolPlan) -> tuple[BootFile, ...]:
+    """The files that all machines of a pool share."""
     devices = nvme.data_devices(pool.size)
     binds = (containerd.ROOT, "/var/lib/kubelet")
     before = (containerd.UNIT, UNIT)
-    files = (
+    return (
         *system.kernel_files(node=True),
         *system.steady_files(),
         SECONDARY_ADDRESSES,
@@ -59,15 +65,17 @@ def boot_node(region: RegionPlan, cluster: ClusterPlan, pool: PoolPlan, scale_se
         *gpu.gpu_files(pool.size),
         BootFile(kubelet.CONFIGURATION, kubelet.configuration(cluster, pool)),
         scripts.JOIN,
-        _service(region, pool, scale_set),
     )
-    enable = (
+
+
+def _units(pool: PoolPlan) -> tuple[str, ...]:
+    """The units that a pool's machines start, in their order."""
+    return (
         system.KERNEL_UNIT,
-        *((nvme.UNIT,) if devices else ()),
+        *((nvme.UNIT,) if nvme.data_devices(pool.size) else ()),
         secrets.UNIT,
         containerd.UNIT,
         containerd.PRELOAD_UNIT,
         *((gpu.PERSISTENCE_UNIT,) if pool.size.gpus else ()),
         UNIT,
     )
-    return MachineBoot(role="node", files=files, enable=enable)

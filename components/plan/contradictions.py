@@ -44,7 +44,6 @@ def contradictions(document: object, name: str, catalog: ImageCatalog, others: M
         found += _cluster(path, cluster, catalog)
     found += _repeated(document, ("clusters",), "name", "cluster")
     found += _repeated(document, ("clusters",), "slot", "cluster")
-    found += _base_images(document, catalog)
     return tuple(found)
 
 
@@ -265,11 +264,3 @@ def _tenants(path: Path, cluster: Raw) -> Iterator[Contradiction]:
     owner = purpose.get("team") if isinstance(purpose, Mapping) and purpose.get("kind") == "dedicated" else None
     if isinstance(owner, str) and owner not in teams:
         yield Contradiction((*path, "purpose", "team"), owner, "is no team of this cluster", nearest(owner, teams))
-
-
-def _base_images(document: Raw, catalog: ImageCatalog) -> Iterator[Contradiction]:
-    """Pins kept in the gallery that nobody published."""
-    pins = document.get("base_images")
-    for index, pin in enumerate(pins if isinstance(pins, list) else []):
-        if isinstance(pin, str) and "@" in pin:
-            yield from _pin(("base_images", index), pin, catalog)

@@ -17,7 +17,7 @@ INGRESS_PORTS = ((80, 30_080), (443, 30_443))
 
 @dataclass(frozen=True)
 class ImagePlan:
-    """One pinned image version: gallery ids, and the replicas that its concurrent creates need in the region."""
+    """One published image version: gallery ids, and the replicas that its concurrent creates need in the region."""
 
     pin: str
     definition: ImageDefinition

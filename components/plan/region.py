@@ -72,7 +72,7 @@ def _creates(pin: str, cluster: Cluster, catalog: ImageCatalog) -> int:
 
 
 def _image(region: Region, catalog: ImageCatalog, pin: str) -> ImagePlan:
-    """Plan one pinned image version."""
+    """Plan one published image version."""
     name, _, version = pin.partition("@")
     group, gallery = naming.base_resource_group(region.name), naming.gallery(region.name)
     creates = sum(_creates(pin, cluster, catalog) for cluster in region.clusters)
@@ -88,15 +88,16 @@ def _image(region: Region, catalog: ImageCatalog, pin: str) -> ImagePlan:
     )
 
 
-def pinned(region: Region) -> tuple[str, ...]:
-    """Every image pin of a region, sorted: pools', control planes' and those kept besides."""
-    groups = [
-        group
-        for cluster in region.clusters
-        for group in (cluster.control_plane.api_servers, cluster.control_plane.etcd, cluster.control_plane.events_etcd)
-    ]
-    pools = [pool for cluster in region.clusters for pool in cluster.pools]
-    return tuple(sorted({*region.base_images, *(group.image for group in groups), *(pool.image for pool in pools)}))
+def kept(region: Region, catalog: ImageCatalog) -> tuple[str, ...]:
+    """Every image version that the region's gallery holds, sorted: all published ones of each image that the region pins.
+
+    A version leaves the gallery when it leaves node-images/versions.yaml, not when a pin moves on: machines still run it then.
+    """
+    planes = [cluster.control_plane for cluster in region.clusters]
+    pins = [group.image for plane in planes for group in (plane.api_servers, plane.etcd, plane.events_etcd)]
+    pins += [pool.image for cluster in region.clusters for pool in cluster.pools]
+    names = {pin.partition("@")[0] for pin in pins}
+    return tuple(pin for pin in catalog.pins() if pin.partition("@")[0] in names)
 
 
 def _vault(region: Region, subscription: str, cluster: str, role: str, secrets: tuple[str, ...]) -> VaultPlan:
@@ -150,7 +151,7 @@ def plan_region(region: Region, catalog: ImageCatalog) -> RegionPlan:
     reader refuses.
     """
     hub = plan_hub(region)
-    images = {pin: _image(region, catalog, pin) for pin in pinned(region)}
+    images = {pin: _image(region, catalog, pin) for pin in kept(region, catalog)}
     return RegionPlan(
         spec=region,
         base_resource_group=naming.base_resource_group(region.name),

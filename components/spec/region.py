@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from components.spec.cluster import Cluster
-from components.spec.types import AzureLocation, Cidr, Domain, ImagePin, Model, RegionName, SshPublicKey, Uuid
+from components.spec.types import AzureLocation, Cidr, Domain, Model, RegionName, SshPublicKey, Uuid
 
 
 class GatewaySize(StrEnum):
@@ -91,8 +91,6 @@ class Region(Model):
     """Where etcd snapshots go."""
     vaults: Vaults = Vaults()
     """How long deleted vaults and their secrets can be brought back."""
-    base_images: tuple[ImagePin, ...] = Field(default=(), max_length=100)
-    """Image versions kept in the gallery besides those that pools and control planes pin, for going back or ahead."""
     quotas: tuple[Quota, ...] = Field(default=(), max_length=200)
     """vCPUs granted per family and subscription."""
     clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=31)

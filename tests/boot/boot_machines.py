@@ -8,7 +8,7 @@ from functools import cache
 from components.boot.api_server import boot_api_server
 from components.boot.etcd import boot_etcd
 from components.boot.machine import MachineBoot
-from components.boot.node import boot_node
+from components.boot.node import boot_nodes
 from components.plan.model import ClusterPlan, RegionPlan
 from stacks.load import load_plan
 
@@ -34,7 +34,7 @@ def machines() -> dict[str, MachineBoot]:
 
 def _of_cluster(region: RegionPlan, cluster: ClusterPlan) -> dict[str, MachineBoot]:
     rings = {ring.role: boot_etcd(cluster, ring, ring.members[0]) for ring in (cluster.etcd, cluster.events_etcd)}
-    nodes = {pool.name: boot_node(region, cluster, pool, pool.scale_sets[0]) for pool in cluster.pools}
+    nodes = {pool.name: boot_nodes(region, cluster, pool)[0] for pool in cluster.pools}
     return {**rings, "api": boot_api_server(region, cluster), **nodes}
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.boot.machine import CUSTOM_DATA_BYTES, BootFile, CustomDataTooLarge, MachineBoot, cloud_config, custom_data
-from components.boot.node import boot_node
+from components.boot.node import boot_nodes
 from components.boot.unit import exec_start
 
 PRINTABLE = st.characters(codec="utf-8", exclude_categories=("C", "Z"), include_characters=" ")
@@ -46,11 +46,11 @@ def test_every_document_holds_every_file_and_only_loads_and_enables_units(name: 
 
 def test_every_scale_set_of_every_region_stays_under_azures_bound_with_room_for_half_as_much_again() -> None:
     sizes = {
-        scale_set.name: len(cloud_config(boot_node(region, cluster, pool, scale_set)).encode())
+        scale_set.name: len(cloud_config(boot).encode())
         for region in regions()
         for cluster in region.clusters
         for pool in cluster.pools
-        for scale_set in pool.scale_sets
+        for scale_set, boot in zip(pool.scale_sets, boot_nodes(region, cluster, pool), strict=True)
     }
     sizes |= {name: len(cloud_config(boot).encode()) for name, boot in machines().items()}
     assert len(sizes) > 225
@@ -61,9 +61,9 @@ def test_custom_data_is_the_document_in_base64_and_the_same_each_time() -> None:
     region = regions()[0]
     cluster = region.clusters[0]
     pool = cluster.pools[0]
-    first, second = (custom_data(boot_node(region, cluster, pool, pool.scale_sets[0])) for _ in range(2))
+    first, second = (custom_data(boot_nodes(region, cluster, pool)[0]) for _ in range(2))
     assert first == second
-    assert base64.b64decode(first).decode() == cloud_config(boot_node(region, cluster, pool, pool.scale_sets[0]))
+    assert base64.b64decode(first).decode() == cloud_config(boot_nodes(region, cluster, pool)[0])
 
 
 def test_a_document_over_azures_bound_is_refused_with_its_size_the_bound_and_what_to_do() -> None:

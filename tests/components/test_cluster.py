@@ -11,7 +11,7 @@ from cluster_graphs import EVERY_CLUSTER, EVERY_REGION, MACHINE, RESERVATION, SC
 from components.boot.api_server import boot_api_server
 from components.boot.etcd import boot_etcd
 from components.boot.machine import custom_data
-from components.boot.node import boot_node
+from components.boot.node import boot_nodes
 from components.plan.model import ClusterPlan, EtcdPlan, PoolPlan, RegionPlan, ScaleSetPlan
 from components.spec.pool import Capacity
 
@@ -74,7 +74,7 @@ def _has_planned_values(made: Inputs, region: RegionPlan, cluster: ClusterPlan, 
     assert profile.pop("osProfile") == {
         "computerNamePrefix": plan.computer_name_prefix,
         "adminUsername": "gpufleet",
-        "customData": custom_data(boot_node(region, cluster, pool, plan)),
+        "customData": custom_data(boot_nodes(region, cluster, pool)[pool.scale_sets.index(plan)]),
         "linuxConfiguration": _linux(region),
     }
     storage = profile.pop("storageProfile")

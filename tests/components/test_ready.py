@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import socket
+import socketserver
 import ssl
+import struct
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +14,9 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import dns.message
+import dns.rcode
+import dns.rrset
 import pytest
 from pulumi.dynamic import CheckResult
 
@@ -173,19 +178,59 @@ def test_the_resource_is_complete_only_when_a_server_is_ready(
     assert capsys.readouterr().out == ""
 
 
-def _look(port: int) -> CheckResult:
-    return InsideHubProvider().check({}, {"resolver": "127.0.0.1", "port": float(port), "gateway": "dev-hub-gateway"})
+ZONE = "dev.fleet.internal."
 
 
-def test_a_resolver_that_takes_connections_means_being_inside_the_hub() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as resolver:
-        assert not _look(resolver.getsockname()[1]).failures
+class _Resolver(socketserver.BaseRequestHandler):
+    """Answers DNS over TCP for one zone, as the hub's resolver does."""
+
+    def handle(self) -> None:
+        (length,) = struct.unpack("!H", self.request.recv(2))
+        asked = dns.message.from_wire(self.request.recv(length))
+        answer = dns.message.make_response(asked)
+        if str(asked.question[0].name) == ZONE:
+            answer.answer.append(dns.rrset.from_text(ZONE, 60, "IN", "SOA", "azureprivatedns.net. host.example. 1 2 3 4 5"))
+        else:
+            answer.set_rcode(dns.rcode.NXDOMAIN)
+        wire = answer.to_wire()
+        self.request.sendall(struct.pack("!H", len(wire)) + wire)
+
+
+@contextmanager
+def _resolver(handler: type[socketserver.BaseRequestHandler]) -> Iterator[int]:
+    with socketserver.TCPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+def _look(port: int, zone: str = ZONE) -> CheckResult:
+    return InsideHubProvider().check({}, {"resolver": "127.0.0.1", "port": float(port), "zone": zone, "gateway": "dev-hub-gateway"})
+
+
+def test_a_resolver_that_knows_the_hubs_zone_means_being_inside_the_hub() -> None:
+    with _resolver(_Resolver) as port:
+        assert not _look(port).failures
+
+
+def test_a_resolver_that_does_not_know_the_zone_is_another_networks() -> None:
+    with _resolver(_Resolver) as port:
+        (failure,) = _look(port, "southcentralus.fleet.internal.").failures
+    assert "does not know southcentralus.fleet.internal. (NXDOMAIN)" in failure.reason
+
+
+def test_a_network_that_accepts_every_connection_is_not_the_hub() -> None:
+    with _resolver(socketserver.BaseRequestHandler) as port:
+        (failure,) = _look(port).failures
+    assert "does not answer within 5 s" in failure.reason
 
 
 def test_outside_the_hub_one_line_says_so_and_what_to_do() -> None:
     port = _free_port()
     (failure,) = _look(port).failures
     assert failure.reason == (
-        f"the hub's resolver 127.0.0.1:{port} takes no connection within 5 s (Connection refused): "
+        f"the hub's resolver 127.0.0.1:{port} does not answer within 5 s (Connection refused): "
         "this machine is not in the hub's network; dial in to VPN gateway dev-hub-gateway, or use a machine in the hub's runner subnet"
     )

@@ -181,3 +181,10 @@ def test_check_as_json_holds_every_row() -> None:
     assert result.exit_code == 0
     assert told["broken"] == 0
     assert len(told["rows"]) == len(check(load_plan("dev")))
+
+
+def test_a_pin_that_moves_on_leaves_the_old_version_in_the_gallery() -> None:
+    document = yaml.safe_load((REGIONS / "dev.yaml").read_text())
+    edit("clusters.0.pools.0.image", "cpu@2026.10.0")(document)
+    moved = plan_region(Region.model_validate(document), load_catalog())
+    assert {image.version_id for image in moved.gallery.images} == {image.version_id for image in load_plan("dev").gallery.images}

@@ -1,0 +1,20 @@
+"""What a reader of the clusters' stack is told where the base stack lacks an output."""
+
+from __future__ import annotations
+
+import pytest
+
+from rehearsal.registered import RegisteredFace
+from rehearsal.run import ProgramFailed, run_program
+from stacks.load import load_plan
+from stacks.program import make
+
+
+def test_a_base_stack_that_was_never_made_is_told_in_one_line_with_what_to_do() -> None:
+    plan = load_plan("dev")
+    face = RegisteredFace(tenant=plan.spec.access.tenant)
+    with pytest.raises(ProgramFailed) as failed:
+        run_program(lambda: make(plan, plan.stack), "gpufleet", plan.stack, face=face, stack_outputs={plan.base_stack: {}})
+    assert "the base stack has no output" in failed.value.reason
+    assert "run pulumi up on it first" in failed.value.reason
+    assert "\n" not in failed.value.reason
