@@ -14,11 +14,12 @@ from components.plan import limits
 from components.plan.limits import Row
 from stacks.load import load_plan
 
+NUMBERS = ("use", "bound", "headroom")
 TIGHT = 0.1
 """Headroom under which a row is coloured as tight."""
 
 
-@click.command()
+@click.command(short_help="Print use, bound and headroom of every limit.")
 @click.argument("region")
 @click.option(
     "--json",
@@ -69,18 +70,11 @@ def _print(region: str, nodes: int, rows: list[Row], total: int, broken: list[Ro
     """Draw the table, and a sentence for each breach."""
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name, justify in (
-        ("limit", "left"),
-        ("where", "left"),
-        ("use", "right"),
-        ("bound", "right"),
-        ("unit", "left"),
-        ("headroom", "right"),
-    ):
-        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=name != "limit")
+    for name in ("limit", "where", "use", "bound", "unit", "headroom"):
+        table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=name != "limit")
     for row in rows:
         style = "bold red" if row.broken else "yellow" if row.headroom is not None and row.headroom < TIGHT else ""
-        bound = "not declared" if row.bound is None else limits.amount(row.bound)
+        bound = "not declared" if row.bound is None else f"{'≥ ' if row.at_least else ''}{limits.amount(row.bound)}"
         table.add_row(row.limit, row.where, limits.amount(row.use), bound, row.unit, headroom(row), style=style)
     console.print(table)
     where = "" if len(rows) == total else f", shown where each is tightest ({total} in all: --all)"

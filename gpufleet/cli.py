@@ -30,8 +30,8 @@ def group() -> None:
       gpufleet check southcentralus       which limits the region comes near or breaks
       gpufleet rehearse southcentralus    run the whole program in process and draw what it would make
     With the Pulumi CLI and an account:
-      pulumi up -s southcentralus-base    once: hub, gallery, vaults, backup storage
-      pulumi up -s southcentralus         the clusters
+      pulumi up -s southcentralus-base                  once: hub, gallery, vaults, backup storage
+      pulumi up -s southcentralus --continue-on-error   the clusters, from inside the hub's network
 
     Exit status: 0 all is well; 1 a limit is broken or a check failed; 2 the file or the command line is refused; 130 interrupted.
     """

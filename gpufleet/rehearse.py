@@ -7,22 +7,23 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from gpufleet.check import headroom, tightest
-from rehearsal.region import Rehearsal
-from rehearsal.region import rehearse as run_rehearsal
-from rehearsal.run import ProgramFailed
+
+if TYPE_CHECKING:
+    from rehearsal.region import Rehearsal
 
 FEWEST_SHOWN = 3
 """Limits named in the summary: the nearest ones."""
 FINDINGS_SHOWN = 8
 
 
-@click.command()
+@click.command(short_help="Run a region's whole program in process, check and draw it.")
 @click.argument("region", default="southcentralus")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True, help="Folder for the report."
@@ -38,6 +39,9 @@ def rehearse(region: str, out: Path) -> None:
 
     Exits 1 when a limit is broken or a cross-check finds a difference, 2 when the region file is refused.
     """
+    # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
+    from rehearsal.run import ProgramFailed
+
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     began = time.monotonic()
     try:
@@ -55,19 +59,21 @@ def rehearse(region: str, out: Path) -> None:
 
 def _with_progress(region: str, out: Path, console: Console) -> Rehearsal:
     """Rehearse with a live line per phase on a terminal, and a plain line per phase elsewhere."""
+    from rehearsal.region import rehearse as run_rehearsal
+
     if not console.is_terminal:
         return run_rehearsal(region, out, lambda phase, count: None if count else console.print(f"rehearsal: {phase}", markup=False))
     columns = (TextColumn("{task.description:<14}"), BarColumn(bar_width=24), TextColumn("{task.fields[count]}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bars:
-        tasks: dict[str, object] = {}
+        tasks: dict[str, TaskID] = {}
 
         def tell(phase: str, count: int) -> None:
             if phase not in tasks:
                 for done in tasks.values():
-                    bars.update(done, total=1, completed=1)  # type: ignore[arg-type]
+                    bars.update(done, total=1, completed=1)
                 tasks[phase] = bars.add_task(phase, total=None, count="")
             elif count % 25 == 0:
-                bars.update(tasks[phase], count=f"{count:,} resources")  # type: ignore[arg-type]
+                bars.update(tasks[phase], count=f"{count:,} resources")
 
         return run_rehearsal(region, out, tell)
 
@@ -84,7 +90,7 @@ def summary(result: Rehearsal, seconds: float) -> list[str]:
         f"  resources: {len(result.base):,} in {plan.base_stack}, {len(result.clusters):,} in {plan.stack}, of {len(types)} types",
         f"  limits: {len(result.rows)} checked, none broken; nearest: "
         + "; ".join(f"{row.limit}, {row.where}: {headroom(row)} left" for row in tight),
-        "  cross-checks: " + ("no difference" if not result.findings else f"{len(result.findings)} differences"),
+        "  cross-checks: " + ("no difference" if not result.findings else f"{len(result.findings)} found"),
         *(f"    {finding.sentence()}" for finding in result.findings[:FINDINGS_SHOWN]),
         f"  took {seconds:.1f} s ({', '.join(f'{name} {took:.1f}' for name, took in result.timings.items())}), {peak:,.0f} MB at most",
         f"  open {result.report}",

@@ -13,7 +13,7 @@ from stacks.schema import reference, schema_text
 TARGETS = {REGIONS / "schema.json": schema_text, ROOT / "docs" / "region-file.md": reference}
 
 
-@click.command()
+@click.command(short_help="Write the region file's JSON schema and reference.")
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if a file is stale.")
 def schema(only_check: bool) -> None:
     """Write stacks/regions/schema.json and docs/region-file.md from the models in components/spec.

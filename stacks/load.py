@@ -99,9 +99,12 @@ def region_path(region: str) -> pathlib.Path:
 
 
 def _address_spaces(path: pathlib.Path) -> dict[str, str]:
-    """Address space of every other region file beside a file; a file that cannot be read is told of when it is loaded itself."""
+    """Address space of every other region: those under stacks/regions, and files beside a draft; a draft stands for the region of its name.
+
+    A file that cannot be read is told of when it is loaded itself.
+    """
     spaces = {}
-    for other in sorted(path.parent.glob("*.yaml")):
+    for other in sorted({*REGIONS.glob("*.yaml"), *path.resolve().parent.glob("*.yaml")}):
         if other.name == path.name:
             continue
         try:

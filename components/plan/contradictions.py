@@ -19,6 +19,7 @@ from components.spec.pool import NODE_SUBNET_SLOTS, Interconnect
 
 Path = tuple[str | int, ...]
 Raw = Mapping[str, Any]
+RESERVED_NAME = "base"
 GROUPS = {"api_servers": Role.API_SERVER, "etcd": Role.ETCD, "events_etcd": Role.ETCD}
 
 
@@ -108,7 +109,7 @@ def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Con
             yield Contradiction(("address_space",), str(own), f"overlaps {text} of region {other}", free)
     for place, cluster in _mappings(document, ("clusters",)):
         slot = _whole(cluster.get("slot"))
-        if slot is not None and 0 <= slot <= 62 and slot + 1 >= blocks >= 2:
+        if slot is not None and 0 <= slot <= 30 and slot + 1 >= blocks >= 2:
             reason = f"is beyond the {blocks - 1} cluster slots of {own}"
             yield Contradiction((*place, "slot"), slot, reason, f"use a slot of 0 to {blocks - 2}, or a larger address_space")
 
@@ -130,7 +131,11 @@ def _free_block(length: int, taken: list[ipaddress.IPv4Network | None]) -> str:
 
 
 def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[Contradiction]:
-    """One cluster: its machine groups, pools and tenants."""
+    """One cluster: its name, machine groups, pools and tenants."""
+    if cluster.get("name") == RESERVED_NAME:
+        yield Contradiction(
+            (*path, "name"), RESERVED_NAME, "is the base stack's own name in resource groups", "give the cluster another name"
+        )
     plane = cluster.get("control_plane")
     for key, role in GROUPS.items():
         group = plane.get(key) if isinstance(plane, Mapping) else None

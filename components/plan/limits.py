@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from components.plan import addresses, limit_table
+from components.plan import addresses, azure_limits, cluster_limits
 from components.plan.control_plane import EVENTS_PER_NODE_BYTES, STORE_HEADROOM, STORE_PER_NODE_BYTES
-from components.plan.limit_table import Limit
+from components.plan.limit import Limit
 from components.plan.model import INGRESS_PORTS, ClusterPlan, EtcdPlan, PoolPlan, RegionPlan
 from components.plan.pools import lanes, set_bound
 from components.plan.vm_sizes import GIB, VmSize
@@ -28,7 +28,7 @@ class Row:
     """The use of one limit in one place.
 
     use and bound are in unit; bound is None where nobody has declared it; headroom is the unused share of the bound, negative when broken,
-    None for a rule that is kept and for a use without bound.
+    None for a rule that is kept and for a use without bound; at_least marks a bound that the use must reach.
     """
 
     limit: str
@@ -41,6 +41,7 @@ class Row:
     remedy: str
     broken: bool
     headroom: float | None
+    at_least: bool = False
 
     def sentence(self) -> str:
         """One line for a person: where, value, bound, reason and remedy."""
@@ -70,7 +71,7 @@ def row(limit: Limit, where: str, use: float, bound: float | None = None, reason
         small, large = (limited, use) if limit.at_least else (use, limited)
         broken = small > large
         headroom = None if limit.rule and not broken else 1 - small / large if large else float(small == 0) - 1
-    return Row(limit.name, where, use, limited, limit.unit, limit.source, reason or limit.reason, limit.remedy, broken, headroom)
+    return Row(limit.name, where, use, limited, limit.unit, limit.source, reason or limit.reason, limit.remedy, broken, headroom, limit.at_least)
 
 
 def check(plan: RegionPlan) -> tuple[Row, ...]:
@@ -106,22 +107,22 @@ def _cluster(cluster: ClusterPlan) -> Iterator[Row]:
     where, network = cluster.name, cluster.network
     pods = sum(pool.spec.nodes * pool.spec.pods_per_node for pool in cluster.pools)
     servers = cluster.api_servers
-    yield row(limit_table.NODES, where, cluster.nodes)
-    yield row(limit_table.PODS, where, pods)
-    yield row(limit_table.VNET_ADDRESSES, where, cluster.private_addresses)
-    yield row(limit_table.SUBNETS, where, len(network.subnets))
-    yield row(limit_table.SECURITY_RULES, where, max(len(group.rules) for group in network.security_groups))
-    yield row(limit_table.API_MEMORY, where, round(servers.memory_needed_bytes / GIB, 1), servers.size.memory_gib)
-    yield row(limit_table.BACKENDS, f"{where}/api-servers", servers.count)
+    yield row(cluster_limits.NODES, where, cluster.nodes)
+    yield row(cluster_limits.PODS, where, pods)
+    yield row(azure_limits.VNET_ADDRESSES, where, cluster.private_addresses)
+    yield row(azure_limits.SUBNETS, where, len(network.subnets))
+    yield row(azure_limits.SECURITY_RULES, where, max(len(group.rules) for group in network.security_groups))
+    yield row(cluster_limits.API_MEMORY, where, round(servers.memory_needed_bytes / GIB, 1), servers.size.memory_gib)
+    yield row(azure_limits.BACKENDS, f"{where}/api-servers", servers.count)
     yield row(
-        limit_table.SUBNET_ADDRESSES, f"{where}/api", servers.count + 1, addresses.usable(addresses.Network(network.subnet("api").cidr))
+        azure_limits.SUBNET_ADDRESSES, f"{where}/api", servers.count + 1, addresses.usable(addresses.Network(network.subnet("api").cidr))
     )
     if cluster.ingress:
-        yield row(limit_table.BACKENDS, f"{where}/ingress", cluster.ingress.machines)
-        yield row(limit_table.BACKEND_RULES, f"{where}/ingress", cluster.ingress.machines * len(INGRESS_PORTS))
+        yield row(azure_limits.BACKENDS, f"{where}/ingress", cluster.ingress.machines)
+        yield row(azure_limits.BACKEND_RULES, f"{where}/ingress", cluster.ingress.machines * len(INGRESS_PORTS))
     fewest = min(network.nat_gateways, key=lambda gateway: gateway.snat_ports_per_machine)
-    yield row(limit_table.NAT_ADDRESSES, where, max(gateway.public_addresses for gateway in network.nat_gateways))
-    yield row(limit_table.SNAT_PORTS, f"{where}/{fewest.role}", fewest.snat_ports_per_machine)
+    yield row(azure_limits.NAT_ADDRESSES, where, max(gateway.public_addresses for gateway in network.nat_gateways))
+    yield row(cluster_limits.SNAT_PORTS, f"{where}/{fewest.role}", fewest.snat_ports_per_machine)
 
 
 def _pool(where: str, cluster: ClusterPlan, pool: PoolPlan) -> Iterator[Row]:
@@ -129,16 +130,16 @@ def _pool(where: str, cluster: ClusterPlan, pool: PoolPlan) -> Iterator[Row]:
     spec = pool.spec
     bound, reason = set_bound(spec.interconnect, pool.image.definition.store)
     usable = addresses.usable(addresses.Network(f"10.0.0.0/{addresses.NODE_SUBNET_LENGTH}"))
-    yield row(limit_table.PODS_PER_NODE, where, spec.pods_per_node)
-    yield row(limit_table.NIC_ADDRESSES, where, pool.addresses_per_machine)
-    yield row(limit_table.NODE_SUBNETS, where, int(pool.subnet_roles[-1].removeprefix("nodes-")))
-    yield row(limit_table.SUBNET_ADDRESSES, where, min(pool.machines_per_subnet, spec.nodes) * pool.addresses_per_machine, usable)
-    yield row(limit_table.SET_SIZE, where, spec.machines_per_set or pool.machines_per_set, bound, reason)
+    yield row(cluster_limits.PODS_PER_NODE, where, spec.pods_per_node)
+    yield row(azure_limits.NIC_ADDRESSES, where, pool.addresses_per_machine)
+    yield row(cluster_limits.NODE_SUBNETS, where, int(pool.subnet_roles[-1].removeprefix("nodes-")))
+    yield row(azure_limits.SUBNET_ADDRESSES, where, min(pool.machines_per_subnet, spec.nodes) * pool.addresses_per_machine, usable)
+    yield row(azure_limits.SET_SIZE, where, spec.machines_per_set or pool.machines_per_set, bound, reason)
     if spec.interconnect is Interconnect.INFINIBAND and spec.largest_gang:
-        yield row(limit_table.GANG, where, spec.largest_gang, min(pool.machines_per_set, bound))
+        yield row(cluster_limits.GANG, where, spec.largest_gang, min(pool.machines_per_set, bound))
     promised = sum(item.nodes for item in cluster.spec.tenancy.allocations if item.pool == spec.name)
     if promised:
-        yield row(limit_table.ALLOCATED, where, promised, spec.nodes)
+        yield row(cluster_limits.ALLOCATED, where, promised, spec.nodes)
 
 
 def _etcd(where: str, cluster: ClusterPlan, ring: EtcdPlan) -> Iterator[Row]:
@@ -146,12 +147,12 @@ def _etcd(where: str, cluster: ClusterPlan, ring: EtcdPlan) -> Iterator[Row]:
     plane = cluster.spec.control_plane
     count = (plane.etcd if ring.role == "etcd" else plane.events_etcd).count
     odd = count if count % 2 else count - 1
-    yield row(limit_table.ETCD_MEMBERS, where, count, min(MOST_ETCD_MEMBERS, odd))
+    yield row(cluster_limits.ETCD_MEMBERS, where, count, min(MOST_ETCD_MEMBERS, odd))
     if count > 1:
-        yield row(limit_table.ETCD_ZONE, where, max(Counter(member.zone for member in ring.members).values()), (count - 1) // 2)
+        yield row(cluster_limits.ETCD_ZONE, where, max(Counter(member.zone for member in ring.members).values()), (count - 1) // 2)
     per_node = STORE_PER_NODE_BYTES if ring.role == "etcd" else EVENTS_PER_NODE_BYTES
-    yield row(limit_table.ETCD_STORE, where, round(cluster.nodes * per_node * STORE_HEADROOM / GIB, 2))
-    yield row(limit_table.ETCD_DISK, where, round(ring.data_bytes_needed / GIB, 1), ring.size.local_nvme_gib)
+    yield row(cluster_limits.ETCD_STORE, where, round(cluster.nodes * per_node * STORE_HEADROOM / GIB, 2))
+    yield row(cluster_limits.ETCD_DISK, where, round(ring.data_bytes_needed / GIB, 1), ring.size.local_nvme_gib)
 
 
 @dataclass
@@ -187,15 +188,15 @@ def _subscriptions(plan: RegionPlan) -> Iterator[Row]:
         use.calls += cluster.spec.rotation.azure_calls_per_minute
     for subscription, use in uses.items():
         where = f"subscription {subscription[:8]}"
-        yield row(limit_table.MACHINES, where, use.machines)
-        yield row(limit_table.INTERFACES, where, use.machines)
-        yield row(limit_table.SCALE_SETS, where, use.sets)
-        yield row(limit_table.SET_CREATES, where, use.burst)
-        yield row(limit_table.PUBLIC_ADDRESSES, where, use.public)
-        yield row(limit_table.VNETS, where, use.networks)
-        yield row(limit_table.SECURITY_GROUPS, where, use.groups)
-        yield row(limit_table.RESOURCE_GROUPS, where, use.resource_groups)
-        yield row(limit_table.INSTANCE_CALLS, where, use.calls)
+        yield row(azure_limits.MACHINES, where, use.machines)
+        yield row(azure_limits.INTERFACES, where, use.machines)
+        yield row(azure_limits.SCALE_SETS, where, use.sets)
+        yield row(azure_limits.SET_CREATES, where, use.burst)
+        yield row(azure_limits.PUBLIC_ADDRESSES, where, use.public)
+        yield row(azure_limits.VNETS, where, use.networks)
+        yield row(azure_limits.SECURITY_GROUPS, where, use.groups)
+        yield row(azure_limits.RESOURCE_GROUPS, where, use.resource_groups)
+        yield row(azure_limits.INSTANCE_CALLS, where, use.calls)
     yield from _vcpus(plan)
 
 
@@ -214,7 +215,7 @@ def _vcpus(plan: RegionPlan) -> Iterator[Row]:
             used[cluster.subscription, family] += pool.size.vcpus * pool.spec.nodes
     granted = {(quota.subscription or plan.spec.subscription, quota.family): quota.vcpus for quota in plan.spec.quotas}
     for (subscription, family), vcpus in sorted(used.items()):
-        yield row(limit_table.VCPUS, f"subscription {subscription[:8]}/{family}", vcpus, granted.get((subscription, family)))
+        yield row(azure_limits.VCPUS, f"subscription {subscription[:8]}/{family}", vcpus, granted.get((subscription, family)))
 
 
 def _region(plan: RegionPlan) -> Iterator[Row]:
@@ -222,10 +223,10 @@ def _region(plan: RegionPlan) -> Iterator[Row]:
     peered = [cluster for cluster in plan.clusters if cluster.connectivity is Connectivity.PEERING]
     linked = len(plan.clusters) - len(peered)
     yield row(
-        limit_table.PEERED_ADDRESSES, f"{plan.name}/hub", HUB_ADDRESSES + linked + sum(cluster.private_addresses for cluster in peered)
+        azure_limits.PEERED_ADDRESSES, f"{plan.name}/hub", HUB_ADDRESSES + linked + sum(cluster.private_addresses for cluster in peered)
     )
-    yield row(limit_table.PEERINGS, f"{plan.name}/hub", len(peered))
+    yield row(azure_limits.PEERINGS, f"{plan.name}/hub", len(peered))
     for image in plan.gallery.images:
-        yield row(limit_table.REPLICAS, f"{plan.name}/{image.pin}", image.replicas)
-    yield row(limit_table.IMAGE_DEFINITIONS, f"{plan.name}/gallery", len({image.definition.name for image in plan.gallery.images}))
-    yield row(limit_table.IMAGE_VERSIONS, f"{plan.name}/gallery", len(plan.gallery.images))
+        yield row(azure_limits.REPLICAS, f"{plan.name}/{image.pin}", image.replicas)
+    yield row(azure_limits.IMAGE_DEFINITIONS, f"{plan.name}/gallery", len({image.definition.name for image in plan.gallery.images}))
+    yield row(azure_limits.IMAGE_VERSIONS, f"{plan.name}/gallery", len(plan.gallery.images))

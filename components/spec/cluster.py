@@ -71,7 +71,7 @@ class Cluster(Model):
 
     name: ClusterName
     """Name of the cluster, unique in its region; part of every resource's name."""
-    slot: Annotated[int, Field(ge=0, le=62)]
+    slot: Annotated[int, Field(ge=0, le=30)]
     """Which /14 of the region's address space the cluster takes, the hub's own not counted; never changes."""
     subscription: Uuid | None = None
     """Azure subscription of the cluster, where it is not the region's."""

@@ -68,7 +68,7 @@ class Pool(Model):
     image: ImagePin
     """The pool's only image pin, name@version, as published in node-images/versions.yaml."""
     priority_class: PriorityClass = PriorityClass.NORMAL
-    """Priority class that the pool's workloads get by default."""
+    """Priority class of the work that the pool is meant for; nodes carry it as a label."""
     capacity: Capacity = Capacity.REGULAR
     """regular, spot, or reserved (needs reservation_group)."""
     reservation_group: ReservationGroupId | None = None
@@ -82,7 +82,7 @@ class Pool(Model):
     create_at_once: Annotated[int, Field(ge=1, le=5_000)] = 1_000
     """Machines that an update creates at once; every 50 over all pools of an image need one image replica."""
     load_balanced: bool = False
-    """True puts the machines behind the cluster's internal ingress load balancer."""
+    """True puts the machines behind the cluster's internal ingress load balancer, which the hub reaches where it is peered."""
 
     @model_validator(mode="after")
     def reservation_matches_capacity(self) -> Self:

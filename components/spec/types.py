@@ -12,6 +12,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 INTERNAL = ipaddress.IPv4Network("10.0.0.0/8")
 """Addresses that the accounting rules count as internal: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
 
+RESERVED_LABELS = ("kubernetes.io", "k8s.io", "gpufleet.io")
+"""Domains whose labels a region file may not set: kubelets refuse unknown keys of the first two, the plan sets those of the third:
+https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction"""
 SSH_KEY = re.compile(r"^(ssh-rsa|ssh-ed25519) [A-Za-z0-9+/=]{40,}( \S+)?$")
 
 
@@ -59,6 +62,14 @@ def team_name(value: str) -> str:
     return value
 
 
+def free_label_key(value: str) -> str:
+    """Accept a label key that neither Kubernetes nor gpufleet keeps for itself."""
+    prefix = value.rpartition("/")[0]
+    if prefix in RESERVED_LABELS or prefix.endswith(tuple(f".{domain}" for domain in RESERVED_LABELS)):
+        raise ValueError(f"is kept by {prefix}, and a kubelet that sets it would not start or not be heard; use another prefix, or none")
+    return value
+
+
 Cidr = Annotated[str, AfterValidator(internal_block)]
 Uuid = Annotated[str, AfterValidator(uuid_text)]
 SshPublicKey = Annotated[str, AfterValidator(ssh_public_key)]
@@ -74,7 +85,9 @@ ImagePin = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,30}@[0-9
 ImageName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 ImageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,9}$")]
 LabelKey = Annotated[
-    str, StringConstraints(pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$")
+    str,
+    StringConstraints(pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"),
+    AfterValidator(free_label_key),
 ]
 LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")]
 TimeOfDay = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]

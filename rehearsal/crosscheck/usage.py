@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.plan import limit_table
+from components.plan import azure_limits
 from components.plan.limits import HUB_ADDRESSES, SPOT_FAMILY, check
 from components.plan.model import RegionPlan
 from components.plan.vm_sizes import VM_SIZES
@@ -36,7 +36,7 @@ def counted(plan: RegionPlan, fabric: Fabric) -> tuple[Finding, ...]:
 def _differences(planned: dict[Use, int], found: Counter[Use]) -> Iterator[Finding]:
     for use in sorted({*planned, *(use for use, count in found.items() if count)}):
         expected, count = planned.get(use, 0), found[use]
-        least = expected - HUB_ADDRESSES if use[0] == limit_table.PEERED_ADDRESSES.name else expected
+        least = expected - HUB_ADDRESSES if use[0] == azure_limits.PEERED_ADDRESSES.name else expected
         if not least <= count <= expected:
             yield Finding(COUNTED, f"{use[1]}: {use[0]}", f"{expected:,}", f"{count:,}", "find out which of the two miscounts")
 
@@ -46,34 +46,34 @@ def uses(plan: RegionPlan, fabric: Fabric) -> Counter[Use]:
     found = Counter(_addresses(plan, fabric))
     for resource, size, count, spot in _machines(fabric):
         where = _subscription(resource)
-        found[limit_table.MACHINES.name, where] += count
-        found[limit_table.INTERFACES.name, where] += count
+        found[azure_limits.MACHINES.name, where] += count
+        found[azure_limits.INTERFACES.name, where] += count
         known = VM_SIZES.get(size)
         if known:
             family = SPOT_FAMILY if spot else known.family
-            found[limit_table.VCPUS.name, f"{where}/{family}"] += count * known.vcpus
+            found[azure_limits.VCPUS.name, f"{where}/{family}"] += count * known.vcpus
             found[GPUS, f"{where}/{known.gpu}"] += count * known.gpus
     for limit, type_ in PER_SUBSCRIPTION.items():
         for resource in fabric.of_type(type_):
             found[limit, _subscription(resource)] += 1
     for resource in fabric.of_type("network:PublicIPPrefix"):
-        found[limit_table.PUBLIC_ADDRESSES.name, _subscription(resource)] += 1 << (32 - int(resource.inputs["prefixLength"]))
+        found[azure_limits.PUBLIC_ADDRESSES.name, _subscription(resource)] += 1 << (32 - int(resource.inputs["prefixLength"]))
     for resource in fabric.of_type("network:PublicIPAddress"):
-        found[limit_table.PUBLIC_ADDRESSES.name, _subscription(resource)] += 1
+        found[azure_limits.PUBLIC_ADDRESSES.name, _subscription(resource)] += 1
     return found
 
 
 PER_SUBSCRIPTION = {
-    limit_table.SCALE_SETS.name: "compute:VirtualMachineScaleSet",
-    limit_table.VNETS.name: "network:VirtualNetwork",
-    limit_table.SECURITY_GROUPS.name: "network:NetworkSecurityGroup",
-    limit_table.RESOURCE_GROUPS.name: "resources:ResourceGroup",
+    azure_limits.SCALE_SETS.name: "compute:VirtualMachineScaleSet",
+    azure_limits.VNETS.name: "network:VirtualNetwork",
+    azure_limits.SECURITY_GROUPS.name: "network:NetworkSecurityGroup",
+    azure_limits.RESOURCE_GROUPS.name: "resources:ResourceGroup",
 }
 """Limits on the number of resources of a type in a subscription."""
 COUNTABLE = {
     *PER_SUBSCRIPTION,
-    *(limit.name for limit in (limit_table.VNET_ADDRESSES, limit_table.PEERED_ADDRESSES, limit_table.MACHINES, limit_table.INTERFACES)),
-    *(limit.name for limit in (limit_table.VCPUS, limit_table.PUBLIC_ADDRESSES)),
+    *(limit.name for limit in (azure_limits.VNET_ADDRESSES, azure_limits.PEERED_ADDRESSES, azure_limits.MACHINES, azure_limits.INTERFACES)),
+    *(limit.name for limit in (azure_limits.VCPUS, azure_limits.PUBLIC_ADDRESSES)),
 }
 """Limits whose use can be counted in a graph."""
 
@@ -134,6 +134,6 @@ def _addresses(plan: RegionPlan, fabric: Fabric) -> dict[Use, int]:
         key(Group(cluster.subscription, cluster.resource_group).vnet(cluster.network.vnet_name)): cluster.name for cluster in plan.clusters
     }
     hub = key(Group(plan.spec.subscription, plan.base_resource_group).vnet(plan.hub.vnet_name))
-    found = {(limit_table.VNET_ADDRESSES.name, names.get(vnet, vnet)): by_vnet[vnet] for vnet in fabric.vnets if vnet != hub}
-    found[limit_table.PEERED_ADDRESSES.name, f"{plan.name}/hub"] = sum(by_vnet[member] for member in (hub, *fabric.peers.get(hub, ())))
+    found = {(azure_limits.VNET_ADDRESSES.name, names.get(vnet, vnet)): by_vnet[vnet] for vnet in fabric.vnets if vnet != hub}
+    found[azure_limits.PEERED_ADDRESSES.name, f"{plan.name}/hub"] = sum(by_vnet[member] for member in (hub, *fabric.peers.get(hub, ())))
     return found

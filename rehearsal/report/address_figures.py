@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 
-from components.plan import addresses, limit_table
+from components.plan import addresses, azure_limits
 from components.plan.limits import Row
 from components.plan.model import ClusterPlan, RegionPlan
 from components.spec.cluster import Connectivity
@@ -38,8 +38,8 @@ def address_use(plan: RegionPlan, limits: Sequence[Row]) -> Drawing:
     drawing = Drawing(f"Private addresses in use in {plan.name} against Azure's bounds", WIDTH)
     looks = pool_looks(plan)
     clusters = {cluster.name: cluster for cluster in plan.clusters}
-    networks = [(row, _network_segments(clusters[row.where], looks)) for row in limits if row.limit == limit_table.VNET_ADDRESSES.name]
-    groups = [(row, _group_segments(plan, row)) for row in limits if row.limit == limit_table.PEERED_ADDRESSES.name]
+    networks = [(row, _network_segments(clusters[row.where], looks)) for row in limits if row.limit == azure_limits.VNET_ADDRESSES.name]
+    groups = [(row, _group_segments(plan, row)) for row in limits if row.limit == azure_limits.PEERED_ADDRESSES.name]
     scale = BAR_WIDTH / max([row.bound or 0.0 for row, _ in networks + groups] + [row.use for row, _ in networks + groups] + [1.0])
     y = _bars(drawing, "Virtual networks", networks, 0.0, scale)
     drawing.height = _bars(drawing, "Peered groups", groups, y + 14, scale)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rehearsed_regions import SHIPPED, Rehearsed, rehearsed
 
-from components.plan import limit_table
+from components.plan import azure_limits
 from rehearsal.crosscheck import CHECKS, Finding, against_plan, cross_check, from_graph
 from rehearsal.crosscheck.grants import GRANTS
 from rehearsal.crosscheck.inventory import ALL_THERE, AS_PLANNED, NOTHING_ELSE
@@ -147,12 +147,12 @@ def test_counts_taken_from_the_graph_differ_when_a_scale_set_grows() -> None:
     assert set(found) == {COUNTED}
     differences = {finding.where.partition(": ")[2]: count(finding.found) - count(finding.planned) for finding in found[COUNTED]}
     assert differences == {
-        limit_table.MACHINES.name: 10,
-        limit_table.INTERFACES.name: 10,
-        limit_table.VNET_ADDRESSES.name: 310,
+        azure_limits.MACHINES.name: 10,
+        azure_limits.INTERFACES.name: 10,
+        azure_limits.VNET_ADDRESSES.name: 310,
         # The plan sets eight addresses aside in the hub, of which the graph knows three.
-        limit_table.PEERED_ADDRESSES.name: 310 - 5,
-        limit_table.VCPUS.name: 240,
+        azure_limits.PEERED_ADDRESSES.name: 310 - 5,
+        azure_limits.VCPUS.name: 240,
         "GPUs": 10,
     }
 

@@ -90,6 +90,12 @@ MISTAKES = [
         ("{name: alignment,", "{name: kube-system,"),
         r"teams\[0\]\.name: .*is a namespace of the system",
     ),
+    (
+        "a label that kubelets refuse",
+        ("labels: {role: services}", "labels: {kubernetes.io/role: services}"),
+        r"labels.*is kept by kubernetes\.io",
+    ),
+    ("a cluster named like the base stack", ("name: research-a", "name: base"), r"clusters\[0\]\.name: .*is the base stack's own name"),
     ("host bits in a block", ("10.0.0.0/11", "10.0.0.1/11"), r"address_space: .*write 10\.0\.0\.0/11"),
     ("a public block", ("10.0.0.0/11", "100.64.0.0/11"), r"address_space: .*outside 10\.0\.0\.0/8"),
     ("a version as a number", ('kubernetes: "1.36.3"', "kubernetes: 1.30"), r"clusters\[0\]\.kubernetes: .*quote"),
@@ -138,9 +144,16 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
 
 
 def test_overlapping_blocks_of_two_regions_are_refused_with_a_free_block(tmp_path: Path) -> None:
-    (tmp_path / "swedencentral.yaml").write_text(TEXTS["swedencentral"])
     lines = faults(tmp_path, changed("10.0.0.0/11", "10.32.0.0/11"))
-    assert [line for line in lines if "overlaps 10.32.0.0/12 of region swedencentral; 10.0.0.0/11 is free" in line] == lines
+    assert [line.rpartition(": ")[2] for line in lines] == [
+        "'10.32.0.0/11' overlaps 10.48.0.0/13 of region dev; 10.0.0.0/11 is free",
+        "'10.32.0.0/11' overlaps 10.32.0.0/12 of region swedencentral; 10.0.0.0/11 is free",
+    ]
+
+
+def test_a_draft_anywhere_is_held_against_the_shipped_regions(tmp_path: Path) -> None:
+    lines = faults(tmp_path, TEXTS["dev"].replace("name: dev\nlocation", "name: draft\nlocation", 1), "draft")
+    assert [line.rpartition(": ")[2] for line in lines] == ["'10.48.0.0/13' overlaps 10.48.0.0/13 of region dev; 10.56.0.0/13 is free"]
 
 
 def test_an_unknown_region_names_the_nearest_known() -> None:

@@ -1,15 +1,12 @@
-"""Every limit that a plan can reach, as data: what is bounded, by how much, who says so, what a breach means and what to do about it.
+"""Azure's limits, as data: its figures are dated pages of its documentation, to be compared with the current page before a large order.
 
-Azure's figures are dated pages of its documentation; compare them with the current page before a large order:
 https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from components.plan.limit import Limit
 from components.plan.pools import PLACEMENT_GROUPS
-from components.spec.pool import NODE_SUBNET_SLOTS, NODES_PER_CLUSTER
 
 _DOCS = "https://github.com/MicrosoftDocs/azure-docs/blob/"
 _COMPUTE = "https://github.com/MicrosoftDocs/azure-compute-docs/blob/"
@@ -19,55 +16,8 @@ _NAT = f"{_DOCS}00595da9da44c880f778908815c2180ad72f60c8/articles/nat-gateway/na
 _THROTTLING = f"{_COMPUTE}1a043fb3a20b0f90dff80bad2dd8cbdff8984386/articles/virtual-machines/compute-throttling-limits.md"
 _GALLERY = f"{_COMPUTE}06c2de23cadd3bca694a68fb65f2a6dfd270f19c/articles/virtual-machines/azure-compute-gallery.md"
 _SCALE_SETS = f"{_DOCS}02d00dc8728a58aaf3d8af94e7223857d9a6155f/includes/azure-virtual-machine-scale-sets-limits.md"
-_LARGE_CLUSTERS = "https://kubernetes.io/docs/setup/best-practices/cluster-large/"
-_REFERENCE = "https://openai.com/index/scaling-kubernetes-to-7500-nodes/"
-_ETCD_SIZE = "https://etcd.io/docs/v3.6/dev-guide/limit/"
-_ETCD_FAQ = "https://etcd.io/docs/v3.6/faq/"
 _QUOTAS = "https://learn.microsoft.com/azure/virtual-machines/quotas"
 
-
-@dataclass(frozen=True)
-class Limit:
-    """One limit: bound in unit, None where the plan or the region file gives it; reason says what a breach means, remedy what to do.
-
-    at_least turns the comparison round: the use must reach the bound. rule marks a bound that a plan is meant to sit at, so that
-    nearness says nothing.
-    """
-
-    name: str
-    bound: float | None
-    unit: str
-    source: str
-    reason: str
-    remedy: str
-    at_least: bool = False
-    rule: bool = False
-
-
-NODES = Limit(
-    "nodes per cluster",
-    NODES_PER_CLUSTER,
-    "nodes",
-    _REFERENCE,
-    "no published design runs more, and one API server's memory grows with every node",
-    "move nodes to another cluster of the region",
-)
-PODS = Limit(
-    "pods per cluster",
-    150_000,
-    "pods",
-    _LARGE_CLUSTERS,
-    "Kubernetes is tested to 150,000 pods",
-    "lower pods_per_node, or move nodes to another cluster",
-)
-PODS_PER_NODE = Limit(
-    "pods per node",
-    110,
-    "pods",
-    _LARGE_CLUSTERS,
-    "Kubernetes is tested to 110 pods on a node",
-    "lower pods_per_node to 110 or fewer",
-)
 VNET_ADDRESSES = Limit(
     "private addresses per virtual network",
     65_536,
@@ -100,14 +50,6 @@ NIC_ADDRESSES = Limit(
     "Azure accepts no more ipConfigurations on one interface",
     "lower pods_per_node to 255 or fewer",
 )
-NODE_SUBNETS = Limit(
-    "last node-subnet slot",
-    NODE_SUBNET_SLOTS - 1,
-    "slot",
-    "docs/adr/0002-addresses-by-slot.md",
-    "the cluster's address block has 24 node-subnet slots, 0 to 23",
-    "lower pods_per_node or nodes, or give the pool a lower slot",
-)
 SET_SIZE = Limit(
     "machines per scale set",
     None,
@@ -116,57 +58,6 @@ SET_SIZE = Limit(
     "",
     "lower machines_per_set to the bound, or leave it out",
     rule=True,
-)
-GANG = Limit(
-    "machines of the largest gang",
-    None,
-    "machines",
-    PLACEMENT_GROUPS,
-    "InfiniBand connects machines of one scale set only, so a gang must fit one set",
-    "lower largest_gang to the bound, or run the job over Ethernet",
-    rule=True,
-)
-ETCD_MEMBERS = Limit(
-    "etcd members",
-    None,
-    "members",
-    _ETCD_FAQ,
-    "an even number survives no more failures than the odd number below it, and more than seven slow every write",
-    "use 3, 5 or 7 members",
-    rule=True,
-)
-ETCD_ZONE = Limit(
-    "etcd members in one zone",
-    None,
-    "members",
-    _ETCD_FAQ,
-    "the loss of that zone would leave no quorum",
-    "spread the members over more zones",
-    rule=True,
-)
-ETCD_STORE = Limit(
-    "etcd data",
-    8,
-    "GiB",
-    _ETCD_SIZE,
-    "etcd suggests at most 8 GiB, and refuses writes at its quota",
-    "move nodes to another cluster",
-)
-ETCD_DISK = Limit(
-    "etcd disk",
-    None,
-    "GiB",
-    _ETCD_SIZE,
-    "database, snapshots and write-ahead log need three times the quota on the machine's local NVMe",
-    "choose a VM size with more local NVMe, for example Standard_L8s_v3",
-)
-API_MEMORY = Limit(
-    "API server memory",
-    None,
-    "GiB",
-    _REFERENCE,
-    "each API server needs about 9.3 MB per node, and 4 GiB for what runs beside it",
-    "choose a larger VM size for the API servers, for example Standard_D32s_v5 (128 GiB) or Standard_E32s_v5 (256 GiB)",
 )
 BACKENDS = Limit(
     "machines behind a load balancer",
@@ -193,15 +84,6 @@ NAT_ADDRESSES = Limit(
     "use nat_prefix_length: 28 or longer",
     rule=True,
 )
-SNAT_PORTS = Limit(
-    "SNAT ports per machine and destination",
-    256,
-    "ports",
-    _NAT,
-    "below that a few hundred parallel downloads exhaust a machine's share of its gateway",
-    "use a shorter nat_prefix_length, down to 28",
-    at_least=True,
-)
 SECURITY_RULES = Limit(
     "rules per security group",
     1_000,
@@ -211,14 +93,6 @@ SECURITY_RULES = Limit(
     "merge rules",
 )
 SUBNETS = Limit("subnets per virtual network", 3_000, "subnets", _NETWORK, "Azure accepts no more", "use fewer pools")
-ALLOCATED = Limit(
-    "machines allocated to teams",
-    None,
-    "machines",
-    "docs/region-file.md",
-    "teams are promised more machines than the pool has",
-    "lower the allocations, or grow the pool",
-)
 MACHINES = Limit(
     "machines per subscription and region",
     25_000,

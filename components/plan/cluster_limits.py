@@ -1,0 +1,116 @@
+"""What bounds one cluster besides Azure, as data: Kubernetes, etcd, API servers, and this project's own rules."""
+
+from __future__ import annotations
+
+from components.plan.limit import Limit
+from components.plan.pools import PLACEMENT_GROUPS
+from components.spec.pool import NODE_SUBNET_SLOTS, NODES_PER_CLUSTER
+
+_DOCS = "https://github.com/MicrosoftDocs/azure-docs/blob/"
+_NAT = f"{_DOCS}00595da9da44c880f778908815c2180ad72f60c8/articles/nat-gateway/nat-gateway-resource.md"
+_LARGE_CLUSTERS = "https://kubernetes.io/docs/setup/best-practices/cluster-large/"
+_REFERENCE = "https://openai.com/index/scaling-kubernetes-to-7500-nodes/"
+_ETCD_SIZE = "https://etcd.io/docs/v3.6/dev-guide/limit/"
+_ETCD_FAQ = "https://etcd.io/docs/v3.6/faq/"
+
+NODES = Limit(
+    "nodes per cluster",
+    NODES_PER_CLUSTER,
+    "nodes",
+    _REFERENCE,
+    "no published design runs more, and one API server's memory grows with every node",
+    "move nodes to another cluster of the region",
+)
+PODS = Limit(
+    "pods per cluster",
+    150_000,
+    "pods",
+    _LARGE_CLUSTERS,
+    "Kubernetes is tested to 150,000 pods",
+    "lower pods_per_node, or move nodes to another cluster",
+)
+PODS_PER_NODE = Limit(
+    "pods per node",
+    110,
+    "pods",
+    _LARGE_CLUSTERS,
+    "Kubernetes is tested to 110 pods on a node",
+    "lower pods_per_node to 110 or fewer",
+)
+NODE_SUBNETS = Limit(
+    "last node-subnet slot",
+    NODE_SUBNET_SLOTS - 1,
+    "slot",
+    "docs/adr/0002-addresses-by-slot.md",
+    "the cluster's address block has 24 node-subnet slots, 0 to 23",
+    "lower pods_per_node or nodes, or give the pool a lower slot",
+)
+GANG = Limit(
+    "machines of the largest gang",
+    None,
+    "machines",
+    PLACEMENT_GROUPS,
+    "InfiniBand connects machines of one scale set only, so a gang must fit one set",
+    "lower largest_gang to the bound, or run the job over Ethernet",
+    rule=True,
+)
+ETCD_MEMBERS = Limit(
+    "etcd members",
+    None,
+    "members",
+    _ETCD_FAQ,
+    "an even number survives no more failures than the odd number below it, and more than seven slow every write",
+    "use 3, 5 or 7 members",
+    rule=True,
+)
+ETCD_ZONE = Limit(
+    "etcd members in one zone",
+    None,
+    "members",
+    _ETCD_FAQ,
+    "the loss of that zone would leave no quorum",
+    "spread the members over more zones",
+    rule=True,
+)
+ETCD_STORE = Limit(
+    "etcd data",
+    8,
+    "GiB",
+    _ETCD_SIZE,
+    "etcd suggests at most 8 GiB, and refuses writes at its quota",
+    "move nodes to another cluster",
+)
+ETCD_DISK = Limit(
+    "etcd disk",
+    None,
+    "GiB",
+    _ETCD_SIZE,
+    "database, snapshots and write-ahead log need three times the quota on the machine's local NVMe",
+    "choose a VM size with more local NVMe, for example Standard_L8s_v3",
+)
+API_MEMORY = Limit(
+    "API server memory",
+    None,
+    "GiB",
+    _REFERENCE,
+    "each API server needs about 9.3 MB per node, and 4 GiB for what runs beside it",
+    "choose a larger VM size for the API servers, for example Standard_D32s_v5 (128 GiB) or Standard_E32s_v5 (256 GiB)",
+)
+SNAT_PORTS = Limit(
+    "SNAT ports per machine and destination",
+    256,
+    "ports",
+    _NAT,
+    "below that a few hundred parallel downloads exhaust a machine's share of its gateway",
+    "use a shorter nat_prefix_length, down to 28",
+    at_least=True,
+)
+ALLOCATED = Limit(
+    "machines allocated to teams",
+    None,
+    "machines",
+    "docs/region-file.md",
+    "teams are promised more machines than the pool has",
+    "lower the allocations, or grow the pool",
+    rule=True,
+)
