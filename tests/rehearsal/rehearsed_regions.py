@@ -75,10 +75,17 @@ def rehearsed(name: str) -> Rehearsed:
 
 
 def _pair(dev: Region) -> Region:
-    """The dev region with two clusters: near is peered and has an ingress, far sits behind a private link."""
+    """The dev region with two clusters: near is peered and has an ingress, far has InfiniBand and sits behind a private link."""
     document = dev.clusters[0].model_dump(mode="json")
     cpu, gpu = document["pools"]
     near = {**document, "name": "near", "pools": [{**cpu, "load_balanced": True}, gpu]}
-    far = {**document, "name": "far", "slot": 1, "connectivity": "private-link", "pools": [cpu, gpu]}
+    infiniband = {
+        **gpu,
+        "vm_size": "Standard_ND96isr_H100_v5",
+        "interconnect": "infiniband",
+        "image": "nd-h100@2026.11.0",
+        "capacity": "regular",
+    }
+    far = {**document, "name": "far", "slot": 1, "connectivity": "private-link", "pools": [cpu, infiniband]}
     clusters = tuple(Cluster.model_validate_json(json.dumps(item)) for item in (near, far))
     return dev.model_copy(update={"name": "pair", "address_space": "10.48.0.0/12", "clusters": clusters})

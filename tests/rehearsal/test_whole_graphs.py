@@ -1,4 +1,7 @@
-"""The whole graph of the small region is pinned: what a change does to it is read in review as a diff."""
+"""The whole graphs of two small regions are pinned: what a change does to them is read in review as a diff.
+
+dev is shipped; pair has one cluster peered and with an ingress, and one with InfiniBand behind a private link.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rehearsed_regions import rehearsed
 
 from rehearsal.graph import Graph, mask
-from rehearsal.region import Rehearsal, rehearse
+from rehearsal.region import rehearse
 
 KEYS = re.compile(r"-----BEGIN [A-Z ]+-----.*?-----END [A-Z ]+-----\n?", re.DOTALL)
 """Certificates and keys are real, so they differ from run to run, as join tokens do."""
 TOKEN_NAME = re.compile(r"^bootstrap-token-[a-z0-9]{6}$")
-
-
-@pytest.fixture(scope="module")
-def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
-    """One rehearsal of the small region."""
-    return rehearse("dev", tmp_path_factory.mktemp("out"), lambda _phase, _count: None)
 
 
 def lasting(value: Any, key: str = "") -> Any:
@@ -56,13 +54,15 @@ def pinned(graph: Graph) -> str:
 
 
 @pytest.mark.parametrize("stack", ["base", "clusters"])
-def test_the_whole_graph_of_the_small_region_is_pinned(stack: str, rehearsed: Rehearsal, golden: Callable[[str, str], None]) -> None:
-    golden(f"rehearsal/dev-{stack}.json", pinned(getattr(rehearsed, stack)))
+@pytest.mark.parametrize("region", ["dev", "pair"])
+def test_the_whole_graph_of_a_small_region_is_pinned(region: str, stack: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"rehearsal/{region}-{stack}.json", pinned(getattr(rehearsed(region), stack)))
 
 
-def test_a_rehearsal_leaves_a_report_and_both_graphs_without_secrets(rehearsed: Rehearsal) -> None:
-    folder: Path = rehearsed.report.parent
+def test_a_rehearsal_leaves_a_report_and_both_graphs_without_secrets(tmp_path: Path) -> None:
+    done = rehearse("dev", tmp_path, lambda _phase, _count: None)
+    folder = done.report.parent
     assert sorted(path.name for path in folder.iterdir()) == ["base.json", "clusters.json", "report.html"]
     for path in folder.iterdir():
         assert "PRIVATE KEY" not in path.read_text()
-    assert rehearsed.findings == ()
+    assert done.findings == ()
