@@ -42,7 +42,7 @@ test: setup system ## Run every test
 	$(RUN)/pytest
 
 bench: setup ## Measure speed and memory
-	$(RUN)/python bench/rehearse.py
+	$(RUN)/python -m bench.rehearse
 
 format: setup ## Format the code
 	$(RUN)/ruff format .

@@ -1,0 +1,141 @@
+"""What it costs to register a recorded graph again with nothing of ours: one SDK call per resource, its inputs ready beforehand."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_azure_native as azure
+import pulumi_kubernetes as kubernetes
+from pulumi import dynamic
+
+from bench.snake_case import arguments
+from bench.wiring import Argument, Made, plain, wired, written
+from components.aliases import drop_version_aliases
+from rehearsal.answers import STACK_REFERENCE, Created
+from rehearsal.dynamic import DynamicProviders
+from rehearsal.graph import Graph, Resource, reveal
+from rehearsal.registered import RegisteredFace
+
+PROVIDERS = {"pulumi:providers:azure-native": azure.Provider, "pulumi:providers:kubernetes": kubernetes.Provider}
+DYNAMIC = "pulumi-python:dynamic/"
+
+Maker = Callable[[str, dict[str, Any], pulumi.ResourceOptions], pulumi.Resource]
+Inputs = list[tuple[str, str, Any]]
+"""The provider's name, the SDK's, and the value."""
+
+
+class Recorded(dynamic.ResourceProvider):
+    """Stands for the program's own dynamic providers: what they made once is the cloud's to answer, and no key is made again."""
+
+    waits_for_cloud = True
+
+
+class RecordedFace(RegisteredFace):
+    """The cloud of a rehearsal, which knows what the program's dynamic providers made when the graph was recorded."""
+
+    def __init__(self, graph: Graph, *, subscription: str, tenant: str) -> None:
+        super().__init__(subscription=subscription, tenant=tenant)
+        made = (item for item in graph if item.type.startswith(DYNAMIC))
+        self._answers = {(item.type, item.name): Created(item.id or "", reveal(item.outputs)) for item in made}
+
+    def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> Created:
+        """The recorded answer where there is one."""
+        return self._answers.get((resource_type, name)) or super().create(resource_type, name, inputs, provider)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One resource to register; after are URNs that it waits for besides those that its arguments come from."""
+
+    resource: Resource
+    make: Maker
+    arguments: tuple[Argument, ...]
+    after: tuple[str, ...]
+
+
+def steps(graph: Graph, *, dependencies: bool) -> tuple[Step, ...]:
+    """A step for each resource of a graph that is no component, in the order of registration.
+
+    With dependencies, each resource depends on what it depended on, through its inputs where it did so. Without, inputs are plain values
+    and nothing waits for anything, which no cloud would accept.
+    """
+    return tuple(_step(item, graph, dependencies) for item in graph if item.custom)
+
+
+def program(planned: tuple[Step, ...]) -> Callable[[], None]:
+    """A Pulumi program that registers the steps and does nothing else."""
+
+    def run() -> None:
+        drop_version_aliases()
+        made = Made()
+        for step in planned:
+            arguments = written(step.arguments, made)
+            made.resources[step.resource.urn] = step.make(step.resource.name, arguments, _options(step, made.resources))
+
+    return run
+
+
+def _options(step: Step, made: Mapping[str, pulumi.Resource]) -> pulumi.ResourceOptions:
+    resource = step.resource
+    provider = made[resource.provider] if resource.provider else None
+    return pulumi.ResourceOptions(
+        provider=provider if isinstance(provider, pulumi.ProviderResource) else None,
+        depends_on=[made[urn] for urn in step.after],
+        protect=resource.protect or None,
+        ignore_changes=list(resource.ignore_changes) or None,
+        additional_secret_outputs=list(resource.additional_secret_outputs) or None,
+    )
+
+
+def _step(resource: Resource, graph: Graph, dependencies: bool) -> Step:
+    make, inputs = _making(resource)
+    if not dependencies:
+        return Step(resource, make, tuple(plain(name, value) for _, name, value in inputs), ())
+    sources = resource.property_dependencies
+    brought = {urn for urns in sources.values() for urn in urns}
+    wires = tuple(wired(name, value, [graph.by_urn[urn] for urn in sources.get(key, ())]) for key, name, value in inputs)
+    return Step(resource, make, wires, tuple(urn for urn in resource.dependencies if urn not in brought))
+
+
+def _making(resource: Resource) -> tuple[Maker, Inputs]:
+    """How a resource is made, and of what."""
+    if resource.type == STACK_REFERENCE:
+        return _stack_reference, [("name", "stack_name", resource.inputs["name"])]
+    if resource.type in PROVIDERS:
+        provider = PROVIDERS[resource.type]
+        return _constructor(provider), arguments(provider, _decoded(resource.inputs))
+    if resource.type.startswith("azure-native:"):
+        _, module, name = resource.type.split(":")
+        sdk_class = getattr(importlib.import_module(f"pulumi_azure_native.{module}"), name)
+        return _constructor(sdk_class), arguments(sdk_class, resource.inputs)
+    inputs = [(key, key, value) for key, value in resource.inputs.items() if key != DynamicProviders.KEY]
+    return _dynamic(resource) if resource.type.startswith(DYNAMIC) else _untyped(resource), inputs
+
+
+def _stack_reference(name: str, inputs: dict[str, Any], opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    return pulumi.StackReference(name, inputs["stack_name"], opts)
+
+
+def _constructor(sdk_class: Callable[..., pulumi.Resource]) -> Maker:
+    return lambda name, inputs, opts: sdk_class(name, opts=opts, **inputs)
+
+
+def _untyped(resource: Resource) -> Maker:
+    return lambda name, inputs, opts: pulumi.CustomResource(resource.type, name, inputs, opts)
+
+
+def _dynamic(resource: Resource) -> Maker:
+    module, _, name = resource.type.removeprefix(DYNAMIC).rpartition(":")
+    sdk_class = type(name, (dynamic.Resource,), {}, module=module, name=name)
+    computed = dict.fromkeys(key for key in resource.outputs if key not in resource.inputs)
+    return lambda logical_name, inputs, opts: sdk_class(Recorded(), logical_name, {**computed, **inputs}, opts)
+
+
+def _decoded(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs of a provider resource, whose flags the SDK sends as JSON."""
+    return {key: json.loads(value) if value in ("true", "false") else value for key, value in inputs.items() if key != "version"}

@@ -1,0 +1,67 @@
+"""Runs one measured process at a time, and ends it with the bench."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+MOST_SECONDS = 600.0
+"""A process that takes longer has gone wrong."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """What a process took: wall and CPU seconds from its start to its end, peak resident memory in MB, and what it printed."""
+
+    wall: float
+    cpu: float
+    peak_mb: float
+    text: str
+
+
+class ChildFailed(Exception):
+    """A measured process ended badly; why stands above, in its own words."""
+
+    def __init__(self, command: list[str], status: int) -> None:
+        ended = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        super().__init__(f"{' '.join(command)} {ended}; what it said stands above")
+
+
+def measured(*arguments: str) -> tuple[Child, dict[str, Any]]:
+    """Run a piece of bench/measured.py in a fresh process; ChildFailed unless it ends well."""
+    child = run([sys.executable, "-m", "bench.measured", *arguments])
+    return child, json.loads(child.text)
+
+
+def run(command: list[str]) -> Child:
+    """Run a command to its end; ChildFailed unless that is good.
+
+    Its peak memory is never less than this process's own, which it is for a moment before it becomes the command: the bench imports little.
+    """
+    began = time.monotonic()
+    # In a session of its own, so that an interrupt reaches the bench alone, which then ends the process without its last words.
+    with tempfile.TemporaryFile() as output, subprocess.Popen(command, cwd=ROOT, stdout=output, start_new_session=True) as process:
+        watch = threading.Timer(MOST_SECONDS, process.kill)
+        watch.start()
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        finally:
+            watch.cancel()
+            if process.returncode is None:
+                process.kill()
+        wall = time.monotonic() - began
+        output.seek(0)
+        text = output.read().decode()
+    if process.returncode != 0:
+        raise ChildFailed(command, process.returncode)
+    return Child(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, text)

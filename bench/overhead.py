@@ -1,0 +1,137 @@
+"""Measures what our program costs beside the bare cost of the same registrations, alternately and in one process."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from bench.bare import RecordedFace, Step, program, steps
+from bench.same import differences
+from components.plan.limits import refuse_broken
+from components.plan.model import RegionPlan
+from rehearsal.dynamic import DynamicProviders
+from rehearsal.graph import Graph
+from rehearsal.region import PROJECT
+from rehearsal.registered import RegisteredFace
+from rehearsal.run import run_program
+from stacks.load import load_plan
+from stacks.program import make
+
+SHOWN = 5
+
+
+class NotTheSame(Exception):
+    """The bare program does not register what ours does, so that a ratio would say nothing."""
+
+    def __init__(self, found: list[str]) -> None:
+        more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        super().__init__("; ".join(found[:SHOWN] + more))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Both stacks of a region as our program registered them."""
+
+    plan: RegionPlan
+    base: Graph
+    clusters: Graph
+
+
+@dataclass(frozen=True)
+class Bare:
+    """A bare program of both stacks, ready to run."""
+
+    recorded: Recorded
+    faces: tuple[RecordedFace, RecordedFace]
+    base: tuple[Step, ...]
+    clusters: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, recorded: Recorded, *, dependencies: bool) -> Bare:
+        """Prepare the program and run it once; NotTheSame where it registers anything else than was recorded."""
+        subscription, tenant = recorded.plan.spec.subscription, recorded.plan.spec.access.tenant
+        base, clusters = (RecordedFace(graph, subscription=subscription, tenant=tenant) for graph in (recorded.base, recorded.clusters))
+        bare = cls(
+            recorded,
+            (base, clusters),
+            steps(recorded.base, dependencies=dependencies),
+            steps(recorded.clusters, dependencies=dependencies),
+        )
+        pairs = zip((recorded.base, recorded.clusters), bare.run(), strict=True)
+        found = [line for ours, again in pairs for line in differences(ours, again, dependencies=dependencies)]
+        if found:
+            raise NotTheSame(found)
+        return bare
+
+    def run(self) -> tuple[Graph, Graph]:
+        """Register both stacks."""
+        plan, outputs = self.recorded.plan, {self.recorded.plan.base_stack: self.recorded.base.stack_outputs}
+        return (
+            run_program(program(self.base), PROJECT, plan.base_stack, face=self.faces[0]),
+            run_program(program(self.clusters), PROJECT, plan.stack, face=self.faces[1], stack_outputs=outputs),
+        )
+
+
+def run_ours(region: str) -> Recorded:
+    """Our program, whole: region file, plan, limits, boot files, Kubernetes objects and components of both stacks."""
+    plan = load_plan(region)
+    refuse_broken(plan)
+    face = RegisteredFace(tenant=plan.spec.access.tenant)
+    base = run_program(lambda: make(plan, plan.base_stack), PROJECT, plan.base_stack, face=face)
+    outputs = {plan.base_stack: base.stack_outputs}
+    return Recorded(plan, base, run_program(lambda: make(plan, plan.stack), PROJECT, plan.stack, face=face, stack_outputs=outputs))
+
+
+def measure(region: str, pairs: int) -> list[dict[str, float]]:
+    """CPU seconds of each pair: ours, keys (the part of ours in which dynamic providers made keys and certificates), bare, independent.
+
+    bare waits for what ours waits for; independent waits for nothing. Ours runs before and after the two and counts as the mean of both,
+    so that a machine that grows slower or faster meanwhile favours neither.
+    """
+    recorded = run_ours(region)
+    bare, independent = Bare.of(recorded, dependencies=True), Bare.of(recorded, dependencies=False)
+    samples = []
+    for number in range(pairs):
+        first, first_keys = _ours(region)
+        alone, together = _seconds(independent.run), _seconds(bare.run)
+        last, last_keys = _ours(region)
+        samples.append({"ours": (first + last) / 2, "keys": (first_keys + last_keys) / 2, "bare": together, "independent": alone})
+        figures = ", ".join(f"{name} {seconds:.2f}" for name, seconds in samples[-1].items())
+        print(f"  pair {number + 1} of {pairs}: CPU seconds {figures}", file=sys.stderr, flush=True)
+    return samples
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """CPU seconds of a piece of work, garbage of earlier work collected before."""
+    gc.collect()
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def _ours(region: str) -> tuple[float, float]:
+    with _keys_timed() as spent:
+        return _seconds(lambda: run_ours(region)), sum(spent)
+
+
+@contextmanager
+def _keys_timed() -> Iterator[list[float]]:
+    """Time what dynamic providers do themselves, which under `pulumi up` happens in a process of its own."""
+    spent: list[float] = []
+    create = DynamicProviders.create
+
+    def timed(self: DynamicProviders, inputs: Any) -> Any:
+        began = time.process_time()
+        try:
+            return create(self, inputs)
+        finally:
+            spent.append(time.process_time() - began)
+
+    with patch.object(DynamicProviders, "create", timed):
+        yield spent

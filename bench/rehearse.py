@@ -1,0 +1,150 @@
+"""Measures what planning and rehearsing a region costs, and prints each figure beside its bound."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import click
+from rich.console import Console
+
+from bench import growth
+from bench.children import Child, ChildFailed, measured, run
+from bench.figures import Figure, figures_table
+
+REGION = "southcentralus"
+PLAN_SECONDS = 1.0
+REHEARSAL_SECONDS = 20.0
+REHEARSAL_MB = 600.0
+OVERHEAD = 1.1
+PARTS = ("plan", "rehearsal", "growth", "overhead")
+REPEATS = 3
+"""Fresh processes for what takes seconds."""
+EXIT_MISSED, EXIT_FAILED, EXIT_INTERRUPTED = 1, 2, 130
+
+Say = Callable[[str], None]
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--only", type=click.Choice(PARTS), multiple=True, help="Measure this part only; may be given several times.")
+@click.option("--rounds", type=click.IntRange(1, 20), default=2, show_default=True, help="Rehearsals of each size in growth.")
+@click.option("--pairs", type=click.IntRange(1, 50), default=5, show_default=True, help="Pairs of programs in overhead.")
+def main(only: tuple[str, ...], rounds: int, pairs: int) -> None:
+    """Measure what planning and rehearsing a region costs, and print each figure beside its bound.
+
+    \b
+    plan       read, plan and check southcentralus (22,500 nodes), the first time in a fresh process
+    rehearsal  `gpufleet rehearse southcentralus` in a fresh process: wall seconds and peak memory
+    growth     rehearsals of 1, 3 and 9 clusters of 75 scale sets: whether the 675th costs what the 75th did
+    overhead   our program beside a bare one that registers the same resources, with the same inputs and the same
+               dependencies, by one call of the SDK each, and that has neither plan nor components nor boot files
+
+    Three to five minutes on two cores, and everything on one of them. Ratios are taken from CPU seconds, which other
+    programs disturb less than wall seconds; on a busy machine give more --rounds and --pairs.
+
+    Nothing is written but temporary files. Exits 0 when every bound is kept, 1 when one is missed, 2 when something could
+    not be measured, 130 when interrupted.
+    """
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"bench {time.monotonic() - began:4.0f} s: {text}", file=sys.stderr, flush=True)
+
+    work: dict[str, Callable[[], list[Figure]]] = {
+        "plan": lambda: _plan(say),
+        "rehearsal": lambda: _rehearsal(say),
+        "growth": lambda: _growth(rounds, say, console),
+        "overhead": lambda: _overhead(pairs, say),
+    }
+    figures = [figure for part in PARTS if part in (only or PARTS) for figure in work[part]()]
+    console.print(figures_table(figures))
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    console.print(
+        f"took {time.monotonic() - began:.0f} s on {os.cpu_count()} cores, Python {sys.version.split()[0]}; load at the end {load}"
+    )
+    missed = [figure.name for figure in figures if not figure.kept]
+    if missed:
+        console.print(f"missed: {'; '.join(missed)}", markup=False)
+        sys.exit(EXIT_MISSED)
+
+
+def _plan(say: Say) -> list[Figure]:
+    """Planning, without the start of Python and the imports, which pulumi makes long and a plan does not need."""
+    say(f"plan: {REGION}, {REPEATS} fresh processes")
+    seconds = [measured("plan", REGION)[1]["wall"] for _ in range(REPEATS)]
+    return [Figure(f"plan of {REGION}, wall", max(seconds), "s", PLAN_SECONDS, f"slowest of {REPEATS} fresh processes, without imports")]
+
+
+def _rehearsal(say: Say) -> list[Figure]:
+    """The command as a person types it."""
+    children = []
+    with tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder:
+        for number in range(REPEATS):
+            say(f"rehearsal: gpufleet rehearse {REGION}, {number + 1} of {REPEATS}")
+            children.append(run([str(Path(sys.executable).with_name("gpufleet")), "rehearse", REGION, "--out", folder]))
+            say(f"  {_took(children[-1])}")
+    how = f"of {REPEATS} fresh processes, all included"
+    return [
+        Figure(f"rehearsal of {REGION}, wall", max(child.wall for child in children), "s", REHEARSAL_SECONDS, f"slowest {how}"),
+        Figure("the same, CPU", max(child.cpu for child in children), "s", None, f"most {how}"),
+        Figure("the same, peak memory", max(child.peak_mb for child in children), "MB", REHEARSAL_MB, f"most {how}"),
+    ]
+
+
+def _took(child: Child) -> str:
+    return f"wall {child.wall:.1f} s, CPU {child.cpu:.1f} s, {child.peak_mb:,.0f} MB"
+
+
+def _growth(rounds: int, say: Say, console: Console) -> list[Figure]:
+    runs = growth.measure(rounds, say)
+    console.print(growth.phases_table(runs))
+    return growth.figures(runs)
+
+
+def _overhead(pairs: int, say: Say) -> list[Figure]:
+    """Our program over the bare ones.
+
+    Held to the bound is what runs in the program's own process under `pulumi up`: keys and certificates are made by dynamic providers,
+    in a process of theirs, and the bare program makes none.
+    """
+    say(f"overhead: {REGION}, ours and bare, {pairs} pairs after one that is checked and not counted")
+    _, told = measured("overhead", REGION, str(pairs))
+    samples = told["pairs"]
+    program = [(one["ours"] - one["keys"]) / one["bare"] for one in samples]
+    spread = f"median of {pairs} pairs, {min(program):.2f} to {max(program):.2f}"
+    whole, independent = (statistics.median(one["ours"] / one[other] for one in samples) for other in ("bare", "independent"))
+    milliseconds = statistics.median(one["ours"] - one["keys"] - one["bare"] for one in samples) * 1000
+    return [
+        Figure("our program over bare registration", statistics.median(program), "", OVERHEAD, f"CPU, {spread}"),
+        Figure("the same, keys and certificates made", whole, "", None, "which the bare program does not do"),
+        Figure("the same, over plain values without dependencies", independent, "", None, "which no cloud would accept"),
+        Figure("ours beyond bare", milliseconds, "ms", None, "plan, components, boot files, objects"),
+    ]
+
+
+def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_FAILED)
+    except ChildFailed as error:
+        print(f"bench: {error}", file=sys.stderr)
+        sys.exit(EXIT_FAILED)
+    except (click.Abort, KeyboardInterrupt):
+        print("bench: interrupted; what it had started has ended, and its temporary files are gone", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)

@@ -1,0 +1,143 @@
+"""Decides where a recorded input came from: which texts in it were outputs of other resources, so that they can be again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+from pulumi import _types
+
+from rehearsal.graph import Resource, Secret, reveal
+
+
+@dataclass
+class Made:
+    """What a program has made so far: resources by the URN of the one that each repeats, and outputs derived from them, each once."""
+
+    resources: dict[str, pulumi.Resource] = field(default_factory=dict)
+    derived: dict[tuple[tuple[str, ...], str], pulumi.Output[str]] = field(default_factory=dict)
+
+    def output(self, urn: str, attribute: str) -> Any:
+        """A resource's output, by the provider's name for it."""
+        resource = self.resources[urn]
+        return getattr(resource, _types.resource_pulumi_to_py_names(type(resource)).get(attribute, attribute))
+
+    def carrying(self, sources: tuple[str, ...], text: str) -> pulumi.Output[str]:
+        """A text that depends on resources without being an output of theirs."""
+        if (sources, text) not in self.derived:
+            ids = [self.output(urn, "id") for urn in sources]
+            self.derived[sources, text] = pulumi.Output.all(*ids).apply(lambda _: text)
+        return self.derived[sources, text]
+
+
+Later = Callable[[Made], Any]
+"""A value that is known once the resources that it comes from are made."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of an SDK's class; with later, its value holds Later ones at any depth."""
+
+    name: str
+    value: Any
+    later: bool
+
+    @classmethod
+    def of(cls, name: str, value: Any) -> Argument:
+        return cls(name, value, any(callable(leaf) for leaf in _leaves(value)))
+
+
+def plain(name: str, value: Any) -> Argument:
+    """An argument as a value; secrets stay secret."""
+    return Argument.of(name, _replaced(value, {}, set()))
+
+
+def wired(name: str, value: Any, sources: list[Resource]) -> Argument:
+    """An argument with every text in it that was an output of one of its sources as that output again.
+
+    Sources of whose outputs no trace is left, because a text was composed of them (a kubeconfig), are carried by the first text in it.
+    """
+    known = {text: (source.urn, attribute) for source in sources for text, attribute in _texts(source)}
+    used: set[str] = set()
+    replaced = _replaced(value, known, used)
+    rest = tuple(source.urn for source in sources if source.urn not in used)
+    return Argument.of(name, _carried(replaced, rest) if rest else replaced)
+
+
+def written(arguments: tuple[Argument, ...], made: Made) -> dict[str, Any]:
+    """Keyword arguments for the SDK."""
+    return {argument.name: _filled(argument.value, made) if argument.later else argument.value for argument in arguments}
+
+
+def _texts(source: Resource) -> Iterator[tuple[str, str | None]]:
+    """Texts among a resource's outputs, with the SDK's attribute where it has one for them; the most direct one last, so that it wins."""
+    yield from ((text, None) for text in _leaves(reveal(source.outputs)) if isinstance(text, str))
+    yield from ((reveal(value), key) for key, value in source.outputs.items() if isinstance(reveal(value), str))
+    if source.id:
+        yield source.id, "id"
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    match value:
+        case Mapping():
+            for item in value.values():
+                yield from _leaves(item)
+        case list():
+            for item in value:
+                yield from _leaves(item)
+        case _:
+            yield value
+
+
+def _replaced(value: Any, known: Mapping[str, tuple[str, str | None]], used: set[str]) -> Any:
+    match value:
+        case Mapping():
+            return {key: _replaced(item, known, used) for key, item in value.items()}
+        case list():
+            return [_replaced(item, known, used) for item in value]
+        case Secret() | str() if reveal(value) in known:
+            urn, attribute = known[reveal(value)]
+            used.add(urn)
+            found = _output(urn, attribute, reveal(value))
+            return (lambda made: pulumi.Output.secret(found(made))) if isinstance(value, Secret) else found
+        case Secret():
+            return _secret(reveal(value))
+        case _:
+            return value
+
+
+def _output(urn: str, attribute: str | None, text: str) -> Later:
+    if attribute is None:
+        return lambda made: made.carrying((urn,), text)
+    return lambda made: made.output(urn, attribute)
+
+
+def _secret(value: Any) -> Later:
+    return lambda _made: pulumi.Output.secret(value)
+
+
+def _carried(value: Any, sources: tuple[str, ...]) -> Any:
+    """The value, its first text made to depend on the sources."""
+    match value:
+        case Mapping():
+            first = next(iter(value))
+            return {**value, first: _carried(value[first], sources)}
+        case list():
+            return [_carried(value[0], sources), *value[1:]]
+        case str():
+            return lambda made: made.carrying(sources, value)
+        case _:
+            # What is later already is a secret composed of secrets, or an output besides which there are others.
+            return lambda made: pulumi.Output.all(value(made), made.carrying(sources, "")).apply(lambda both: both[0])
+
+
+def _filled(value: Any, made: Made) -> Any:
+    if callable(value):
+        return value(made)
+    if isinstance(value, dict):
+        return {key: _filled(item, made) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, made) for item in value]
+    return value
