@@ -13,7 +13,7 @@ from components.boot import (
     secrets,
     system,
 )
-from components.boot.control_keys import KUBERNETES, SECRETS, path
+from components.boot.control_keys import KUBERNETES, path, secrets_of
 from components.boot.machine import BootFile, MachineBoot
 from components.boot.unit import CONFINED, Flags, exec_start, unit
 from components.plan.model import ApiServersPlan, ClusterPlan, RegionPlan
@@ -94,7 +94,7 @@ def boot_api_server(region: RegionPlan, cluster: ClusterPlan) -> MachineBoot:
     files = (
         *system.kernel_files(node=False),
         *system.steady_files(),
-        *secrets.secret_files(cluster, SECRETS),
+        *secrets.secret_files(cluster, secrets_of(cluster)),
         BootFile(kube_apiserver.AUTHENTICATION, authentication.configuration(region)),
         BootFile(kube_apiserver.AUDIT_POLICY, audit.policy()),
         BootFile(kube_scheduler.CONFIGURATION, kube_scheduler.configuration()),
@@ -102,4 +102,4 @@ def boot_api_server(region: RegionPlan, cluster: ClusterPlan) -> MachineBoot:
         *units,
     )
     names = tuple(item.path.rpartition("/")[2] for item in units)
-    return MachineBoot(role="api-server", files=files, enable=(system.KERNEL_UNIT, secrets.UNIT, *names))
+    return MachineBoot(role="api-server", files=files, enable=(system.KERNEL_UNIT, *secrets.UNITS, *names))

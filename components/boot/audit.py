@@ -22,6 +22,8 @@ def rules() -> Sequence[Rule]:
         {"group": "events.k8s.io", "resources": ["events"]},
     ]
     return (
+        # First, so that whoever reads a secret leaves a trace: a node and a controller whose key was stolen too.
+        {"level": "Metadata", "resources": CONFIDENTIAL},
         # Nodes' leases and status are most of a large cluster's writes, and nobody's decision.
         {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
         {"level": "None", "userGroups": ["system:nodes"], "resources": status},
@@ -33,7 +35,6 @@ def rules() -> Sequence[Rule]:
             "verbs": ["get", "list", "watch"],
         },
         {"level": "None", "userGroups": ["system:nodes"], "verbs": ["get", "list", "watch"]},
-        {"level": "Metadata", "resources": CONFIDENTIAL},
         {"level": "Metadata", "verbs": ["get", "list", "watch"]},
         # What a person or a controller changed: the request says what was asked for, the answer would double the log.
         {"level": "Request", "userGroups": ["system:authenticated"], "verbs": ["create", "update", "patch", "delete", "deletecollection"]},

@@ -3,59 +3,41 @@
 from __future__ import annotations
 
 from components.boot.secrets import Secrets
+from components.plan.model import ClusterPlan
 
 KUBERNETES = "/etc/kubernetes"
+DIRECTORY = f"{KUBERNETES}/pki"
 ENCRYPTION = f"{KUBERNETES}/encryption.yaml"
 ETCD_AUTHORITIES = f"{KUBERNETES}/pki/etcd-authorities.pem"
 
-SECRETS = Secrets(
-    vault="control",
-    directory=f"{KUBERNETES}/pki",
-    keep=(
-        "cluster-ca-cert",
-        "cluster-ca-key",
-        "front-proxy-ca-cert",
-        "front-proxy-client-cert",
-        "front-proxy-client-key",
-        "etcd-client-cert",
-        "etcd-client-key",
-        "apiserver-cert",
-        "apiserver-key",
-        "apiserver-kubelet-client-cert",
-        "apiserver-kubelet-client-key",
-        "service-account-key",
-        "service-account-public-key",
-        "controller-manager-cert",
-        "controller-manager-key",
-        "scheduler-cert",
-        "scheduler-key",
-        "csr-approver-cert",
-        "csr-approver-key",
-        "admin-cert",
-        "admin-key",
+UNREAD = frozenset({"events-client-cert", "events-client-key"})
+"""Secrets of the vault that are for people who look into the events ring, and on no machine."""
+ONLY_COMPOSED = ("etcd-ca-cert", "events-ca-cert", "encryption-key")
+_COMPOSE = {
+    # kube-apiserver takes one file of authorities and one client certificate for both rings.
+    ETCD_AUTHORITIES: ("{{etcd-ca-cert}}", "{{events-ca-cert}}"),
+    ENCRYPTION: (
+        "apiVersion: apiserver.config.k8s.io/v1",
+        "kind: EncryptionConfiguration",
+        "resources:",
+        "- resources: [secrets]",
+        "  providers:",
+        "  - secretbox:",
+        "      keys:",
+        "      - name: key1",
+        '        secret: "{{encryption-key}}"',
+        # What was written before there was a key can still be read.
+        "  - identity: {}",
     ),
-    compose={
-        # kube-apiserver takes one file of authorities and one client certificate for both rings.
-        ETCD_AUTHORITIES: ("{{etcd-ca-cert}}", "{{events-ca-cert}}"),
-        ENCRYPTION: (
-            "apiVersion: apiserver.config.k8s.io/v1",
-            "kind: EncryptionConfiguration",
-            "resources:",
-            "- resources: [secrets]",
-            "  providers:",
-            "  - secretbox:",
-            "      keys:",
-            "      - name: key1",
-            '        secret: "{{encryption-key}}"',
-            # What was written before there was a key can still be read.
-            "  - identity: {}",
-        ),
-    },
-    only_composed=("etcd-ca-cert", "events-ca-cert", "encryption-key"),
-)
-"""Secrets of an API server's machine. The events ring's client certificate is for people who look into that ring."""
+}
+
+
+def secrets_of(cluster: ClusterPlan) -> Secrets:
+    """Secrets of an API server's machine: all of the control plane's vault that programs read."""
+    keep = tuple(name for name in cluster.vault("control").secrets if name not in UNREAD and name not in ONLY_COMPOSED)
+    return Secrets(vault="control", directory=DIRECTORY, keep=keep, compose=_COMPOSE, only_composed=ONLY_COMPOSED)
 
 
 def path(name: str) -> str:
     """Where a kept key or certificate lies."""
-    return SECRETS.path(name)
+    return f"{DIRECTORY}/{name}.pem"

@@ -10,7 +10,7 @@ from components.plan.model import ClusterPlan, EtcdMemberPlan, EtcdPlan
 UNIT = "etcd.service"
 PROGRAM = "/usr/local/bin/etcd"
 JOIN_ENVIRONMENT = "/run/gpufleet/etcd-join.env"
-"""Where playbooks/etcd-replace.yml writes ETCD_INITIAL_CLUSTER_STATE=existing, with which a member may start on an empty disk.
+"""Where ETCD_INITIAL_CLUSTER_STATE=existing and ETCD_INITIAL_CLUSTER let a member join a ring that runs, on an empty disk.
 
 It is gone with the next boot, which may empty the disk again."""
 
@@ -23,8 +23,9 @@ def _service(ring: EtcdPlan, member: EtcdMemberPlan) -> BootFile:
         ("Wants=network-online.target", "After=network-online.target", *nvme.NEEDS, *secrets.NEEDS, "StartLimitIntervalSec=0"),
         (
             "Type=notify",
+            f"Environment={etcd_flags.initial_cluster(ring)}",
             f"EnvironmentFile=-{JOIN_ENVIRONMENT}",
-            f"ExecStartPre=+{scripts.ETCD_GUARD.path} may-start",
+            f"ExecStartPre=+{scripts.ETCD_GUARD.path} may-start {etcd_flags.guard_arguments(ring, member)}",
             exec_start(PROGRAM, etcd_flags.flags(ring, member)),
             f"ExecStartPost=+{scripts.ETCD_GUARD.path} started",
             # The first members wait for a quorum, and a wiped one for its replacement.
@@ -51,6 +52,7 @@ def boot_etcd(cluster: ClusterPlan, ring: EtcdPlan, member: EtcdMemberPlan) -> M
         *nvme.nvme_files(ring.size.local_nvme_disks, etcd_flags.DATA, binds=(), fresh_unless=None, before=(UNIT,)),
         *secrets.secret_files(cluster, etcd_flags.secrets_of(ring, member)),
         scripts.ETCD_GUARD,
+        scripts.ETCD_RING,
         _service(ring, member),
     )
-    return MachineBoot(role=ring.role, files=files, enable=(system.KERNEL_UNIT, nvme.UNIT, secrets.UNIT, UNIT))
+    return MachineBoot(role=ring.role, files=files, enable=(system.KERNEL_UNIT, nvme.UNIT, *secrets.UNITS, UNIT))

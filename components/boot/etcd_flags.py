@@ -35,8 +35,27 @@ def secrets_of(ring: EtcdPlan, member: EtcdMemberPlan) -> Secrets:
     )
 
 
+def peer_url(member: EtcdMemberPlan) -> str:
+    """Where the other members find a member."""
+    return f"https://{member.dns_name}:{ETCD_PEER_PORT}"
+
+
+def initial_cluster(ring: EtcdPlan) -> str:
+    """Members that found the ring together, as etcd's environment has them; one that joins later is told others."""
+    return f"ETCD_INITIAL_CLUSTER={','.join(f'{member.name}={peer_url(member)}' for member in ring.members)}"
+
+
+def guard_arguments(ring: EtcdPlan, member: EtcdMemberPlan) -> str:
+    """What the guard needs to ask the other members, with the member's own certificate, whether a ring runs already."""
+    secrets = secrets_of(ring, member)
+    authority, certificate, key = (secrets.path(name) for name in secrets.keep)
+    named = {"name": member.name, "own": peer_url(member), "authority": authority, "certificate": certificate, "key": key}
+    peers = (peer_url(other) for other in ring.members if other != member)
+    return " \\\n  ".join((*(f"--{name}={value}" for name, value in named.items()), *peers))
+
+
 def flags(ring: EtcdPlan, member: EtcdMemberPlan) -> dict[str, str | tuple[str, ...]]:
-    """Flags of a member; initial-cluster-state is left to the environment, where only the replacement of a member sets it."""
+    """Flags of a member; initial-cluster and its state stand in the environment: a flag would win over what a joining member is told."""
     secrets = secrets_of(ring, member)
     authority, certificate, key = (secrets.path(name) for name in secrets.keep)
     return {
@@ -45,9 +64,8 @@ def flags(ring: EtcdPlan, member: EtcdMemberPlan) -> dict[str, str | tuple[str, 
         "listen-client-urls": f"https://{member.address}:{ETCD_CLIENT_PORT}",
         "advertise-client-urls": f"https://{member.dns_name}:{ETCD_CLIENT_PORT}",
         "listen-peer-urls": f"https://{member.address}:{ETCD_PEER_PORT}",
-        "initial-advertise-peer-urls": f"https://{member.dns_name}:{ETCD_PEER_PORT}",
+        "initial-advertise-peer-urls": peer_url(member),
         "listen-metrics-urls": METRICS_URL,
-        "initial-cluster": tuple(f"{other.name}=https://{other.dns_name}:{ETCD_PEER_PORT}" for other in ring.members),
         "initial-cluster-token": ring.token,
         "cert-file": certificate,
         "key-file": key,

@@ -43,7 +43,7 @@ def _callers(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
         "authorization-mode": ("Node", "RBAC"),
         "enable-admission-plugins": ("NodeRestriction",),
         "enable-bootstrap-token-auth": "true",
-        "service-account-issuer": f"https://{cluster.api_servers.dns_name}:{API_SERVER_PORT}",
+        "service-account-issuer": cluster.api_servers.url,
         "service-account-key-file": path("service-account-public-key"),
         "service-account-signing-key-file": path("service-account-key"),
         # Otherwise a pod's token stays good for a year.

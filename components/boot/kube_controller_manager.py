@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from components.boot import features, tls
 from components.boot.control_keys import KUBERNETES, path
-from components.boot.heartbeats import heartbeats
+from components.boot.heartbeats import GRACE_SECONDS
 from components.plan.model import ClusterPlan
 
 PROGRAM = "/usr/local/bin/kube-controller-manager"
@@ -53,7 +53,7 @@ def flags(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
         "service-account-private-key-file": path("service-account-key"),
         # Pods have addresses of Azure's, which the plan gives to machines.
         "allocate-node-cidrs": "false",
-        "node-monitor-grace-period": f"{heartbeats(cluster).grace}s",
+        "node-monitor-grace-period": f"{GRACE_SECONDS}s",
         # Changes of a service within a second reach the nodes as one: each goes to every kube-proxy.
         "endpointslice-updates-batch-period": "1s",
         # The default of 20 requests a second would take six minutes to mark 7,500 nodes.

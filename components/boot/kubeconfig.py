@@ -28,11 +28,6 @@ current-context: machine
 """
 
 
-def load_balanced_server(servers: ApiServersPlan) -> str:
-    """URL of the API servers for everyone else."""
-    return f"https://{servers.dns_name}:{API_SERVER_PORT}"
-
-
 def local(path: str, servers: ApiServersPlan, authority: str, certificate: str, key: str) -> BootFile:
     """Kubeconfig of a program beside the API server; authority, certificate and key are paths.
 

@@ -7,9 +7,10 @@ import functools
 import yaml
 
 from components.boot import kubeconfig, tls
-from components.boot.heartbeats import Heartbeats, heartbeats
+from components.boot.heartbeats import LEASE_SECONDS, REPORT_SECONDS
 from components.boot.secrets import Secrets
 from components.plan.dns import CLUSTER_DOMAIN, NODE_LOCAL_DNS_ADDRESS
+from components.plan.host_network import host_network_pods
 from components.plan.model import KUBELET_PORT, ClusterPlan, PoolPlan, RegionPlan, ScaleSetPlan
 from components.plan.vm_sizes import VmSize
 
@@ -20,9 +21,6 @@ KUBECONFIG = f"{KUBERNETES}/kubelet.kubeconfig"
 BOOTSTRAP_KUBECONFIG = f"{KUBERNETES}/kubelet-bootstrap.kubeconfig"
 AUTHORITY = "cluster-ca-cert"
 CONTAINERD_SOCKET = "unix:///run/containerd/containerd.sock"
-HOST_NETWORK_PODS = 10
-"""Pods per node that share its address: kube-proxy, DNS cache, GPU and RDMA device plugins, GPU metrics, and room for five more. The
-kubelet counts them among its pods though they take no address; with a larger number, pods would come that no address is left for."""
 RESERVED_CPUS = ((96, "0,24,48,72"), (48, "0,24"), (24, "0-1"), (8, "0"))
 """CPUs left to the system by the machine's vCPUs, largest first: as many of each NUMA node, of which the largest machines have two or four,
 so that two pods of half a machine both fit theirs. Below that, a quarter of a CPU that pods may borrow."""
@@ -35,7 +33,7 @@ STATUS_IMAGES = 20
 
 def secrets_of(cluster: ClusterPlan) -> Secrets:
     """Secrets of a node: the authority that it trusts, and the token with which it asks for its first certificate."""
-    server = {"server": kubeconfig.load_balanced_server(cluster.api_servers), "certificate-authority": f"{KUBERNETES}/pki/{AUTHORITY}.pem"}
+    server = {"server": cluster.api_servers.url, "certificate-authority": f"{KUBERNETES}/pki/{AUTHORITY}.pem"}
     bootstrap = kubeconfig.document(server, {"token": "{{bootstrap-token}}"})
     return Secrets(
         vault="node",
@@ -132,13 +130,13 @@ def _security() -> dict[str, object]:
     }
 
 
-def _scale(beats: Heartbeats) -> dict[str, object]:
+def _scale() -> dict[str, object]:
     """What a node costs the API servers."""
     return {
         # Looked at on the node; a change is reported at once, whatever the next two say.
         "nodeStatusUpdateFrequency": "10s",
-        "nodeStatusReportFrequency": f"{beats.report}s",
-        "nodeLeaseDurationSeconds": beats.lease,
+        "nodeStatusReportFrequency": f"{REPORT_SECONDS}s",
+        "nodeLeaseDurationSeconds": LEASE_SECONDS,
         "nodeStatusMaxImages": STATUS_IMAGES,
         # A broken node writes events without end: five a second at most.
         "eventRecordQPS": 5,
@@ -162,11 +160,12 @@ def _images() -> dict[str, object]:
 
 def configuration(cluster: ClusterPlan, pool: PoolPlan) -> str:
     """KubeletConfiguration of a pool's nodes, YAML: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/"""
-    return _configuration(pool.size, pool.spec.pods_per_node, pool.taints, heartbeats(cluster), cluster.network.dns_service_address)
+    pods = pool.spec.pods_per_node + host_network_pods(pool.size, pool.spec.interconnect)
+    return _configuration(pool.size, pods, pool.taints, cluster.network.dns_service_address)
 
 
 @functools.cache
-def _configuration(size: VmSize, pods_with_address: int, taints: tuple[str, ...], beats: Heartbeats, dns_service: str) -> str:
+def _configuration(size: VmSize, pods: int, taints: tuple[str, ...], dns_service: str) -> str:
     """Written once for all of a pool's scale sets: writing YAML takes longer than the rest of a boot document."""
     document = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -179,7 +178,8 @@ def _configuration(size: VmSize, pods_with_address: int, taints: tuple[str, ...]
         "clusterDNS": [NODE_LOCAL_DNS_ADDRESS, dns_service],
         # systemd-resolved's own file names a resolver on loopback, which a pod would take for itself.
         "resolvConf": "/run/systemd/resolve/resolv.conf",
-        "maxPods": pods_with_address + HOST_NETWORK_PODS,
+        # No pod more than there are addresses for: it would be scheduled here and hang without one.
+        "maxPods": pods,
         "registerWithTaints": [_taint(text) for text in taints],
         # For a shutdown that nobody announced; a terminate notification gives pods 15 minutes before. Pods of the system go last.
         "shutdownGracePeriod": "150s",
@@ -187,7 +187,7 @@ def _configuration(size: VmSize, pods_with_address: int, taints: tuple[str, ...]
         "failSwapOn": True,
         **_placement(size),
         **_security(),
-        **_scale(beats),
+        **_scale(),
         **_images(),
     }
     return yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, width=200)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.boot import containerd, gpu, kubelet, nvme, scripts, secrets, system
+from components.boot import azure_endpoints, containerd, gpu, kubelet, nvme, scripts, secrets, system
 from components.boot.machine import BootFile, MachineBoot
 from components.boot.unit import exec_start, unit
 from components.plan.model import ClusterPlan, PoolPlan, RegionPlan, ScaleSetPlan
@@ -20,7 +20,8 @@ SECONDARY_ADDRESSES = BootFile(
 
 def _service(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> BootFile:
     """The kubelet's unit; gpufleet-join says who the machine is and, until it has joined, when to try."""
-    needs = (f"Requires={containerd.UNIT}", f"After={containerd.UNIT} {containerd.PRELOAD_UNIT} {system.KERNEL_UNIT}", *secrets.NEEDS)
+    runtime = (f"Requires={containerd.UNIT}", f"After={containerd.UNIT} {containerd.PRELOAD_UNIT} {system.KERNEL_UNIT}")
+    needs = (*runtime, *azure_endpoints.NEEDS, *secrets.NEEDS)
     on_nvme = nvme.NEEDS if nvme.data_devices(pool.size) else ()
     # A GPU whose fabric is not up yet would be missing from the node's first report.
     on_gpus = (f"After={gpu.PERSISTENCE_UNIT} nvidia-fabricmanager.service",) if pool.size.gpus else ()
@@ -60,6 +61,7 @@ def _files(cluster: ClusterPlan, pool: PoolPlan) -> tuple[BootFile, ...]:
         *system.steady_files(),
         SECONDARY_ADDRESSES,
         *(nvme.nvme_files(devices, DATA, binds, FRESH_UNLESS, before) if devices else ()),
+        *azure_endpoints.azure_endpoint_files(UNIT),
         *secrets.secret_files(cluster, kubelet.secrets_of(cluster)),
         *containerd.containerd_files(pool.size),
         *gpu.gpu_files(pool.size),
@@ -73,7 +75,8 @@ def _units(pool: PoolPlan) -> tuple[str, ...]:
     return (
         system.KERNEL_UNIT,
         *((nvme.UNIT,) if nvme.data_devices(pool.size) else ()),
-        secrets.UNIT,
+        azure_endpoints.UNIT,
+        *secrets.UNITS,
         containerd.UNIT,
         containerd.PRELOAD_UNIT,
         *((gpu.PERSISTENCE_UNIT,) if pool.size.gpus else ()),

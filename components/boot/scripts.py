@@ -17,5 +17,7 @@ def _script(name: str, source: str) -> BootFile:
 FETCH_SECRETS = _script("gpufleet-fetch-secrets", "fetch_secrets.py")
 NVME = _script("gpufleet-nvme", "nvme.py")
 ETCD_GUARD = _script("gpufleet-etcd-guard", "etcd_guard.sh")
+ETCD_RING = _script("gpufleet-etcd-ring", "etcd_ring.py")
+AZURE_ENDPOINTS = _script("gpufleet-azure-endpoints", "azure_endpoints.sh")
 JOIN = _script("gpufleet-join", "join.py")
 PRELOAD_IMAGES = _script("gpufleet-preload-images", "preload_images.sh")

@@ -7,10 +7,18 @@ from dataclasses import dataclass, field
 
 from components.boot import scripts
 from components.boot.machine import BootFile
-from components.boot.unit import unit
+from components.boot.unit import timed, timer, unit
 from components.plan.model import ClusterPlan
 
 UNIT = "gpufleet-secrets.service"
+REFRESH_UNIT = "gpufleet-secrets-refresh.service"
+REFRESH_TIMER = "gpufleet-secrets-refresh.timer"
+UNITS = (UNIT, REFRESH_TIMER)
+"""Units that a machine with secrets starts.
+
+An update renews certificates in the vault alone; running machines read them anew by the timer. No service is restarted for it: etcd reads
+its certificate and key at each handshake, kube-apiserver and client-go's kubeconfigs reload theirs when the files change. A new service
+account key, encryption configuration or etcd authority is seen by a service's next start only."""
 MANIFEST = "/etc/gpufleet/secrets.json"
 NEEDS = (f"Wants={UNIT}", f"After={UNIT}")
 """Unit lines of a service that reads secrets. Wants, not Requires: a service whose dependency failed once is never started again, while one
@@ -44,7 +52,7 @@ def kind(name: str) -> str:
 
 
 def secret_files(cluster: ClusterPlan, secrets: Secrets) -> tuple[BootFile, ...]:
-    """The program that fetches, what it is to fetch, and the unit that runs it at each boot."""
+    """The program that fetches, what it is to fetch, and the units that run it at each boot and every six hours."""
     manifest = {
         "vault": cluster.vault(secrets.vault).uri,
         "identity": cluster.identity(secrets.vault).id,
@@ -53,19 +61,18 @@ def secret_files(cluster: ClusterPlan, secrets: Secrets) -> tuple[BootFile, ...]
         "keep": secrets.keep,
         "compose": secrets.compose,
     }
-    service = unit(
-        UNIT,
-        "Secrets of this machine from Key Vault",
-        ("Wants=network-online.target", "After=network-online.target"),
-        (
-            "Type=oneshot",
-            "RemainAfterExit=yes",
-            f"ExecStart={scripts.FETCH_SECRETS.path}",
-            "Restart=on-failure",
-            "RestartSec=30",
-            "NoNewPrivileges=yes",
-            "ProtectHome=yes",
-            "PrivateTmp=yes",
-        ),
+    return (scripts.FETCH_SECRETS, BootFile(MANIFEST, json.dumps(manifest, indent=1) + "\n"), *_units())
+
+
+def _units() -> tuple[BootFile, ...]:
+    """The unit that fetches at boot, the one that fetches again, on which nothing depends, and its timer."""
+    fetch = (f"ExecStart={scripts.FETCH_SECRETS.path}", "NoNewPrivileges=yes", "ProtectHome=yes", "PrivateTmp=yes")
+    online = ("Wants=network-online.target", "After=network-online.target")
+    at_boot = ("Type=oneshot", "RemainAfterExit=yes", "Restart=on-failure", "RestartSec=30", *fetch)
+    # Spread over the hour before it is due again: thousands of machines that booted together share a vault.
+    every = ("OnActiveSec=6h", "OnUnitActiveSec=6h", "RandomizedDelaySec=1h")
+    return (
+        unit(UNIT, "Secrets of this machine from Key Vault", online, at_boot),
+        timed(REFRESH_UNIT, "Renewed secrets of this machine from Key Vault", (*online, f"After={UNIT}"), ("Type=oneshot", *fetch)),
+        timer(REFRESH_TIMER, "Renewed secrets every six hours", every),
     )
-    return (scripts.FETCH_SECRETS, BootFile(MANIFEST, json.dumps(manifest, indent=1) + "\n"), service)

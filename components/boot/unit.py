@@ -43,9 +43,20 @@ def exec_start(program: str, flags: Flags) -> str:
 
 def unit(name: str, description: str, unit_lines: tuple[str, ...], service_lines: tuple[str, ...]) -> BootFile:
     """A service unit that is started with the machine."""
-    head = ("[Unit]", f"Description={description}", *unit_lines)
-    install = ("[Install]", "WantedBy=multi-user.target")
-    return BootFile(f"{UNIT_DIRECTORY}/{name}", "\n".join((*head, "", "[Service]", *service_lines, "", *install)) + "\n")
+    started = timed(name, description, unit_lines, service_lines)
+    return BootFile(started.path, f"{started.content}\n[Install]\nWantedBy=multi-user.target\n")
+
+
+def timed(name: str, description: str, unit_lines: tuple[str, ...], service_lines: tuple[str, ...]) -> BootFile:
+    """A service unit that a timer starts."""
+    lines = ("[Unit]", f"Description={description}", *unit_lines, "", "[Service]", *service_lines)
+    return BootFile(f"{UNIT_DIRECTORY}/{name}", "\n".join(lines) + "\n")
+
+
+def timer(name: str, description: str, timer_lines: tuple[str, ...]) -> BootFile:
+    """A timer that is started with the machine; it starts the service of the same name."""
+    lines = ("[Unit]", f"Description={description}", "", "[Timer]", *timer_lines, "", "[Install]", "WantedBy=timers.target")
+    return BootFile(f"{UNIT_DIRECTORY}/{name}", "\n".join(lines) + "\n")
 
 
 def drop_in(name: str, section: str, lines: tuple[str, ...]) -> BootFile:

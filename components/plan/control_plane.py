@@ -21,8 +21,9 @@ QUOTA_STEPS = (2 * GIB, 4 * GIB, 8 * GIB, 16 * GIB)
 """etcd quotas to choose from; 2 GiB is etcd's default: https://etcd.io/docs/v3.6/dev-guide/limit/"""
 DISK_PER_QUOTA = 3
 """Database, snapshots and write-ahead log together, as multiples of the quota."""
-INFLIGHT_BY_NODES = ((1_000, 400, 200), (3_000, 1_500, 500), (1_000_000, 3_000, 1_000))
-"""Requests in flight, all and mutating, by nodes: https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/"""
+INFLIGHT_BY_MEMORY = ((128, 3_000, 1_000), (64, 1_500, 500), (0, 400, 200))
+"""Requests in flight, all and mutating, by GiB of an API server's machine, largest first: a choice of this project's, from the default of
+400 and 200. Not by nodes, for then growth past a step would change the boot files of every API server."""
 FIRST_MEMBER_OFFSET = 10
 PRIVATE_LINK_ADDRESSES = 2
 """Source addresses of a private link service; each carries about 64,000 connections."""
@@ -73,7 +74,7 @@ def plan_api_servers(
     name = naming.of_cluster(cluster.name, "api")
     linked = cluster.connectivity is Connectivity.PRIVATE_LINK
     link = addresses.control_subnet(block, "private-link")
-    inflight = next(row for row in INFLIGHT_BY_NODES if nodes <= row[0])
+    inflight = next(row for row in INFLIGHT_BY_MEMORY if size.memory_gib >= row[0])
     return ApiServersPlan(
         name=name,
         computer_name_prefix=naming.computer_name_prefix(name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.plan.vm_sizes import VmSize
-from components.spec.images import ImageDefinition
+from components.spec.images import ImageDefinition, ImageStore
 
 ETCD_CLIENT_PORT = 2379
 ETCD_PEER_PORT = 2380
@@ -17,7 +17,10 @@ INGRESS_PORTS = ((80, 30_080), (443, 30_443))
 
 @dataclass(frozen=True)
 class ImagePlan:
-    """One published image version: gallery ids, and the replicas that its concurrent creates need in the region."""
+    """One published image version: gallery ids, and the replicas that its concurrent creates need in the region.
+
+    capture is what the build captured: a managed image is used as it is, and the gallery holds no version of it.
+    """
 
     pin: str
     definition: ImageDefinition
@@ -26,6 +29,16 @@ class ImagePlan:
     version_id: str
     capture: str
     replicas: int
+
+    @property
+    def in_gallery(self) -> bool:
+        """Whether machines take the image from the region's gallery."""
+        return self.definition.store is ImageStore.GALLERY
+
+    @property
+    def machine_image_id(self) -> str:
+        """Id of what machines are made from."""
+        return self.version_id if self.in_gallery else self.capture
 
 
 @dataclass(frozen=True)
@@ -83,3 +96,8 @@ class ApiServersPlan:
     heap_limit_bytes: int
     max_requests_inflight: int
     max_mutating_requests_inflight: int
+
+    @property
+    def url(self) -> str:
+        """URL of the API servers, good wherever their name is known: in the cluster's network and in the hub's."""
+        return f"https://{self.dns_name}:{API_SERVER_PORT}"

@@ -71,7 +71,9 @@ def row(limit: Limit, where: str, use: float, bound: float | None = None, reason
         small, large = (limited, use) if limit.at_least else (use, limited)
         broken = small > large
         headroom = None if limit.rule and not broken else 1 - small / large if large else float(small == 0) - 1
-    return Row(limit.name, where, use, limited, limit.unit, limit.source, reason or limit.reason, limit.remedy, broken, headroom, limit.at_least)
+    return Row(
+        limit.name, where, use, limited, limit.unit, limit.source, reason or limit.reason, limit.remedy, broken, headroom, limit.at_least
+    )
 
 
 def check(plan: RegionPlan) -> tuple[Row, ...]:

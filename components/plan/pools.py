@@ -8,7 +8,7 @@ from components.plan import addresses, naming
 from components.plan.model import ImagePlan, PoolPlan, ScaleSetPlan
 from components.plan.vm_sizes import VmSize
 from components.spec.images import ImageStore
-from components.spec.pool import Capacity, Interconnect, Pool
+from components.spec.pool import NODES_PER_CLUSTER, Capacity, Interconnect, Pool
 
 PLACEMENT_GROUPS = (
     "https://github.com/MicrosoftDocs/azure-compute-docs/blob/0c6223e9484d9281f960129ff81c76e16e2eb2cf/"
@@ -22,6 +22,8 @@ SET_BOUND_GALLERY_IMAGE = 1_000
 """Machines of a scale set over several placement groups, from a gallery image: PLACEMENT_GROUPS."""
 JOINS_PER_SECOND = 100
 """Nodes that may join a cluster per second: a thousand joins at once took p99 of 1.4 s per mutating request, 100 a second 0.09 s."""
+JOIN_SECONDS = math.ceil(NODES_PER_CLUSTER / JOINS_PER_SECOND)
+"""Time over which new nodes join, the largest cluster's for all: by the pool's size, growth would change every machine's boot files."""
 
 
 def set_bound(interconnect: Interconnect, store: ImageStore) -> tuple[int, str]:
@@ -99,7 +101,7 @@ def plan_pool(cluster: str, pool: Pool, size: VmSize, image: ImagePlan) -> PoolP
         scale_sets=sets,
         labels=_labels(pool, size),
         taints=("gpufleet.io/spot=true:NoSchedule",) if pool.capacity is Capacity.SPOT else (),
-        join_seconds=math.ceil(pool.nodes / JOINS_PER_SECOND),
+        join_seconds=JOIN_SECONDS,
     )
 
 

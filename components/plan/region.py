@@ -159,7 +159,7 @@ def plan_region(region: Region, catalog: ImageCatalog) -> RegionPlan:
         stack=region.name,
         tags=naming.tags(region.name),
         hub=hub,
-        gallery=GalleryPlan(naming.gallery(region.name), tuple(images.values())),
+        gallery=GalleryPlan(naming.gallery(region.name), tuple(image for image in images.values() if image.in_gallery)),
         backup=BackupPlan(
             account=naming.storage_account(region.subscription, region.name),
             sku="Standard_ZRS" if region.backup.zone_redundant else "Standard_LRS",

@@ -16,7 +16,7 @@ from boot_machines import flags_of, machines, regions
 
 from components.api_servers import PROBE_FAILURES, PROBE_SECONDS
 from components.boot import etcd_flags, features, kube_apiserver, kubelet
-from components.boot.heartbeats import heartbeats
+from components.boot.heartbeats import LEASE_SECONDS
 from components.boot.machine import MachineBoot, cloud_config
 from components.manifests.gpu import RUNTIME_CLASS
 from components.plan.model import ClusterPlan
@@ -155,12 +155,11 @@ def test_gangs_are_switched_on_in_all_three_programs_or_in_none() -> None:
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_a_node_counts_as_lost_only_after_five_missed_renewals_of_its_lease(name: str) -> None:
-    cluster = CLUSTERS[name]
     grace = units(machines()[f"{name}/api"])["kube-controller-manager"]["node-monitor-grace-period"]
     nodes = [boot for key, boot in machines().items() if key.startswith(f"{name}/") and boot.role == "node"]
     leases = {yaml.safe_load(boot.file("/etc/kubernetes/kubelet.yaml").content)["nodeLeaseDurationSeconds"] for boot in nodes}
-    assert leases == {heartbeats(cluster).lease}
-    assert int(grace.removesuffix("s")) >= 5 * heartbeats(cluster).lease / 4
+    assert leases == {LEASE_SECONDS}
+    assert int(grace.removesuffix("s")) >= 5 * LEASE_SECONDS / 4
 
 
 def test_an_api_server_that_stops_stays_up_until_the_load_balancer_has_seen_it_and_its_clients_have_gone() -> None:
@@ -187,6 +186,36 @@ def test_the_audit_log_never_holds_a_body_of_a_resource_with_credentials() -> No
         for resource in group["resources"]
     }
     assert {"secrets", "configmaps", "serviceaccounts/token", "tokenreviews"} <= covered
+
+
+def test_every_read_of_a_secret_leaves_a_trace_whoever_reads() -> None:
+    rules = yaml.safe_load(machines()["dev/dev/api"].file("/etc/kubernetes/audit.yaml").content)["rules"]
+    first = next(rule for rule in rules if "secrets" in {name for group in rule.get("resources", []) for name in group["resources"]})
+    assert set(first) == {"level", "resources"}
+    assert first["level"] == "Metadata"
+    silent = [rule for rule in rules[: rules.index(first)] if rule["level"] == "None"]
+    assert all(rule.get("resources") for rule in silent)
+
+
+def test_an_api_server_reads_all_of_its_vault_but_the_key_of_the_people_who_look_into_events() -> None:
+    for name, cluster in CLUSTERS.items():
+        unread = set(cluster.vault("control").secrets) - set(manifest(machines()[f"{name}/api"])["secrets"])
+        assert unread == {"events-client-cert", "events-client-key"}
+
+
+@pytest.mark.parametrize("name", machines())
+def test_secrets_are_read_again_every_six_hours_by_a_unit_that_nothing_depends_on(name: str) -> None:
+    boot = machines()[name]
+    units = {item.path.rpartition("/")[2]: item.content.splitlines() for item in boot.files if item.path.startswith("/etc/systemd/system/")}
+    refresh = units["gpufleet-secrets-refresh.service"]
+    assert [line for line in refresh if line.startswith("ExecStart=")] == ["ExecStart=/usr/local/sbin/gpufleet-fetch-secrets"]
+    assert "RemainAfterExit=yes" not in refresh
+    assert not [line for line in refresh if line.startswith(("Requires=", "PartOf=", "BindsTo=", "OnFailure="))]
+    others = [line for unit, lines in units.items() if not unit.startswith("gpufleet-secrets-refresh") for line in lines]
+    assert not [line for line in others if "gpufleet-secrets-refresh" in line]
+    timer = units["gpufleet-secrets-refresh.timer"]
+    assert {"OnActiveSec=6h", "OnUnitActiveSec=6h", "RandomizedDelaySec=1h", "WantedBy=timers.target"} <= set(timer)
+    assert "gpufleet-secrets-refresh.timer" in boot.enable
 
 
 @pytest.mark.parametrize("name", CLUSTERS)

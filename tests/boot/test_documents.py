@@ -83,8 +83,10 @@ def test_a_unit_with_a_misspelled_directive_would_be_found(verified: Callable[[M
 @pytest.mark.parametrize("name", machines())
 def test_every_unit_that_is_enabled_is_written_or_comes_with_the_image_and_the_other_way_round(name: str) -> None:
     boot = machines()[name]
-    written = {Path(item.path).name for item in boot.files if re.fullmatch(r"/etc/systemd/system/[a-z-]+\.service", item.path)}
-    assert set(boot.enable) == written | (set(IMAGE_UNITS) if boot.role == "node" else set())
+    written = {Path(item.path).name for item in boot.files if re.fullmatch(r"/etc/systemd/system/[a-z-]+\.(service|timer)", item.path)}
+    timed = {f"{unit.removesuffix('.timer')}.service" for unit in written if unit.endswith(".timer")}
+    assert timed < written
+    assert set(boot.enable) == written - timed | (set(IMAGE_UNITS) if boot.role == "node" else set())
 
 
 @pytest.mark.parametrize(("golden_name", "machine"), GOLDENS.items())
