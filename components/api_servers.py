@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from components.machine_profile import ADMIN_USER, diagnostics, linux, scale_set
 from components.plan import naming
 from components.plan.model import API_SERVER_PORT, ClusterPlan, RegionPlan
 from components.plan.os_disks import stateless_os_disk
-from components.spec.pool import Zone
+from components.plan.zones import ALL_ZONES
 
 NAME = "api"
 PROBE_SECONDS = 5
@@ -29,9 +30,14 @@ LEAST_PERCENT = 5
 """Azure's least batch of a rolling upgrade."""
 
 
-def percent_of_one(count: int) -> int:
-    """Share of a scale set of count machines that holds one machine, in whole percent as a rolling upgrade takes it, rounded down."""
+def batch_percent(count: int) -> int:
+    """Share of one of count machines in whole percent, rounded down: the upgrade takes no second machine at once."""
     return max(LEAST_PERCENT, 100 // count)
+
+
+def tolerated_percent(count: int) -> int:
+    """Share of one of count machines in whole percent, rounded up: one bad machine does not stop the upgrade that would mend it."""
+    return max(LEAST_PERCENT, math.ceil(100 / count))
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class ApiServers(pulumi.ComponentResource):
                     "subnet": {"id": args.subnet_id},
                     "private_ip_address": plan.address,
                     "private_ip_allocation_method": network.IPAllocationMethod.STATIC,
-                    "zones": [zone.value for zone in Zone],
+                    "zones": list(ALL_ZONES),
                 }
             ],
             backend_address_pools=[network.BackendAddressPoolArgs(name=NAME)],
@@ -144,13 +150,12 @@ def _probe() -> network.ProbeArgs:
 
 def _one_at_a_time(count: int) -> compute.UpgradePolicyArgs:
     """A rolling upgrade of one machine after the other, each ready before the next goes; the servers keep no state."""
-    one = percent_of_one(count)
     return compute.UpgradePolicyArgs(
         mode=compute.UpgradeMode.ROLLING,
         rolling_upgrade_policy=compute.RollingUpgradePolicyArgs(
-            max_batch_instance_percent=one,
-            max_unhealthy_instance_percent=one,
-            max_unhealthy_upgraded_instance_percent=one,
+            max_batch_instance_percent=batch_percent(count),
+            max_unhealthy_instance_percent=tolerated_percent(count),
+            max_unhealthy_upgraded_instance_percent=tolerated_percent(count),
             pause_time_between_batches=PAUSE_BETWEEN_BATCHES,
             prioritize_unhealthy_instances=True,
         ),

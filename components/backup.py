@@ -17,10 +17,9 @@ class BackupArgs:
 
 
 class Backup(pulumi.ComponentResource):
-    """The account; blob_endpoint is the URL of its blobs."""
+    """The account, a container per cluster in it, and how long a snapshot stays."""
 
     account_id: pulumi.Output[str]
-    blob_endpoint: pulumi.Output[str]
 
     def __init__(self, name: str, args: BackupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpufleet:backup:Backup", name, {}, opts)
@@ -47,8 +46,7 @@ class Backup(pulumi.ComponentResource):
         for cluster in args.plan.clusters:
             self._container(f"{name}-{cluster.name}", args, account, cluster)
         self.account_id = account.id
-        self.blob_endpoint = account.primary_endpoints.apply(lambda endpoints: endpoints.blob)
-        self.register_outputs({"account_id": self.account_id, "blob_endpoint": self.blob_endpoint})
+        self.register_outputs({"account_id": self.account_id})
 
     def _retention(self, name: str, args: BackupArgs, account: storage.StorageAccount) -> None:
         """Delete a snapshot when its retention is over, and keep it as long again in a deleted state."""

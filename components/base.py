@@ -51,6 +51,5 @@ class RegionBase(pulumi.ComponentResource):
             "image_version_ids": gallery.version_ids,
             "vault_ids": vaults.ids,
             "backup_account_id": backup.account_id,
-            "backup_blob_endpoint": backup.blob_endpoint,
         }
         self.register_outputs(self.exports)

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 import pulumi
 
+from components.plan.model import ImagePlan
+
 
 def vault_key(cluster: str, role: str) -> str:
     """Key of a vault in the base stack's `vault_ids`."""
@@ -38,9 +40,11 @@ class BaseOutputs:
         """Id of a cluster's vault; role is "etcd", "control" or "node"."""
         return pulumi.Output.from_input(self.vault_ids).apply(lambda ids: _known(ids, vault_key(cluster, role), "vault"))
 
-    def image_version_id(self, pin: str) -> pulumi.Output[str]:
-        """Id of a pinned gallery image version."""
-        return pulumi.Output.from_input(self.image_version_ids).apply(lambda ids: _known(ids, pin, "image"))
+    def image_id(self, image: ImagePlan) -> pulumi.Input[str]:
+        """Id of what machines with an image are made from: its gallery version, which must be there, or its managed image."""
+        if not image.in_gallery:
+            return image.machine_image_id
+        return pulumi.Output.from_input(self.image_version_ids).apply(lambda ids: _known(ids, image.pin, "image"))
 
 
 def _exported(reference: pulumi.StackReference, name: str) -> pulumi.Output[Any]:

@@ -23,8 +23,8 @@ from components.kubernetes_objects import KubernetesObjects, KubernetesObjectsAr
 from components.manifests.objects import cluster_objects
 from components.network import Network, NetworkArgs
 from components.node_pool import NodePool, NodePoolArgs
-from components.pki import Pki, PkiArgs
-from components.plan.model import API_SERVER_PORT, ClusterPlan, EtcdPlan, RegionPlan
+from components.pki import Pki, PkiArgs, people_kubeconfig
+from components.plan.model import ClusterPlan, EtcdPlan, RegionPlan
 from components.ready import ApiServersReady, ApiServersReadyArgs
 from components.vault_secrets import VaultSecrets, VaultSecretsArgs
 
@@ -46,11 +46,13 @@ class Cluster(pulumi.ComponentResource):
     """URL of the API servers, good in the hub's network and in the cluster's."""
     kubeconfig: pulumi.Output[str]
     """Administrator's kubeconfig; a secret."""
+    people_kubeconfig: pulumi.Output[str]
+    """Everybody else's kubeconfig; no secret."""
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpufleet:cluster:Cluster", name, {}, opts)
         plan = args.plan
-        self.api_server = f"https://{plan.api_servers.dns_name}:{API_SERVER_PORT}"
+        self.api_server = plan.api_servers.url
         provider = azure.Provider(
             f"{name}-azure",
             subscription_id=plan.subscription,
@@ -61,6 +63,7 @@ class Cluster(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self, provider=provider)
         pki = Pki(f"{name}-pki", PkiArgs(plan, plan.spec.ca_generation), child)
         self.kubeconfig = pki.admin_kubeconfig
+        self.people_kubeconfig = pki.ca_certificate.apply(lambda pem: people_kubeconfig(plan, args.region.spec.access, pem))
         ground = _Ground.laid(name, args, pki, child)
         rings = tuple(self._ring(f"{name}-{ring.role}", args, ring, ground, child) for ring in (plan.etcd, plan.events_etcd))
         ready = self._api_servers(name, args, ground, rings, pki, child)
@@ -70,7 +73,7 @@ class Cluster(pulumi.ComponentResource):
             KubernetesObjectsArgs(args.region, plan, cluster_objects(args.region, plan), pki.admin_kubeconfig, pki.bootstrap_token, ready),
             pulumi.ResourceOptions(parent=self),
         )
-        self.register_outputs({"api_server": self.api_server, "kubeconfig": self.kubeconfig})
+        self.register_outputs({"api_server": self.api_server, "kubeconfig": self.kubeconfig, "people_kubeconfig": self.people_kubeconfig})
 
     def _ring(self, name: str, args: ClusterArgs, ring: EtcdPlan, ground: _Ground, child: pulumi.ResourceOptions) -> Etcd:
         """One etcd ring's machines."""
@@ -81,7 +84,7 @@ class Cluster(pulumi.ComponentResource):
             resource_group=ground.resource_group,
             subnet_id=ground.network.subnet_ids[ring.role],
             identity_id=ground.identity.ids["etcd"],
-            image_id=args.base.image_version_id(ring.image.pin),
+            image_id=args.base.image_id(ring.image),
             custom_data=tuple(custom_data(boot_etcd(args.plan, ring, member)) for member in ring.members),
             provisioned=ground.provisioned,
         )
@@ -101,7 +104,7 @@ class Cluster(pulumi.ComponentResource):
                 resource_group=ground.resource_group,
                 subnet_id=subnet_ids["api"],
                 identity_id=ground.identity.ids["control"],
-                image_id=args.base.image_version_id(plan.image.pin),
+                image_id=args.base.image_id(plan.image),
                 custom_data=boot,
                 provisioned=(*ground.provisioned, *rings),
             ),
@@ -136,7 +139,7 @@ class Cluster(pulumi.ComponentResource):
                 resource_group=ground.resource_group,
                 subnet_ids=subnet_ids,
                 identity_id=ground.identity.ids["node"],
-                image_id=args.base.image_version_id(pool.image.pin),
+                image_id=args.base.image_id(pool.image),
                 backend_pool_id=backend if pool.spec.load_balanced else None,
                 custom_data=tuple(map(custom_data, boot_nodes(args.region, plan, pool))),
                 provisioned=ground.provisioned,

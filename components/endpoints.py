@@ -71,6 +71,9 @@ class Endpoints(pulumi.ComponentResource):
             location="global",
             virtual_network=privatedns.SubResourceArgs(id=args.vnet_id),
             registration_enabled=False,
+            # The zone answers for the whole service. Without the fallback, every account and vault of others that has a private endpoint
+            # of its own would have no address here: https://learn.microsoft.com/azure/dns/private-dns-fallback
+            resolution_policy=privatedns.ResolutionPolicy.NX_DOMAIN_REDIRECT,
             tags=args.tags,
             opts=child,
         )

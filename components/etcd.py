@@ -12,6 +12,21 @@ from components.machine_profile import ADMIN_USER, diagnostics, linux
 from components.plan.model import ClusterPlan, EtcdMemberPlan, EtcdPlan, RegionPlan
 from components.plan.os_disks import etcd_os_disk
 
+PLAYBOOKS_OWN = (
+    # Azure refuses a change of these two on a machine that exists.
+    "osProfile.customData",
+    "osProfile.linuxConfiguration",
+    # For another image the provider replaces the machine.
+    "storageProfile.imageReference",
+    # These Azure changes in place, once the machine is deallocated, which wipes its local NVMe and with it the ring's data. Pulumi would do
+    # it to all members at once: https://learn.microsoft.com/azure/virtual-machines/sizes/storage-optimized/lsv3-series
+    "hardwareProfile",
+    "storageProfile.osDisk",
+    "storageProfile.diskControllerType",
+    "networkProfile",
+)
+"""What no update changes on a member that runs: it comes to one member after the other, by replacement under quorum checks."""
+
 
 @dataclass(frozen=True)
 class EtcdArgs:
@@ -90,11 +105,9 @@ class Etcd(pulumi.ComponentResource):
                 parent=self,
                 # A member reads its key from the vault once, at its first boot: the role and the secrets must be there before it.
                 depends_on=args.provisioned,
-                # A member holds the ring's data on local disks and is replaced only under quorum checks, by playbooks/etcd-replace.yml.
+                # A member holds the ring's data on local disks and is replaced only under quorum checks, never by an update.
                 protect=True,
-                # Azure refuses a change of customData or of the SSH keys, and replaces the machine for another image. So a changed boot
-                # file or pin touches no etcd machine; the playbook brings it to one member after the other.
-                ignore_changes=["osProfile.customData", "osProfile.linuxConfiguration", "storageProfile.imageReference"],
+                ignore_changes=list(PLAYBOOKS_OWN),
             ),
         )
 

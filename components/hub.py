@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_azure_native import dnsresolver, network, privatedns
 
-from components.nat_gateway import ALL_ZONES, nat_gateway
+from components.nat_gateway import nat_gateway
 from components.plan.model import RegionPlan
+from components.plan.zones import ALL_ZONES
 from components.spec.region import GatewaySize
 from components.subnets import Subnets, SubnetsArgs
 
@@ -101,7 +102,7 @@ class Hub(pulumi.ComponentResource):
             location=args.plan.spec.location,
             sku=network.PublicIPAddressSkuArgs(name="Standard", tier="Regional"),
             public_ip_allocation_method="Static",
-            zones=ALL_ZONES,
+            zones=list(ALL_ZONES),
             tags=args.plan.tags,
             opts=pulumi.ResourceOptions(parent=self),
         )

@@ -9,7 +9,7 @@ from pulumi_azure_native import network
 
 from components.plan import naming
 from components.plan.model import INGRESS_PORTS, ClusterPlan, IngressPlan, RegionPlan
-from components.spec.pool import Zone
+from components.plan.zones import ALL_ZONES
 
 NAME = "ingress"
 PROBE_SECONDS = 5
@@ -47,7 +47,7 @@ class Ingress(pulumi.ComponentResource):
                     "subnet": {"id": args.subnet_id},
                     "private_ip_address": args.ingress.address,
                     "private_ip_allocation_method": network.IPAllocationMethod.STATIC,
-                    "zones": [zone.value for zone in Zone],
+                    "zones": list(ALL_ZONES),
                 }
             ],
             backend_address_pools=[network.BackendAddressPoolArgs(name=NAME)],

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.plan.access import BOOTSTRAP_GROUP
+from components.plan.access import BOOTSTRAP_GROUP, TEAM_LABEL
 from components.plan.model import ClusterPlan, RegionPlan
 
 SPACES = frozenset({"Namespace", "CustomResourceDefinition"})
@@ -38,7 +38,11 @@ class KubernetesObjectsArgs:
 
 
 class KubernetesObjects(pulumi.ComponentResource):
-    """Everything that the cluster holds from its first minute on."""
+    """Everything that the cluster holds from its first minute on.
+
+    A team's namespace is protected: with it Kubernetes would delete the team's jobs. An update that drops a team is refused until a
+    person has seen to them and unprotected the namespace.
+    """
 
     def __init__(self, name: str, args: KubernetesObjectsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpufleet:kubernetes_objects:KubernetesObjects", name, {}, opts)
@@ -56,7 +60,9 @@ class KubernetesObjects(pulumi.ComponentResource):
         for kinds in tiers(args.objects):
             # What a tier holds, objects of the next ones need from their first moment on.
             child = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=done)
-            done = [*done, *(register(name, item, child) for item in kinds)]
+            # Waits as every other, and is not deleted by an update: with a team's namespace would go its jobs.
+            guarded = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=done, protect=True)
+            done = [*done, *(register(name, item, guarded if of_team(item) else child) for item in kinds)]
         pulumi.CustomResource(
             "kubernetes:core/v1:Secret",
             f"{name}-bootstrap-token",
@@ -93,6 +99,11 @@ def tiers(objects: Iterable[KubernetesObject]) -> tuple[tuple[KubernetesObject, 
     spaces = tuple(item for item in items if item["kind"] in SPACES)
     rights = tuple(item for item in items if item["kind"] in RIGHTS)
     return spaces, rights, tuple(item for item in items if item["kind"] not in SPACES | RIGHTS)
+
+
+def of_team(item: KubernetesObject) -> bool:
+    """Whether the object is a team's namespace."""
+    return item["kind"] == "Namespace" and TEAM_LABEL in item["metadata"].get("labels", {})
 
 
 def type_token(item: KubernetesObject) -> str:

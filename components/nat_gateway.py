@@ -8,9 +8,7 @@ import pulumi
 from pulumi_azure_native import network
 
 from components.plan.model import NatGatewayPlan
-from components.spec.pool import Zone
-
-ALL_ZONES = [zone.value for zone in Zone]
+from components.plan.zones import ALL_ZONES
 
 
 def nat_gateway(
@@ -30,7 +28,7 @@ def nat_gateway(
         prefix_length=plan.prefix_length,
         public_ip_address_version="IPv4",
         sku=network.PublicIPPrefixSkuArgs(name="Standard", tier="Regional"),
-        zones=[plan.zone] if plan.zone else ALL_ZONES,
+        zones=[plan.zone] if plan.zone else list(ALL_ZONES),
         tags=tags,
         opts=child,
     )

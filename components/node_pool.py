@@ -41,7 +41,11 @@ class NodePoolArgs:
 
 
 class NodePool(pulumi.ComponentResource):
-    """The scale sets of one pool."""
+    """The scale sets of one pool.
+
+    Each is protected: an update that drops or replaces one is refused until a person has drained its machines and unprotected it. A
+    capacity that shrinks is not refused: Azure then deletes machines of its own choice, drained or not.
+    """
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpufleet:node_pool:NodePool", name, {}, opts)
@@ -68,7 +72,7 @@ class NodePool(pulumi.ComponentResource):
                 identity=alike.identity,
                 virtual_machine_profile=alike.machine(plan, custom_data),
                 tags=alike.tags,
-                opts=pulumi.ResourceOptions(parent=self, depends_on=after),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=after, protect=True),
             )
         self.register_outputs({})
 

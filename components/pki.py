@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -10,7 +11,8 @@ import yaml
 
 from components.pki_certificates import AUTHORITIES, certificates_of
 from components.pki_provider import BootstrapToken, Certificate, CertificateAuthority, EncryptionKey, KeyPair
-from components.plan.model import API_SERVER_PORT, ClusterPlan
+from components.plan.model import ClusterPlan
+from components.spec.region import Access
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,33 @@ def _parts(issued: CertificateAuthority | Certificate) -> tuple[tuple[str, pulum
 
 def kubeconfig(plan: ClusterPlan, ca_certificate: str, certificate: str, private_key: str) -> str:
     """A kubeconfig, as YAML, that reaches the cluster's API servers from its hub with a client certificate."""
-    ca, cert, key = (base64.b64encode(pem.encode()).decode() for pem in (ca_certificate, certificate, private_key))
-    server = f"https://{plan.api_servers.dns_name}:{API_SERVER_PORT}"
+    user = {"client-certificate-data": _base64(certificate), "client-key-data": _base64(private_key)}
+    return _kubeconfig(plan, ca_certificate, "break-glass", user)
+
+
+def people_kubeconfig(plan: ClusterPlan, access: Access, ca_certificate: str) -> str:
+    """A kubeconfig, as YAML and without a secret, with which whoever has logged in with the Azure CLI acts as themselves.
+
+    https://azure.github.io/kubelogin/concepts/login-modes/azurecli.html
+    """
+    args = ["get-token", "--login", "azurecli", "--server-id", str(access.client_id), "--tenant-id", str(access.tenant)]
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "kubelogin", "args": args, "interactiveMode": "Never"}
+    return _kubeconfig(plan, ca_certificate, "people", {"exec": plugin})
+
+
+def _base64(pem: str) -> str:
+    return base64.b64encode(pem.encode()).decode()
+
+
+def _kubeconfig(plan: ClusterPlan, ca_certificate: str, name: str, user: Mapping[str, object]) -> str:
+    """A kubeconfig with one user, by a name."""
+    cluster = {"server": plan.api_servers.url, "certificate-authority-data": _base64(ca_certificate)}
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": plan.name, "cluster": {"server": server, "certificate-authority-data": ca}}],
-        "users": [{"name": "break-glass", "user": {"client-certificate-data": cert, "client-key-data": key}}],
-        "contexts": [{"name": plan.name, "context": {"cluster": plan.name, "user": "break-glass"}}],
+        "clusters": [{"name": plan.name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": plan.name, "context": {"cluster": plan.name, "user": name}}],
         "current-context": plan.name,
     }
     return yaml.safe_dump(config, sort_keys=False)

@@ -21,7 +21,7 @@ class RegionClustersArgs:
 
 
 class RegionClusters(pulumi.ComponentResource):
-    """A region's clusters; exports is what the program exports: API servers' URLs and administrators' kubeconfigs, by cluster."""
+    """A region's clusters; exports is what the program exports: API servers' URLs, administrators' and people's kubeconfigs, by cluster."""
 
     exports: dict[str, Any]
 
@@ -45,5 +45,6 @@ class RegionClusters(pulumi.ComponentResource):
         self.exports = {
             "api_servers": {cluster: made.api_server for cluster, made in clusters.items()},
             "kubeconfigs": {cluster: made.kubeconfig for cluster, made in clusters.items()},
+            "people_kubeconfigs": {cluster: made.people_kubeconfig for cluster, made in clusters.items()},
         }
         self.register_outputs(self.exports)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
+from components.boot.machine import CustomDataTooLarge
 from components.plan.limits import LimitsBroken, refuse_broken
 from stacks.faults import FileRefused
 from stacks.load import load_plan
@@ -11,13 +12,13 @@ from stacks.program import make
 
 
 def run(stack: str) -> None:
-    """Make a stack by its name; RunError, which Pulumi prints without a traceback, where its region file or plan is refused."""
+    """Make a stack by its name; RunError, which Pulumi prints without a traceback, where region file, plan or boot files are refused."""
     try:
         plan = load_plan(stack.removesuffix("-base"))
         refuse_broken(plan)
-    except (FileRefused, LimitsBroken) as error:
+        make(plan, stack)
+    except (FileRefused, LimitsBroken, CustomDataTooLarge) as error:
         raise pulumi.RunError(str(error)) from None
-    make(plan, stack)
 
 
 if __name__ == "__main__":

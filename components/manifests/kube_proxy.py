@@ -15,7 +15,7 @@ import yaml
 from components.manifests import images, pods, rbac
 from components.manifests.owned import SYSTEM_NAMESPACE, Object, frozen_config, name_of, service_account
 from components.manifests.priorities import NODE_CRITICAL
-from components.plan.model import API_SERVER_PORT, ClusterPlan
+from components.plan.model import ClusterPlan
 
 CONCERN = "kube-proxy"
 NAME = "kube-proxy"
@@ -56,11 +56,10 @@ def proxy_configuration(cluster: ClusterPlan) -> Object:
 def kubeconfig(cluster: ClusterPlan) -> Object:
     """Kubeconfig with the load balancer's name: the kubernetes service's own address works only once kube-proxy does."""
     secrets = "/var/run/secrets/kubernetes.io/serviceaccount"
-    server = f"https://{cluster.api_servers.dns_name}:{API_SERVER_PORT}"
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "cluster", "cluster": {"server": server, "certificate-authority": f"{secrets}/ca.crt"}}],
+        "clusters": [{"name": "cluster", "cluster": {"server": cluster.api_servers.url, "certificate-authority": f"{secrets}/ca.crt"}}],
         "users": [{"name": NAME, "user": {"tokenFile": f"{secrets}/token"}}],
         "contexts": [{"name": NAME, "context": {"cluster": "cluster", "user": NAME}}],
         "current-context": NAME,

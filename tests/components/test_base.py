@@ -1,3 +1,5 @@
+from dataclasses import fields
+
 import pulumi
 import pytest
 from region_graphs import PROJECT, REGIONS, azure_ids, base_graph, bodies, by_id, planned
@@ -70,7 +72,7 @@ def test_what_the_region_stack_reads_is_what_the_plan_names(region: str) -> None
         pulumi.export("endpoints", base.hub_endpoints_subnet_id)
         pulumi.export("versions", base.image_version_ids)
         pulumi.export("vault", base.vault_id(cluster.name, "control"))
-        pulumi.export("version", base.image_version_id(cluster.etcd.image.pin))
+        pulumi.export("version", base.image_id(cluster.etcd.image))
 
     outputs = {plan.base_stack: base_graph(region).stack_outputs}
     read = run_program(program, PROJECT, plan.stack, face=RegisteredFace(), stack_outputs=outputs).stack_outputs
@@ -84,6 +86,10 @@ def test_what_the_region_stack_reads_is_what_the_plan_names(region: str) -> None
         "vault": plan.clusters[-1].vault("control").id,
         "version": plan.clusters[-1].etcd.image.version_id,
     }
+
+
+def test_the_base_stack_exports_what_the_region_stack_reads_and_nothing_else() -> None:
+    assert set(base_graph("dev").stack_outputs) == {field.name for field in fields(BaseOutputs)}
 
 
 def test_nothing_that_holds_keys_or_snapshots_goes_by_accident() -> None:

@@ -6,8 +6,10 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from cluster_graphs import EVERY_CLUSTER, EVERY_REGION, MACHINE, RESERVATION, SCALE_SET, graph, named, of_cluster, planned
 
+from components.api_servers import batch_percent, tolerated_percent
 from components.boot.api_server import boot_api_server
 from components.boot.etcd import boot_etcd
 from components.boot.machine import custom_data
@@ -192,10 +194,36 @@ def _etcd_storage(ring: EtcdPlan, disk_name: str) -> Inputs:
 
 
 @EVERY_REGION
-def test_an_update_neither_deletes_an_etcd_machine_nor_touches_it_for_a_new_boot_file_or_pin(name: str) -> None:
+def test_an_update_neither_deletes_an_etcd_machine_nor_replaces_or_stops_it_for_anything_that_is_planned(name: str) -> None:
     machines = graph(name).of_type(MACHINE)
     assert all(machine.protect for machine in machines)
-    assert all({"osProfile.customData", "storageProfile.imageReference"} <= set(machine.ignore_changes) for machine in machines)
+    for machine in machines:
+        assert set(machine.ignore_changes) == {
+            "osProfile.customData",
+            "osProfile.linuxConfiguration",
+            "storageProfile.imageReference",
+            "storageProfile.osDisk",
+            "storageProfile.diskControllerType",
+            "hardwareProfile",
+            "networkProfile",
+        }
+        for path in machine.ignore_changes:
+            profile, _, part = path.partition(".")
+            assert not part or part in machine.inputs[profile], f"{path} names nothing that Azure is told"
+
+
+@EVERY_CLUSTER
+def test_no_update_drops_or_replaces_nodes_that_nobody_has_drained(name: str, cluster: ClusterPlan) -> None:
+    protected = {item.inputs["vmScaleSetName"]: item.protect for item in of_cluster(name, cluster) if item.type == SCALE_SET}
+    nodes = {plan.name: True for pool in cluster.pools for plan in pool.scale_sets}
+    assert protected == {**nodes, cluster.api_servers.name: False}
+
+
+@pytest.mark.parametrize("count", range(1, 21))
+def test_an_upgrade_takes_one_api_server_at_once_and_goes_on_with_a_bad_one(count: int) -> None:
+    assert batch_percent(count) * count <= 100
+    assert tolerated_percent(count) * count >= 100
+    assert batch_percent(count) <= tolerated_percent(count) <= 100
 
 
 @EVERY_CLUSTER
@@ -210,8 +238,13 @@ def test_the_api_servers_heal_and_renew_themselves_by_the_probe_of_readyz(name: 
     assert made["identity"] == _identity(cluster, "control")
     assert made["automaticRepairsPolicy"] == {"enabled": True, "gracePeriod": "PT30M", "repairAction": "Replace"}
     assert made["upgradePolicy"]["mode"] == "Rolling"
-    percent = made["upgradePolicy"]["rollingUpgradePolicy"]["maxBatchInstancePercent"]
-    assert 0 < percent * plan.count <= 100
+    assert made["upgradePolicy"]["rollingUpgradePolicy"] == {
+        "maxBatchInstancePercent": batch_percent(plan.count),
+        "maxUnhealthyInstancePercent": tolerated_percent(plan.count),
+        "maxUnhealthyUpgradedInstancePercent": tolerated_percent(plan.count),
+        "pauseTimeBetweenBatches": "PT2M",
+        "prioritizeUnhealthyInstances": True,
+    }
     assert profile["osProfile"]["customData"] == custom_data(boot_api_server(planned(name), cluster))
     assert profile["networkProfile"]["healthProbe"] == {"id": f"{balancer.id}/probes/api"}
     (address,) = _interface(made)["ipConfigurations"]
@@ -227,6 +260,7 @@ def test_a_load_balancer_stands_in_its_planned_subnet_and_refers_only_to_its_own
         inputs = balancer.inputs
         kinds = ("frontendIPConfigurations", "backendAddressPools", "probes")
         parts = {f"{balancer.id}/{kind}/{part['name']}" for kind in kinds for part in inputs[kind]}
+        assert [part["zones"] for part in inputs["frontendIPConfigurations"]] == [["1", "2", "3"]]
         for rule in inputs["loadBalancingRules"]:
             assert {rule[key]["id"] for key in ("frontendIPConfiguration", "backendAddressPool", "probe")} <= parts
             assert rule["enableTcpReset"] is True

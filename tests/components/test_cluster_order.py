@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
+import yaml
 from cluster_graphs import EVERY_CLUSTER, EVERY_REGION, MACHINE, SCALE_SET, graph, of_cluster, planned
 
 from components.kubernetes_objects import SKIP_AWAIT, logical_name, tiers, type_token
@@ -145,6 +146,15 @@ def test_what_objects_need_to_be_accepted_and_to_start_comes_before_them(name: s
 
 
 @EVERY_CLUSTER
+def test_a_team_that_leaves_the_file_does_not_take_its_jobs_with_it(name: str, cluster: ClusterPlan) -> None:
+    objects = [item for item in of_cluster(name, cluster) if item.type.startswith("kubernetes:")]
+    assert sorted(item.inputs["metadata"]["name"] for item in objects if item.protect) == sorted(
+        team.name for team in cluster.spec.tenancy.teams
+    )
+    assert {item.inputs["kind"] for item in objects if item.protect} == {"Namespace"}
+
+
+@EVERY_CLUSTER
 def test_pulumi_waits_for_no_pod(name: str, cluster: ClusterPlan) -> None:
     kinds = {"Deployment", "DaemonSet", "Service"}
     objects = [item for item in of_cluster(name, cluster) if item.inputs.get("kind") in kinds]
@@ -218,7 +228,31 @@ def test_a_cluster_is_reached_with_a_secret_kubeconfig_and_outlives_a_new_one(na
 def test_the_stack_exports_every_clusters_address_and_a_secret_kubeconfig(name: str) -> None:
     outputs, plan = graph(name).stack_outputs, planned(name)
     assert outputs["api_servers"] == {cluster.name: f"https://{cluster.api_servers.dns_name}:6443" for cluster in plan.clusters}
+    assert {cluster.name: cluster.api_servers.url for cluster in plan.clusters} == outputs["api_servers"]
     kubeconfigs = outputs["kubeconfigs"]
     values = kubeconfigs.value if isinstance(kubeconfigs, Secret) else kubeconfigs
     assert set(values) == {cluster.name for cluster in plan.clusters}
     assert isinstance(kubeconfigs, Secret) or all(isinstance(value, Secret) for value in values.values())
+
+
+@EVERY_REGION
+def test_people_get_a_kubeconfig_that_asks_for_their_own_login_and_holds_no_secret(name: str) -> None:
+    outputs, plan = graph(name).stack_outputs, planned(name)
+    assert set(outputs["people_kubeconfigs"]) == {cluster.name for cluster in plan.clusters}
+    for cluster in plan.clusters:
+        text = outputs["people_kubeconfigs"][cluster.name]
+        assert isinstance(text, str)
+        config, administrators = yaml.safe_load(text), yaml.safe_load(reveal(outputs["kubeconfigs"])[cluster.name])
+        assert config["clusters"] == administrators["clusters"]
+        (user,) = config["users"]
+        assert config["contexts"][0]["context"] == {"cluster": cluster.name, "user": user["name"]}
+        access = plan.spec.access
+        asked = ["--login", "azurecli", "--server-id", access.client_id, "--tenant-id", access.tenant]
+        assert user["user"] == {
+            "exec": {
+                "apiVersion": "client.authentication.k8s.io/v1",
+                "command": "kubelogin",
+                "args": ["get-token", *asked],
+                "interactiveMode": "Never",
+            }
+        }

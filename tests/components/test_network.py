@@ -215,3 +215,9 @@ def test_a_cluster_in_a_subscription_of_its_own_leaves_in_the_base_only_what_bel
     assert [acting[str(item.provider)] for item in made] == [str(item.id).split("/")[2] for item in made]
     assigned = graph.of_type("azure-native:authorization:RoleAssignment")
     assert [item.inputs["roleDefinitionId"].split("/")[2] for item in assigned] == [item.inputs["scope"].split("/")[2] for item in assigned]
+
+
+def test_names_of_other_peoples_vaults_and_accounts_are_still_found() -> None:
+    links = bodies(ground_graph("southcentralus").of_type("azure-native:privatedns:VirtualNetworkLink"))
+    policies = {(link["privateZoneName"], link.get("resolutionPolicy")) for link in links if link["privateZoneName"] in SERVICE_ZONES}
+    assert policies == {(zone, "NxDomainRedirect") for zone in SERVICE_ZONES}

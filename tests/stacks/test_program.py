@@ -8,8 +8,12 @@ import pulumi
 import pytest
 import yaml
 
+from components.boot import machine
+from rehearsal.registered import RegisteredFace
+from rehearsal.run import ProgramFailed, run_program
 from stacks.__main__ import run
 from stacks.load import REGIONS, ROOT, load_plan, region_names
+from stacks.program import make
 
 STACKS = [stack for region in region_names() for stack in (region, f"{region}-base")]
 ENCRYPTION = {"secretsprovider", "encryptedkey", "encryptionsalt"}
@@ -28,6 +32,19 @@ def test_a_plan_that_breaks_limits_is_refused_before_anything_is_made(tmp_path: 
     assert broken.read_text() != text
     with pytest.raises(pulumi.RunError, match="etcd"):
         run(str(broken))
+
+
+def test_boot_files_that_azure_would_refuse_end_both_kinds_of_run_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, face = load_plan("dev"), RegisteredFace()
+    base = run_program(lambda: run(plan.base_stack), "gpufleet", plan.base_stack, face=face)
+    monkeypatch.setattr(machine, "CUSTOM_DATA_BYTES", 1_000)
+    causes: list[BaseException | None] = []
+    for program in (lambda: run(plan.stack), lambda: make(plan, plan.stack)):
+        with pytest.raises(ProgramFailed, match="Azure takes 1000: move a script") as caught:
+            run_program(program, "gpufleet", plan.stack, face=face, stack_outputs={plan.base_stack: base.stack_outputs})
+        assert "\n" not in str(caught.value)
+        causes.append(caught.value.__cause__)
+    assert [type(cause) for cause in causes] == [pulumi.RunError, machine.CustomDataTooLarge]
 
 
 @pytest.mark.parametrize("stack", STACKS)
