@@ -1,4 +1,4 @@
-"""Measures what a scale set costs in a region of 75, 225 and 675 of them: whether the last costs what the first did."""
+"""Measures what a scale set costs in regions of 75, 225 and 675 of them: whether the last costs what the first did."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any
 
 from rich.table import Table
 
-from bench.children import measured
+from bench.children import Child, measured
 from bench.figures import Figure
 
 CLUSTERS = (1, 3, 9)
+"""Each has 75 scale sets of 100 machines."""
 MARGINAL_BOUND = 1.1
-"""The marginal cost is to be constant; what is above 1 is for the noise of a machine that others use too."""
+"""Constant is 1; the rest is for what grows with the logarithm of the size, such as sorting."""
 THREEFOLD_BOUND = 3.2
-SMALL_SECONDS = 0.2
-"""A phase that takes less of the largest region shows no growth of its own."""
+FEW_CALLS = 50_000
+"""A phase that makes fewer calls for the largest region shows no growth worth telling."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """One rehearsal: CPU and wall seconds in all and CPU seconds by phase, without the start of Python and the imports."""
+class Size:
+    """A region of one size: CPU and wall seconds and peak MB of the whole process, CPU seconds and function calls by phase."""
 
     sets: int
     nodes: int
@@ -30,67 +31,85 @@ class Run:
     cpu: float
     wall: float
     peak_mb: float
-    phases: dict[str, float]
-
-    @classmethod
-    def of(cls, told: dict[str, Any], peak_mb: float) -> Run:
-        phases = {name: spent["cpu"] for name, spent in told["phases"].items()}
-        wall = sum(spent["wall"] for spent in told["phases"].values())
-        return cls(told["sets"], told["nodes"], told["resources"], sum(phases.values()), wall, peak_mb, phases)
+    seconds: dict[str, float]
+    calls: dict[str, int]
 
 
-def measure(rounds: int, say: Callable[[str], None]) -> list[Run]:
-    """The best of several rehearsals for each size: another program on the machine makes one slower, and none makes it faster."""
-    best: dict[int, Run] = {}
+def measure(rounds: int, say: Callable[[str], None]) -> list[Size]:
+    """Each size in a process of its own: timed in every round, of which the best counts, and once more to count its calls.
+
+    Another program on the machine makes a round slower, and none makes it faster.
+    """
+    best: dict[int, tuple[Child, dict[str, Any]]] = {}
     for number in range(rounds):
         for clusters in CLUSTERS:
-            say(f"growth, round {number + 1} of {rounds}: {clusters} cluster{'s' * (clusters > 1)} of 75 scale sets")
-            # A folder each: regions beside each other must not share addresses.
-            with tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder:
-                child, told = measured("region", str(clusters), folder)
-            run = Run.of(told, child.peak_mb)
-            say(f"  {run.sets} scale sets, {run.resources:,} resources: CPU seconds {run.cpu:.2f}, wall {run.wall:.2f}")
-            best[clusters] = min(best.get(clusters, run), run, key=lambda one: one.cpu)
-    return [best[clusters] for clusters in CLUSTERS]
+            say(f"growth, round {number + 1} of {rounds}: {clusters * 75} scale sets")
+            child, told = _rehearse("region", clusters)
+            say(f"  {told['resources']:,} resources: CPU {child.cpu:.1f} s, wall {child.wall:.1f} s, {child.peak_mb:,.0f} MB")
+            best[clusters] = min(best.get(clusters, (child, told)), (child, told), key=lambda one: one[0].cpu)
+    sizes = []
+    for clusters in CLUSTERS:
+        say(f"growth: function calls with {clusters * 75} scale sets")
+        _, counted = _rehearse("calls", clusters)
+        child, told = best[clusters]
+        took = (child.cpu, child.wall, child.peak_mb)
+        sizes.append(Size(told["sets"], told["nodes"], told["resources"], *took, told["cpu"], counted["calls"]))
+    return sizes
 
 
-def figures(runs: list[Run]) -> list[Figure]:
+def _rehearse(work: str, clusters: int) -> tuple[Child, dict[str, Any]]:
+    # A folder each, because the reader refuses regions beside each other that share addresses.
+    with tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder:
+        return measured(work, str(clusters), folder)
+
+
+def figures(sizes: list[Size]) -> list[Figure]:
     """The figures of three sizes, smallest first."""
-    small, middle, large = runs
-    first, second = _marginal(small, middle), _marginal(middle, large)
-    how = "CPU of the whole rehearsal in process, best of the rounds"
+    small, middle, large = sizes
+    seconds, calls = [one.cpu for one in sizes], [sum(one.calls.values()) for one in sizes]
+    first, second = _marginal(sizes, seconds)
+    spans = f"{middle.sets} to {large.sets} over {small.sets} to {middle.sets}"
     return [
-        Figure(f"one more scale set, {small.sets} to {middle.sets}", first * 1000, "ms", None, how),
-        Figure(f"one more scale set, {middle.sets} to {large.sets}", second * 1000, "ms", None, how),
-        Figure("the second over the first", second / first, "", MARGINAL_BOUND, "constant is 1"),
-        Figure(f"time of {large.nodes:,} nodes over {middle.nodes:,}", large.cpu / middle.cpu, "", THREEFOLD_BOUND, how),
         Figure(
-            f"the same, wall ({large.wall:.1f} s over {middle.wall:.1f} s)", large.wall / middle.wall, "", None, "what else ran counts too"
+            f"one more scale set, {small.sets} to {middle.sets}", first * 1000, "ms", None, "CPU of the whole process, best of the rounds"
         ),
+        Figure(
+            f"one more scale set, {middle.sets} to {large.sets}", second * 1000, "ms", None, "CPU of the whole process, best of the rounds"
+        ),
+        Figure(f"the same, {spans}", second / first, "", None, "CPU; the noise of the machine three times over"),
+        Figure(
+            f"one more scale set, {spans}", _ratio(sizes, calls), "", MARGINAL_BOUND, "function calls, which have no noise; constant is 1"
+        ),
+        Figure(f"{large.nodes:,} nodes over {middle.nodes:,}", large.cpu / middle.cpu, "", THREEFOLD_BOUND, "CPU of the whole process"),
+        Figure("the same, wall", large.wall / middle.wall, "", None, f"{large.wall:.1f} s over {middle.wall:.1f} s"),
     ]
 
 
-def phases_table(runs: list[Run]) -> Table:
-    """CPU seconds by phase and size; in the last column above 1 what grows faster than the number of scale sets."""
+def phases_table(sizes: list[Size]) -> Table:
+    """CPU seconds by phase and size; beyond 1 in the last column, a phase grows faster than the number of scale sets."""
     table = Table(title="CPU seconds by phase and number of scale sets", title_justify="left")
     table.add_column("phase")
-    for heading in (*(str(run.sets) for run in runs), "marginal, second over first"):
+    for heading in (*(str(one.sets) for one in sizes), "calls of one more set, second over first"):
         table.add_column(heading, justify="right")
-    for phase in runs[0].phases:
-        spent = [run.phases[phase] for run in runs]
-        table.add_row(phase, *(f"{seconds:.3f}" for seconds in spent), _ratio(runs, spent) if spent[-1] >= SMALL_SECONDS else "")
-    table.add_row("in all", *(f"{run.cpu:.3f}" for run in runs), _ratio(runs, [run.cpu for run in runs]))
-    table.add_row("resources", *(f"{run.resources:,}" for run in runs), "")
-    table.add_row("peak memory, MB", *(f"{run.peak_mb:,.0f}" for run in runs), _ratio(runs, [run.peak_mb for run in runs]))
+    for phase in sizes[0].seconds:
+        calls = [one.calls[phase] for one in sizes]
+        table.add_row(
+            phase, *(f"{one.seconds[phase]:.2f}" for one in sizes), f"{_ratio(sizes, calls):.2f}" if calls[-1] > FEW_CALLS else ""
+        )
+    started = [one.cpu - sum(one.seconds.values()) for one in sizes]
+    table.add_row("imports, exit", *(f"{seconds:.2f}" for seconds in started), "")
+    table.add_row("in all", *(f"{one.cpu:.2f}" for one in sizes), f"{_ratio(sizes, [sum(one.calls.values()) for one in sizes]):.2f}")
+    table.add_row("resources", *(f"{one.resources:,}" for one in sizes), f"{_ratio(sizes, [one.resources for one in sizes]):.2f}")
+    table.add_row("peak memory, MB", *(f"{one.peak_mb:,.0f}" for one in sizes), f"{_ratio(sizes, [one.peak_mb for one in sizes]):.2f}")
     return table
 
 
-def _marginal(fewer: Run, more: Run) -> float:
-    """CPU seconds per scale set between two sizes."""
-    return (more.cpu - fewer.cpu) / (more.sets - fewer.sets)
+def _marginal(sizes: list[Size], values: list[float] | list[int]) -> tuple[float, float]:
+    """What one more scale set adds to a value, between the first two sizes and between the last two."""
+    (small, middle, large), (low, mean, high) = [one.sets for one in sizes], values
+    return (mean - low) / (middle - small), (high - mean) / (large - middle)
 
 
-def _ratio(runs: list[Run], values: list[float]) -> str:
-    small, middle, large = runs
-    first = (values[1] - values[0]) / (middle.sets - small.sets)
-    return f"{(values[2] - values[1]) / (large.sets - middle.sets) / first:.2f}" if first > 0 else ""
+def _ratio(sizes: list[Size], values: list[float] | list[int]) -> float:
+    first, second = _marginal(sizes, values)
+    return second / first

@@ -5,6 +5,7 @@ Each imports what it needs itself: Pulumi's SDKs take seconds, and a plan needs 
 
 from __future__ import annotations
 
+import cProfile
 import json
 import sys
 import time
@@ -25,25 +26,40 @@ def plan(region: str) -> dict[str, Any]:
 
 
 def region(clusters: str, folder: str) -> dict[str, Any]:
-    """Rehearse a region of a number of clusters whole, in a folder: size, and wall and CPU seconds by phase."""
+    """Rehearse a region of a number of clusters whole, in a folder: its size, and CPU seconds by phase."""
+    began: list[tuple[str, float]] = []
+    size = _rehearsed(clusters, folder, lambda phase: began.append((phase, time.process_time())))
+    ends = [*(moment for _, moment in began[1:]), time.process_time()]
+    return {**size, "cpu": {phase: end - moment for (phase, moment), end in zip(began, ends, strict=True)}}
+
+
+def calls(clusters: str, folder: str) -> dict[str, Any]:
+    """Rehearse a region as region does: its size, and function calls by phase, of which no other program on the machine makes more."""
+    profiles: dict[str, cProfile.Profile] = {}
+
+    def begin(phase: str) -> None:
+        for earlier in profiles.values():
+            earlier.disable()
+        profiles[phase] = cProfile.Profile()
+        profiles[phase].enable()
+
+    size = _rehearsed(clusters, folder, begin)
+    begin("")
+    counted = {phase: sum(entry.callcount for entry in profile.getstats()) for phase, profile in profiles.items() if phase}
+    return {**size, "calls": counted}
+
+
+def _rehearsed(clusters: str, folder: str, begin: Callable[[str], None]) -> dict[str, int]:
+    """Rehearse a region, telling of each phase as it begins; ValueError where its cross-checks find anything."""
     from bench.regions import write_region
     from rehearsal.region import rehearse
 
     path = write_region(int(clusters), Path(folder))
-    began: list[tuple[str, float, float]] = []
-
-    def tell(phase: str, count: int) -> None:
-        if count == 0:
-            began.append((phase, time.monotonic(), time.process_time()))
-
-    result = rehearse(str(path), Path(folder), tell)
-    ends = [*began[1:], ("", time.monotonic(), time.process_time())]
-    phases = {phase: {"wall": end[1] - wall, "cpu": end[2] - cpu} for (phase, wall, cpu), end in zip(began, ends, strict=True)}
-    sets = sum(len(pool.scale_sets) for cluster in result.plan.clusters for pool in cluster.pools)
+    result = rehearse(str(path), Path(folder), lambda phase, count: None if count else begin(phase))
     if result.findings:
         raise ValueError(f"{path.name}: the cross-checks find: {result.findings[0].sentence()}")
-    resources = len(result.base) + len(result.clusters)
-    return {"nodes": result.plan.nodes, "sets": sets, "resources": resources, "phases": phases}
+    sets = sum(len(pool.scale_sets) for cluster in result.plan.clusters for pool in cluster.pools)
+    return {"nodes": result.plan.nodes, "sets": sets, "resources": len(result.base) + len(result.clusters)}
 
 
 def overhead(region: str, pairs: str) -> dict[str, Any]:
@@ -53,7 +69,7 @@ def overhead(region: str, pairs: str) -> dict[str, Any]:
     return {"pairs": measure(region, int(pairs))}
 
 
-WORK: dict[str, Callable[..., dict[str, Any]]] = {"plan": plan, "region": region, "overhead": overhead}
+WORK: dict[str, Callable[..., dict[str, Any]]] = {"plan": plan, "region": region, "calls": calls, "overhead": overhead}
 
 if __name__ == "__main__":
     name, *arguments = sys.argv[1:]

@@ -26,7 +26,7 @@ REHEARSAL_SECONDS = 20.0
 REHEARSAL_MB = 600.0
 OVERHEAD = 1.1
 PARTS = ("plan", "rehearsal", "growth", "overhead")
-REPEATS = 3
+REPEATS = 2
 """Fresh processes for what takes seconds."""
 EXIT_MISSED, EXIT_FAILED, EXIT_INTERRUPTED = 1, 2, 130
 

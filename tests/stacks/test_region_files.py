@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpufleet.cli import group
-from stacks.faults import FileRefused
+from stacks.faults import FileRefused, path_text
 from stacks.load import REGIONS, load_catalog, load_region, region_names
 from stacks.schema import schema
 
@@ -187,6 +187,8 @@ WRONG: dict[type, list[Any]] = {
     dict: ["x", 5, ["a"]],
 }
 DOCUMENTS = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
+BEYOND = {"nodes": 7_501, "slot": 31, "pods_per_node": 256, "count": 10_001, "percent": 51, "hours": 25, "vcpus": 100_000_001}
+"""The first number beyond what a key accepts anywhere."""
 FREE_TEXT = ("domain", "labels", "name", "team")
 """Places where another text is as good; a changed team or pool name is a fault only where others speak of it."""
 
@@ -196,7 +198,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, str, Path_]:
     """A shipped region with one mutation that must be refused: name, text, and the place of the fault."""
     name = draw(st.sampled_from(region_names()))
     document = copy.deepcopy(DOCUMENTS[name])
-    kind = draw(st.sampled_from(["retype", "inject", "slot", "space", "size"]))
+    kind = draw(st.sampled_from(["retype", "inject", "slot", "overlap", "size", "range"]))
     path = draw(st.sampled_from(places(document)))
     if kind == "inject":
         nodes = [
@@ -216,9 +218,13 @@ def mutated(draw: st.DrawFn) -> tuple[str, str, Path_]:
         clusters = document["clusters"]
         clusters.append(dict(copy.deepcopy(clusters[0]), name="twin"))
         path = ("clusters", len(clusters) - 1, "slot")
-    elif kind == "space":
-        document["address_space"] = "10.0.0.0/15"
+    elif kind == "overlap":
+        others = [other["address_space"] for region, other in DOCUMENTS.items() if region != name]
+        document["address_space"] = draw(st.sampled_from(others))
         path = ("address_space",)
+    elif kind == "range":
+        path = draw(st.sampled_from([place for place in places(document) if place[-1] in BEYOND]))
+        at(document, path[:-1])[path[-1]] = draw(st.one_of(st.integers(max_value=-1), st.integers(min_value=BEYOND[str(path[-1])])))
     else:
         path = ("clusters", 0, "pools", 0, "vm_size")
         at(document, path[:-1])["vm_size"] = draw(st.from_regex(r"Standard_[A-Z]{9}", fullmatch=True))
@@ -232,8 +238,7 @@ def test_a_mutated_region_is_refused_line_by_line_and_never_with_a_traceback(tmp
     lines = faults(tmp_path, text, name)
     assert all(re.match(rf"{name}\.yaml(:\d+)?(:\d+)?: ", line) for line in lines), lines
     assert all(line.isprintable() and len(line) < 1_200 for line in lines)
-    parent = path[0]
-    assert any(str(parent) in line for line in lines), (path, lines)
+    assert any(f": {path_text(path)}" in line or f": {path_text(path[:-1])}: " in line for line in lines), (path, lines)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
