@@ -100,7 +100,8 @@ class Etcd(pulumi.ComponentResource):
                 ]
             ),
             diagnostics_profile=diagnostics(),
-            tags=args.plan.tags,
+            # Whoever looks at the machine and wonders why an update left it alone reads it here.
+            tags={**args.plan.tags, "gpufleet-changed-by": args.ring.changed_by},
             opts=pulumi.ResourceOptions(
                 parent=self,
                 # A member reads its key from the vault once, at its first boot: the role and the secrets must be there before it.

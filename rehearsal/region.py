@@ -16,7 +16,7 @@ from rehearsal.crosscheck.finding import Finding
 from rehearsal.graph import Graph
 from rehearsal.registered import RegisteredFace
 from rehearsal.report.page import write_report
-from rehearsal.run import run_program
+from rehearsal.run import rare_collections, run_program
 from stacks.load import load_plan
 from stacks.program import make
 
@@ -40,6 +40,7 @@ class Rehearsal:
     report: Path
 
 
+@rare_collections()
 def rehearse(region: str, out: Path, progress: Progress) -> Rehearsal:
     """Rehearse a region, given by name or path, and write report.html and both graphs to `<out>/<region>/`.
 

@@ -58,7 +58,7 @@ def run_program(
     """
     dynamic = DynamicProviders(config, project)
     monitor = Monitor(Answers(face, stack_outputs, dynamic), dynamic, project=project, stack=stack, progress=progress)
-    with _rare_collections(), _no_word_of_abandoned_coroutines():
+    with rare_collections(), _no_word_of_abandoned_coroutines():
         try:
             _run_to_end(_run(program, project, stack, monitor, config))
         except _NothingLeftToRun as error:
@@ -106,8 +106,11 @@ def _until_settled(program: Callable[[], None], settings: Settings) -> Callable[
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Spares a run the half of its time that the cycle collector takes by default, and more than linearly in the number of resources."""
+def rare_collections() -> Iterator[None]:
+    """Spares a run the half of its time that the cycle collector takes by default, and more than linearly in the number of resources.
+
+    Around more than one run it also spares what comes between and after them a look through all that they left behind.
+    """
     thresholds = gc.get_threshold()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
     try:

@@ -25,6 +25,7 @@ INFLIGHT_BY_MEMORY = ((128, 3_000, 1_000), (64, 1_500, 500), (0, 400, 200))
 """Requests in flight, all and mutating, by GiB of an API server's machine, largest first: a choice of this project's, from the default of
 400 and 200. Not by nodes, for then growth past a step would change the boot files of every API server."""
 FIRST_MEMBER_OFFSET = 10
+ETCD_PLAYBOOK = "playbooks/etcd-replace.yml"
 PRIVATE_LINK_ADDRESSES = 2
 """Source addresses of a private link service; each carries about 64,000 connections."""
 HUB_ENDPOINT_OFFSET = 10
@@ -62,6 +63,7 @@ def plan_etcd(
         token=f"{region}-{cluster.name}-{role}",
         quota_bytes=quota,
         data_bytes_needed=quota * DISK_PER_QUOTA,
+        changed_by=ETCD_PLAYBOOK,
     )
 
 

@@ -56,7 +56,10 @@ class EtcdMemberPlan:
 
 @dataclass(frozen=True)
 class EtcdPlan:
-    """One etcd ring; role is "etcd" or "events"; quota_bytes and data_bytes_needed in bytes."""
+    """One etcd ring; role is "etcd" or "events"; quota_bytes and data_bytes_needed in bytes.
+
+    changed_by names the playbook that brings a new image, size or boot file to a running member, since no update does.
+    """
 
     role: str
     size: VmSize
@@ -65,6 +68,7 @@ class EtcdPlan:
     token: str
     quota_bytes: int
     data_bytes_needed: int
+    changed_by: str
 
     @property
     def client_urls(self) -> tuple[str, ...]:

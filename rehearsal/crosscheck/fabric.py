@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -118,6 +118,24 @@ class Fabric:
             if pool and subnet:
                 vnet = subnet.rpartition("/subnets/")[0]
                 yield Place(key(resource.id), "dialled-in people", vnet, spans.of_networks(pool), None, dialled_in=True)
+
+    def interfaces(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Every ipConfiguration of the graphs' scale sets and network interfaces, with the id of what has it."""
+        for resource in self.of_type("compute:VirtualMachineScaleSet"):
+            network = (resource.inputs.get("virtualMachineProfile") or {}).get("networkProfile") or {}
+            for interface in network.get("networkInterfaceConfigurations") or ():
+                yield from ((str(resource.id), item) for item in interface.get("ipConfigurations") or ())
+        for resource in self.of_type("network:NetworkInterface"):
+            yield from ((str(resource.id), item) for item in resource.inputs.get("ipConfigurations") or ())
+
+    @cached_property
+    def behind(self) -> dict[str, tuple[Place, ...]]:
+        """The subnets of the machines in each load balancer's backend pool."""
+        subnets: dict[str, dict[str, None]] = {}
+        for _, item in self.interfaces():
+            for joined in item.get("loadBalancerBackendAddressPools") or ():
+                subnets.setdefault(key(joined.get("id")), {})[key((item.get("subnet") or {}).get("id"))] = None
+        return {pool: tuple(self.places[subnet] for subnet in found if subnet in self.places) for pool, found in subnets.items()}
 
     @cached_property
     def _peerings(self) -> tuple[Peering, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,24 +86,4 @@ def _backends(fabric: Fabric, front_end: str) -> Iterator[Backend]:
             if key((rule.get("frontendIPConfiguration") or {}).get("id")) == front_end:
                 pool = key((rule.get("backendAddressPool") or {}).get("id"))
                 front = int(rule["frontendPort"])
-                yield from (Backend(place, front, int(rule.get("backendPort") or front)) for place in places_behind(fabric, pool))
-
-
-def interfaces(fabric: Fabric) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every ipConfiguration of the graphs' scale sets and network interfaces, with the id of what has it."""
-    for resource in fabric.of_type("compute:VirtualMachineScaleSet"):
-        network = (resource.inputs.get("virtualMachineProfile") or {}).get("networkProfile") or {}
-        for interface in network.get("networkInterfaceConfigurations") or ():
-            yield from ((str(resource.id), item) for item in interface.get("ipConfigurations") or ())
-    for resource in fabric.of_type("network:NetworkInterface"):
-        yield from ((str(resource.id), item) for item in resource.inputs.get("ipConfigurations") or ())
-
-
-def places_behind(fabric: Fabric, pool: str) -> tuple[Place, ...]:
-    """The subnets of the machines in a load balancer's backend pool."""
-    subnets: Iterable[str] = (
-        key((item.get("subnet") or {}).get("id"))
-        for _, item in interfaces(fabric)
-        if any(key(joined.get("id")) == pool for joined in item.get("loadBalancerBackendAddressPools") or ())
-    )
-    return tuple(fabric.places[subnet] for subnet in dict.fromkeys(subnets) if subnet in fabric.places)
+                yield from (Backend(place, front, int(rule.get("backendPort") or front)) for place in fabric.behind.get(pool, ()))

@@ -12,7 +12,7 @@ from rehearsal.crosscheck.fabric import Fabric, Place, key
 from rehearsal.crosscheck.finding import Finding
 from rehearsal.crosscheck.flows import PLATFORM, PROTOCOLS, Flows, common_to_all, left_of
 from rehearsal.crosscheck.planned import Group
-from rehearsal.crosscheck.private_links import TCP, Link, interfaces, links_of, places_behind
+from rehearsal.crosscheck.private_links import TCP, Link, links_of
 from rehearsal.crosscheck.spans import Spans
 
 ETCD_ONLY = "only API servers and members reach an etcd's ports 2379 and 2380"
@@ -198,7 +198,7 @@ def _probes_arrive(world: World) -> Iterator[Finding]:
     for balancer in world.fabric.of_type("network:LoadBalancer"):
         inputs, own = balancer.inputs, str(balancer.id)
         pools = [f"{key(own)}/backendaddresspools/{key(pool.get('name'))}" for pool in inputs.get("backendAddressPools") or ()]
-        places = {place.key: place for pool in pools for place in places_behind(world.fabric, pool)}
+        places = {place.key: place for pool in pools for place in world.fabric.behind.get(pool, ())}
         for probe in inputs.get("probes") or ():
             for place in places.values():
                 wanted = Flows(TCP, PLATFORM, place.addresses, ((int(probe["port"]), int(probe["port"])),))
@@ -224,7 +224,7 @@ def _no_internet(world: World) -> Iterator[Finding]:
 
 def _public_front_doors(fabric: Fabric) -> Iterator[str]:
     """Machines and load balancers that have a public address of their own."""
-    for where, item in interfaces(fabric):
+    for where, item in fabric.interfaces():
         if item.get("publicIPAddress") or item.get("publicIPAddressConfiguration"):
             yield where
     for balancer in fabric.of_type("network:LoadBalancer"):

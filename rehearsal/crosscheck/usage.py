@@ -14,7 +14,6 @@ from rehearsal.crosscheck.fabric import Fabric, key
 from rehearsal.crosscheck.finding import Finding
 from rehearsal.crosscheck.found import facts_of
 from rehearsal.crosscheck.planned import Group
-from rehearsal.crosscheck.private_links import interfaces
 from rehearsal.graph import Resource
 
 COUNTED = "addresses, machines, vCPUs and GPUs counted in the graph are those of the plan"
@@ -105,7 +104,7 @@ def held_addresses(fabric: Fabric) -> Counter[str]:
     """Private addresses in use by subnet, lower-case id: ipConfigurations times machines, interfaces, front ends and endpoints."""
     found: Counter[str] = Counter()
     capacity = {str(resource.id): int(facts_of(resource)["machines"] or 0) for resource in fabric.of_type("compute:VirtualMachineScaleSet")}
-    for owner, item in interfaces(fabric):
+    for owner, item in fabric.interfaces():
         found[_subnet(item)] += capacity.get(owner, 1)
     for type_, field in (
         ("network:LoadBalancer", "frontendIPConfigurations"),
