@@ -24,7 +24,8 @@ from rehearsal.registered import RegisteredFace
 PROVIDERS = {"pulumi:providers:azure-native": azure.Provider, "pulumi:providers:kubernetes": kubernetes.Provider}
 DYNAMIC = "pulumi-python:dynamic/"
 
-Maker = Callable[[str, dict[str, Any], pulumi.ResourceOptions], pulumi.Resource]
+Maker = Callable[..., pulumi.Resource]
+"""Called with a logical name, opts and the inputs: a class of an SDK, or what stands for one."""
 Inputs = list[tuple[str, str, Any]]
 """The provider's name, the SDK's, and the value."""
 
@@ -74,8 +75,8 @@ def program(planned: tuple[Step, ...]) -> Callable[[], None]:
         drop_version_aliases()
         made = Made()
         for step in planned:
-            arguments = written(step.arguments, made)
-            made.resources[step.resource.urn] = step.make(step.resource.name, arguments, _options(step, made.resources))
+            opts, arguments = _options(step, made.resources), written(step.arguments, made)
+            made.resources[step.resource.urn] = step.make(step.resource.name, opts=opts, **arguments)
 
     return run
 
@@ -105,35 +106,34 @@ def _step(resource: Resource, graph: Graph, dependencies: bool) -> Step:
 def _making(resource: Resource) -> tuple[Maker, Inputs]:
     """How a resource is made, and of what."""
     if resource.type == STACK_REFERENCE:
-        return _stack_reference, [("name", "stack_name", resource.inputs["name"])]
+        return pulumi.StackReference, [("name", "stack_name", resource.inputs["name"])]
     if resource.type in PROVIDERS:
         provider = PROVIDERS[resource.type]
-        return _constructor(provider), arguments(provider, _decoded(resource.inputs))
+        return provider, arguments(provider, _decoded(resource.inputs))
     if resource.type.startswith("azure-native:"):
         _, module, name = resource.type.split(":")
         sdk_class = getattr(importlib.import_module(f"pulumi_azure_native.{module}"), name)
-        return _constructor(sdk_class), arguments(sdk_class, resource.inputs)
+        return sdk_class, arguments(sdk_class, resource.inputs)
     inputs = [(key, key, value) for key, value in resource.inputs.items() if key != DynamicProviders.KEY]
-    return _dynamic(resource) if resource.type.startswith(DYNAMIC) else _untyped(resource), inputs
+    return _dynamic(resource) if resource.type.startswith(DYNAMIC) else _untyped(resource.type), inputs
 
 
-def _stack_reference(name: str, inputs: dict[str, Any], opts: pulumi.ResourceOptions) -> pulumi.Resource:
-    return pulumi.StackReference(name, inputs["stack_name"], opts)
+def _untyped(resource_type: str) -> Maker:
+    def make(name: str, /, *, opts: pulumi.ResourceOptions, **inputs: Any) -> pulumi.Resource:
+        return pulumi.CustomResource(resource_type, name, inputs, opts)
 
-
-def _constructor(sdk_class: Callable[..., pulumi.Resource]) -> Maker:
-    return lambda name, inputs, opts: sdk_class(name, opts=opts, **inputs)
-
-
-def _untyped(resource: Resource) -> Maker:
-    return lambda name, inputs, opts: pulumi.CustomResource(resource.type, name, inputs, opts)
+    return make
 
 
 def _dynamic(resource: Resource) -> Maker:
-    module, _, name = resource.type.removeprefix(DYNAMIC).rpartition(":")
-    sdk_class = type(name, (dynamic.Resource,), {}, module=module, name=name)
+    module, _, class_name = resource.type.removeprefix(DYNAMIC).rpartition(":")
+    sdk_class: Maker = type(class_name, (dynamic.Resource,), {}, module=module, name=class_name)
     computed = dict.fromkeys(key for key in resource.outputs if key not in resource.inputs)
-    return lambda logical_name, inputs, opts: sdk_class(Recorded(), logical_name, {**computed, **inputs}, opts)
+
+    def make(name: str, /, *, opts: pulumi.ResourceOptions, **inputs: Any) -> pulumi.Resource:
+        return sdk_class(Recorded(), name, {**computed, **inputs}, opts)
+
+    return make
 
 
 def _decoded(inputs: Mapping[str, Any]) -> dict[str, Any]:

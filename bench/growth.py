@@ -23,7 +23,7 @@ FEW_CALLS = 50_000
 
 @dataclass(frozen=True)
 class Size:
-    """A region of one size: CPU and wall seconds and peak MB of the whole process, CPU seconds and function calls by phase."""
+    """A region of one size: CPU and wall seconds and peak MB of the whole process, CPU seconds and calls of Python functions by phase."""
 
     sets: int
     nodes: int
@@ -78,7 +78,11 @@ def figures(sizes: list[Size]) -> list[Figure]:
         ),
         Figure(f"the same, {spans}", second / first, "", None, "CPU; the noise of the machine three times over"),
         Figure(
-            f"one more scale set, {spans}", _ratio(sizes, calls), "", MARGINAL_BOUND, "function calls, which have no noise; constant is 1"
+            f"one more scale set, {spans}",
+            _ratio(sizes, calls),
+            "",
+            MARGINAL_BOUND,
+            "calls of Python functions, without noise; constant is 1",
         ),
         Figure(f"{large.nodes:,} nodes over {middle.nodes:,}", large.cpu / middle.cpu, "", THREEFOLD_BOUND, "CPU of the whole process"),
         Figure("the same, wall", large.wall / middle.wall, "", None, f"{large.wall:.1f} s over {middle.wall:.1f} s"),

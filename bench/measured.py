@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,13 @@ def region(clusters: str, folder: str) -> dict[str, Any]:
 
 
 def calls(clusters: str, folder: str) -> dict[str, Any]:
-    """Rehearse a region as region does: its size, and function calls by phase, of which no other program on the machine makes more."""
+    """Rehearse a region as region does: its size, and calls of Python functions by phase, which nothing else on the machine changes."""
     profiles: dict[str, cProfile.Profile] = {}
 
     def begin(phase: str) -> None:
         for earlier in profiles.values():
             earlier.disable()
-        profiles[phase] = cProfile.Profile()
+        profiles[phase] = cProfile.Profile(builtins=False)
         profiles[phase].enable()
 
     size = _rehearsed(clusters, folder, begin)
@@ -66,7 +67,7 @@ def overhead(region: str, pairs: str) -> dict[str, Any]:
     """Our program beside bare ones: CPU seconds by pair."""
     from bench.overhead import measure
 
-    return {"pairs": measure(region, int(pairs))}
+    return {"pairs": [asdict(pair) for pair in measure(region, int(pairs))]}
 
 
 WORK: dict[str, Callable[..., dict[str, Any]]] = {"plan": plan, "region": region, "calls": calls, "overhead": overhead}

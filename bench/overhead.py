@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -83,28 +84,43 @@ def run_ours(region: str) -> Recorded:
     plan = load_plan(region)
     refuse_broken(plan)
     face = RegisteredFace(tenant=plan.spec.access.tenant)
-    base = run_program(lambda: make(plan, plan.base_stack), PROJECT, plan.base_stack, face=face)
+    base = run_program(partial(make, plan, plan.base_stack), PROJECT, plan.base_stack, face=face)
     outputs = {plan.base_stack: base.stack_outputs}
-    return Recorded(plan, base, run_program(lambda: make(plan, plan.stack), PROJECT, plan.stack, face=face, stack_outputs=outputs))
+    return Recorded(plan, base, run_program(partial(make, plan, plan.stack), PROJECT, plan.stack, face=face, stack_outputs=outputs))
 
 
-def measure(region: str, pairs: int) -> list[dict[str, float]]:
-    """CPU seconds of each pair: ours, keys (the part of ours in which dynamic providers made keys and certificates), bare, independent.
+@dataclass(frozen=True)
+class Pair:
+    """CPU seconds of one run of our program, and of the bare ones beside it.
 
-    bare waits for what ours waits for; independent waits for nothing. Ours runs before and after the two and counts as the mean of both,
-    so that a machine that grows slower or faster meanwhile favours neither.
+    keys is the part of ours in which dynamic providers made keys and certificates; bare waits for what ours waits for, independent for
+    nothing.
+    """
+
+    ours: float
+    keys: float
+    bare: float
+    independent: float
+
+
+def measure(region: str, pairs: int) -> list[Pair]:
+    """Pairs of our program and the bare one, telling of each on standard error.
+
+    Bare runs come before and after each of ours, and count as the mean of both: so a machine that grows slower or faster meanwhile
+    favours neither.
     """
     recorded = run_ours(region)
     bare, independent = Bare.of(recorded, dependencies=True), Bare.of(recorded, dependencies=False)
-    samples = []
+    before, measured = _seconds(bare.run), []
     for number in range(pairs):
-        first, first_keys = _ours(region)
-        alone, together = _seconds(independent.run), _seconds(bare.run)
-        last, last_keys = _ours(region)
-        samples.append({"ours": (first + last) / 2, "keys": (first_keys + last_keys) / 2, "bare": together, "independent": alone})
-        figures = ", ".join(f"{name} {seconds:.2f}" for name, seconds in samples[-1].items())
+        with _keys_timed() as keys:
+            ours = _seconds(lambda: run_ours(region))
+        alone, after = _seconds(independent.run), _seconds(bare.run)
+        measured.append(Pair(ours, sum(keys), (before + after) / 2, alone))
+        before = after
+        figures = ", ".join(f"{name} {seconds:.2f}" for name, seconds in asdict(measured[-1]).items())
         print(f"  pair {number + 1} of {pairs}: CPU seconds {figures}", file=sys.stderr, flush=True)
-    return samples
+    return measured
 
 
 def _seconds(work: Callable[[], Any]) -> float:
@@ -113,11 +129,6 @@ def _seconds(work: Callable[[], Any]) -> float:
     began = time.process_time()
     work()
     return time.process_time() - began
-
-
-def _ours(region: str) -> tuple[float, float]:
-    with _keys_timed() as spent:
-        return _seconds(lambda: run_ours(region)), sum(spent)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import yaml
 
@@ -42,6 +43,7 @@ def rules() -> Sequence[Rule]:
     )
 
 
+@cache
 def policy() -> str:
     """Audit policy, YAML; the first stage is left out, for it says nothing that the last does not."""
     document = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "omitManagedFields": True}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import yaml
 
 from components.boot import features, tls
@@ -33,6 +35,7 @@ def flags() -> dict[str, str | tuple[str, ...]]:
     }
 
 
+@cache
 def configuration() -> str:
     """KubeSchedulerConfiguration, YAML: https://kubernetes.io/docs/reference/scheduling/config/"""
     resources = [{"name": name, "weight": weight} for name, weight in PACKED_RESOURCES.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jsonschema
@@ -25,12 +26,14 @@ Path_ = tuple[str | int, ...]
 
 
 def faults(folder: Path, text: str, name: str = "southcentralus") -> list[str]:
-    """Lines of the refusal of a text as a region file, its folder taken off."""
-    path = folder / f"{name}.yaml"
-    path.write_text(text)
-    with pytest.raises(FileRefused) as refused:
-        load_region(str(path), CATALOG)
-    return [line.removeprefix(f"{folder}/") for line in str(refused.value).split("\n")]
+    """Lines of the refusal of a text as a region file, alone in a folder of its own, the folder taken off."""
+    with TemporaryDirectory(dir=folder) as alone:
+        # A draft stands for the region of its name when another beside it is judged, so none may be left from before.
+        path = Path(alone) / f"{name}.yaml"
+        path.write_text(text)
+        with pytest.raises(FileRefused) as refused:
+            load_region(str(path), CATALOG)
+        return [line.removeprefix(f"{alone}/") for line in str(refused.value).split("\n")]
 
 
 def changed(old: str, new: str, name: str = "southcentralus") -> str:
