@@ -1,0 +1,251 @@
+"""The model itself: takes every request, as Azure would, and answers or refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, ArmId, parse
+from rehearsal.azure.clock import EPOCH
+from rehearsal.azure.errors import AzureError, busy, conflict, invalid, not_found
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.ledger import FINISH, Ledger
+from rehearsal.azure.preconditions import check_etag, check_identity, etag, merged
+from rehearsal.azure.references import references
+from rehearsal.azure.resource import SUCCEEDED, Answer, Json, Operation, Request, Resource
+
+
+class Gate(Protocol):
+    """What stands before the model: throttling, an outage."""
+
+    def admit(self, cloud: Cloud, request: Request, kind: Kind, /) -> Mapping[str, str]:
+        """Headers to answer with; AzureError where the request is turned away."""
+
+
+class Body(Protocol):
+    """What reads a body before its kind does."""
+
+    def checked(self, kind: Kind, request: Request, /) -> Json:
+        """The body as written to be kept; AzureError for a property that the type does not know, or of the wrong type, or read-only."""
+
+
+class Cloud(Ledger):
+    """Azure as its clients meet it: the same requests at the same moments give the same history.
+
+    bodies reads what is sent before a kind sees it; gates stand before everything, in their order.
+    """
+
+    def __init__(
+        self,
+        kinds: Iterable[Kind],
+        *,
+        subscriptions: Iterable[str],
+        tenant: str,
+        seed: int = 0,
+        bodies: Body | None = None,
+        gates: Iterable[Gate] = (),
+        now: float = EPOCH,
+    ) -> None:
+        super().__init__(kinds, subscriptions=subscriptions, tenant=tenant, seed=seed, now=now)
+        self.bodies, self.gates = bodies, list(gates)
+
+    def handle(self, request: Request) -> Answer:
+        """Answer one request; AzureError where Azure would refuse it, and then nothing has changed."""
+        kind = self.kind_of(request.id)
+        headers: dict[str, str] = {}
+        for gate in self.gates:
+            headers |= gate.admit(self, request, kind)
+        self._look_up_scope(request.id)
+        match request.method:
+            case "PUT":
+                answer = self._put(kind, request)
+            case "PATCH":
+                answer = self._patch(kind, request)
+            case "DELETE":
+                answer = self._delete(kind, request)
+            case "GET" | "HEAD":
+                answer = self._get(kind, request)
+            case "POST":
+                answer = self._act(kind, request)
+            case _:
+                raise AzureError(405, "MethodNotAllowed", f"The HTTP method '{request.method}' is not supported at this location.")
+        return Answer(answer.status, answer.body, {**headers, **answer.headers}, answer.operation) if headers else answer
+
+    def list(self, scope: str, resource_type: str) -> Iterator[Resource]:
+        """Resources of a type below a scope (a subscription, a group, a parent), in the order of their making."""
+        below = scope.lower().rstrip("/") + "/"
+        return (self.resources[key] for key in list(self.index.of_type(resource_type.lower())) if key.startswith(below))
+
+    def _look_up_scope(self, arm_id: ArmId) -> None:
+        if arm_id.subscription.lower() not in self.subscriptions:
+            raise AzureError(404, "SubscriptionNotFound", f"The subscription '{arm_id.subscription}' could not be found.")
+        if arm_id.type in (GROUP_TYPE, SUBSCRIPTION_TYPE):
+            return
+        if arm_id.group and self.find(arm_id.group_id) is None:
+            raise AzureError(404, "ResourceGroupNotFound", f"Resource group '{arm_id.group}' could not be found.", target=arm_id.group)
+        parent = arm_id.parent or (arm_id.scope if "/providers/" in arm_id.scope.lower() else None)
+        if parent and parse(parent).type.lower() in self.kinds and self.find(parent) is None:
+            code = "ParentResourceNotFound"
+            raise AzureError(404, code, f"Can not perform requested operation on nested resource. Parent resource '{parent}' not found.")
+
+    def _put(self, kind: Kind, request: Request) -> Answer:
+        previous = self.resources.get(request.id.key)
+        check_etag(request, previous)
+        body = self.bodies.checked(kind, request) if self.bodies else dict(request.body or {})
+        check_identity(request.id, body, previous)
+        self._check_locks(kind, request.id, previous)
+        kind.check(self, request.id, body, previous)
+        complete = self._completed(kind, request.id, body, previous)
+        targets = references(complete, request.id.key)
+        for target in targets:
+            if not self._exists(target):
+                raise kind.missing_reference(request.id, target)
+        return self._store(kind, request, body, complete, targets)
+
+    def _completed(self, kind: Kind, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        name = "/".join(arm_id.names) if arm_id.type.startswith("Microsoft.Compute/virtualMachineScaleSets/") else arm_id.name
+        known = {"id": previous.id.text if previous else arm_id.text, "name": name, "type": arm_id.type}
+        return {**kind.complete(self, arm_id, body, previous), **known}
+
+    def _store(self, kind: Kind, request: Request, body: Json, complete: Json, targets: set[str]) -> Answer:
+        previous = self.resources.get(request.id.key)
+        before = previous.body if previous else None
+        if previous is None:
+            resource = Resource(request.id, complete, body, request.principal, self.now, self.now)
+        else:
+            resource = previous
+            kept = (previous.body, previous.sent, previous.changed, previous.version)
+            resource.body, resource.sent, resource.changed = complete, body, self.now
+            resource.version += 1
+        self.resources[resource.key] = resource
+        self.index.add(resource.id, targets)
+        try:
+            kind.accepted(self, resource, before)
+        except AzureError:
+            if previous is None:
+                del self.resources[resource.key]
+                self.index.remove(resource.id)
+            else:
+                resource.body, resource.sent, resource.changed, resource.version = kept
+                self.index.add(resource.id, references(resource.body, resource.key))
+            raise
+        return self._begun(kind, resource, before)
+
+    def _begun(self, kind: Kind, resource: Resource, before: Json | None) -> Answer:
+        """Start the operation of a stored PUT, or end it at once where it takes no time."""
+        status = 201 if before is None else 200
+        seconds = kind.seconds(self, resource, before)
+        if seconds == 0:
+            self.settle(resource, SUCCEEDED)
+            operation = Operation("", resource.key, "put", resource.location, self.now, self.now)
+            kind.finished(self, resource, operation)
+            return Answer(status, kind.view(self, resource, {}))
+        operation = self.begin(resource.key, "put", resource.location)
+        resource.operation = operation.id
+        self.settle(resource, "Creating" if before is None else "Updating")
+        self.plan(operation, seconds)
+        return Answer(status, kind.view(self, resource, {}), operation=operation)
+
+    def plan(self, operation: Operation, seconds: float | None) -> None:
+        """Plan the end of an operation, or tell its kind that it may end: None is for kinds that end it themselves."""
+        if seconds is not None:
+            self.events.after(seconds, operation.key, FINISH, operation.id)
+
+    def _patch(self, kind: Kind, request: Request) -> Answer:
+        previous = self.get(request.id.text)
+        body = merged(previous.sent, request.body or {})
+        return self._put(
+            kind,
+            Request("PUT", request.id, "", request.api_version, body, request.query, request.if_match, "", request.principal),
+        )
+
+    def _delete(self, kind: Kind, request: Request) -> Answer:
+        resource = self.resources.get(request.id.key)
+        if resource is None:
+            return Answer(204)
+        check_etag(request, resource)
+        self._check_locks(kind, request.id, resource, deleting=True)
+        operation = self.delete(resource)
+        return Answer(202, operation=operation) if operation else Answer(200)
+
+    def delete(self, resource: Resource) -> Operation | None:
+        """Begin to delete a resource: the operation, None where it is gone at once; AzureError where it may not go."""
+        self.check_removable(resource)
+        kind = self.kinds[resource.id.type.lower()]
+        operation = self.begin(resource.key, "delete", resource.location)
+        resource.operation = operation.id
+        self.settle(resource, "Deleting")
+        kind.deleting(self, resource, operation)
+        seconds = kind.delete_seconds(self, resource)
+        if seconds == 0:
+            self.finish(operation)
+            return None
+        self.plan(operation, seconds)
+        return operation
+
+    def check_removable(self, resource: Resource) -> None:
+        """Refuse to delete what refuses itself, what is locked, or what something outside of it refers to."""
+        family = [resource, *self.children(resource)]
+        keys = {one.key for one in family}
+        for one in family:
+            kind = self.kinds[one.id.type.lower()]
+            kind.removable(self, one)
+            users = [self.resources[user] for user in self.index.users(one.key) if user not in keys]
+            holding = [user.id.text for user in users if self.kinds[user.id.type.lower()].holds(user, one)]
+            if holding:
+                raise kind.in_use(one, holding)
+
+    def _get(self, kind: Kind, request: Request) -> Answer:
+        resource = self.get(request.id.text)
+        if request.action:
+            read = kind.gets.get(request.action.lower())
+            if read is None:
+                raise not_found(request.id.type, request.action, request.id.group)
+            return read(self, resource, request)
+        return Answer(200, kind.view(self, resource, request.query), {"ETag": etag(resource)})
+
+    def _act(self, kind: Kind, request: Request) -> Answer:
+        act = kind.actions.get(request.action.lower())
+        resource = self.get(request.id.text)
+        if act is None:
+            known = ", ".join(sorted(kind.actions)) or "none"
+            raise invalid(f"'{request.action}' is no action of {kind.type}; known: {known}", request.action, "InvalidRequestUri")
+        return act(self, resource, request)
+
+    def _check_locks(self, kind: Kind, arm_id: ArmId, resource: Resource | None, *, deleting: bool = False) -> None:
+        """Refuse a change of what another operation holds."""
+        if resource is not None and resource.operation:
+            running = self.operations[resource.operation]
+            if running.name == "delete":
+                raise conflict("ResourceBeingDeleted", f"{arm_id.text} is being deleted.", arm_id.text)
+            if not (deleting or kind.interruptible):
+                raise busy(arm_id.text)
+        if kind.shares_lock_of_parent and arm_id.parent:
+            held = self.find(arm_id.parent)
+            holders = [held, *(self.resources[key] for key in self.index.children(arm_id.parent.lower()))] if held else []
+            for holder in holders:
+                if holder is not None and holder.operation and holder.key != arm_id.key and self._same_lock(kind, holder):
+                    raise busy(holder.id.text)
+
+    def _same_lock(self, kind: Kind, holder: Resource) -> bool:
+        other = self.kinds[holder.id.type.lower()]
+        return other is kind or other.shares_lock_of_parent or holder.id.type.lower() == kind.type.lower().rpartition("/")[0]
+
+    def _exists(self, target: str) -> bool:
+        """Whether an id is of a resource, of an item of one (a load balancer's backend pool), or of a type that is not modelled."""
+        try:
+            arm_id = parse(target)
+        except AzureError:
+            return True
+        if arm_id.key in self.resources:
+            return True
+        if arm_id.type.lower() in self.kinds:
+            return False
+        parent = arm_id.parent
+        owner = self.find(parent) if parent else None
+        if owner is None:
+            return parent is None or parse(parent).type.lower() not in self.kinds
+        items = owner.properties.get(arm_id.type.rpartition("/")[2])
+        if not isinstance(items, list):
+            return False
+        return any(isinstance(item, Mapping) and str(item.get("name", "")).lower() == arm_id.name.lower() for item in items)

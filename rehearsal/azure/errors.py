@@ -1,0 +1,76 @@
+"""Decides how Azure refuses: status, code, message and target of an error, in the shape of its REST API.
+
+The shape is that of https://github.com/microsoft/api-guidelines/blob/vNext/azure/Guidelines.md#handling-errors; codes are those of
+https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/common-deployment-errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class AzureError(Exception):
+    """One refusal or failure: HTTP status, Azure's code, a sentence, what it is about, and headers such as Retry-After."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        target: str | None = None,
+        details: tuple[AzureError, ...] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.status, self.code, self.message, self.target, self.details = status, code, message, target, details
+        self.headers: Mapping[str, str] = headers or {}
+        super().__init__(f"{code}: {message}")
+
+    def body(self) -> dict[str, Any]:
+        """The error object: code, message, and target and details where there are any."""
+        told: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.target is not None:
+            told["target"] = self.target
+        if self.details:
+            told["details"] = [detail.body() for detail in self.details]
+        return told
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds after which to try again, None where trying again is no remedy."""
+        told = self.headers.get("Retry-After")
+        return None if told is None else float(told)
+
+
+def not_found(resource_type: str, name: str, group: str) -> AzureError:
+    """A resource that is read or acted on and does not exist."""
+    return AzureError(
+        404, "ResourceNotFound", f"The Resource '{resource_type}/{name}' under resource group '{group}' was not found.", target=name
+    )
+
+
+def invalid(message: str, target: str | None = None, code: str = "InvalidParameter") -> AzureError:
+    """A request whose body cannot be meant."""
+    return AzureError(400, code, message, target=target)
+
+
+def conflict(code: str, message: str, target: str | None = None) -> AzureError:
+    """A request that the present state does not allow."""
+    return AzureError(409, code, message, target=target)
+
+
+def property_change_not_allowed(path: str, old: object, new: object) -> AzureError:
+    """A property that Azure fixes at creation."""
+    return AzureError(409, "PropertyChangeNotAllowed", f"Changing property '{path}' is not allowed (from {old!r} to {new!r}).", target=path)
+
+
+def busy(resource_id: str, retry_after: int = 10) -> AzureError:
+    """A resource that another operation holds: https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling."""
+    return AzureError(
+        429,
+        "RetryableErrorDueToAnotherOperation",
+        f"Operation on {resource_id} is superseded or held by another operation in progress; retry.",
+        target=resource_id,
+        headers={"Retry-After": str(retry_after)},
+    )

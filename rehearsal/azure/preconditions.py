@@ -1,0 +1,66 @@
+"""Decides what must hold of any request, whatever type it is about: versions, names, places; and what a PATCH comes to."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.azure.arm_id import GROUP_TYPE, ArmId
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.errors import AzureError, conflict, invalid, not_found
+from rehearsal.azure.resource import Json, Request, Resource
+
+
+def etag(resource: Resource) -> str:
+    """The resource's version, as a header and a body give it."""
+    return f'W/"{uuid.uuid5(uuid.NAMESPACE_URL, f"{resource.key}/{resource.version}")}"'
+
+
+def system_data(resource: Resource) -> Json:
+    """Who made a resource, and when."""
+    return {"createdBy": resource.owner, "createdAt": stamp(resource.created), "lastModifiedAt": stamp(resource.changed)}
+
+
+def missing(arm_id: ArmId) -> AzureError:
+    if arm_id.type == GROUP_TYPE:
+        return AzureError(404, "ResourceGroupNotFound", f"Resource group '{arm_id.group}' could not be found.", target=arm_id.group)
+    return not_found(arm_id.type, "/".join(arm_id.names), arm_id.group)
+
+
+def check_etag(request: Request, resource: Resource | None) -> None:
+    """Refuse where If-Match names another version, or If-None-Match finds one."""
+    if request.if_none_match == "*" and resource is not None:
+        raise AzureError(412, "PreconditionFailed", f"{request.id.text} exists already, and If-None-Match: * asks that it does not.")
+    if request.if_match and request.if_match != "*" and (resource is None or etag(resource).strip('W/"') != request.if_match.strip('W/"')):
+        found = etag(resource) if resource else "nothing"
+        raise AzureError(412, "PreconditionFailed", f"If-Match {request.if_match} does not match {found}; read {request.id.text} again.")
+
+
+def check_identity(arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+    """Refuse a body that names another resource than the path does, or another place than the resource is in."""
+    name = body.get("name")
+    if name is not None and str(name).lower() not in (arm_id.name.lower(), "/".join(arm_id.names).lower()):
+        raise invalid(f"The name '{name}' in the body differs from '{arm_id.name}' in the path.", "name", "InvalidRequestContent")
+    if previous is None or "location" not in body:
+        return
+    asked = str(body["location"]).lower().replace(" ", "")
+    if asked != previous.location:
+        message = (
+            f"The resource '{arm_id.name}' already exists in location '{previous.location}'. A resource with the same name cannot be "
+            f"created in location '{asked}'."
+        )
+        raise conflict("InvalidResourceLocation", message, "location")
+
+
+def merged(old: Any, patch: Any) -> Any:
+    """A JSON merge: https://www.rfc-editor.org/rfc/rfc7396."""
+    if not isinstance(patch, Mapping) or not isinstance(old, Mapping):
+        return patch
+    result = dict(old)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result

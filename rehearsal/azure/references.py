@@ -1,0 +1,86 @@
+"""Decides which resources a body refers to, and keeps who refers to whom, what is part of what, and what is of which type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rehearsal.azure.arm_id import ArmId
+
+PREFIX = "/subscriptions/"
+
+
+def references(body: Mapping[str, Any], own: str) -> set[str]:
+    """Every resource id in a body, as text, but the resource's own and those of its own parts; own is its key."""
+    found: set[str] = set()
+    below = f"{own}/"
+    stack: list[Any] = [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Mapping):
+            stack.extend(value.values())
+            found.update(key for key in value if isinstance(key, str) and key.startswith(PREFIX))
+        elif isinstance(value, list | tuple):
+            stack.extend(value)
+        elif isinstance(value, str) and value.startswith(PREFIX):
+            found.add(value)
+    return {one for one in found if not (one.lower() == own or one.lower().startswith(below))}
+
+
+class Index:
+    """Keys by type, by parent and by what they refer to, each in the order of their making."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, dict[str, None]] = {}
+        self._children: dict[str, dict[str, None]] = {}
+        self._users: dict[str, dict[str, None]] = {}
+        self._targets: dict[str, tuple[str, ...]] = {}
+
+    def add(self, arm_id: ArmId, targets: Iterable[str]) -> None:
+        """Take a resource up, or its references anew."""
+        key = arm_id.key
+        self._types.setdefault(arm_id.type.lower(), {})[key] = None
+        if whole := _whole(arm_id):
+            self._children.setdefault(whole, {})[key] = None
+        self._forget_targets(key)
+        self._targets[key] = tuple(dict.fromkeys(owner for target in targets for owner in _owners(target.lower())))
+        for target in self._targets[key]:
+            self._users.setdefault(target, {})[key] = None
+
+    def remove(self, arm_id: ArmId) -> None:
+        """Forget a resource."""
+        key = arm_id.key
+        self._types.get(arm_id.type.lower(), {}).pop(key, None)
+        if whole := _whole(arm_id):
+            self._children.get(whole, {}).pop(key, None)
+        self._forget_targets(key)
+
+    def of_type(self, resource_type: str) -> Iterable[str]:
+        """Keys of a type in lower case."""
+        return self._types.get(resource_type, {})
+
+    def children(self, key: str) -> Iterable[str]:
+        """Keys of what is part of a resource, not those further down."""
+        return self._children.get(key, {})
+
+    def users(self, key: str) -> Iterable[str]:
+        """Keys of what refers to a resource or to one of its items."""
+        return self._users.get(key, {})
+
+    def _forget_targets(self, key: str) -> None:
+        for target in self._targets.pop(key, ()):
+            self._users[target].pop(key, None)
+
+
+def _whole(arm_id: ArmId) -> str:
+    """Key of what a resource is part of: its parent, or for an extension resource (a role assignment) what it is put on; else empty."""
+    if arm_id.parent:
+        return arm_id.parent.lower()
+    return arm_id.scope.lower() if "/providers/" in arm_id.scope.lower() else ""
+
+
+def _owners(target: str) -> tuple[str, ...]:
+    """An id, and that of what it is part of: whoever uses a backend pool uses its load balancer."""
+    parts = target.split("/")
+    tail = len(parts) - parts.index("providers") - 1 if "providers" in parts else 0
+    return (target, "/".join(parts[:-2])) if tail > 3 else (target,)
