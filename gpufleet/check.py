@@ -12,7 +12,7 @@ from rich.table import Table
 
 from components.plan import limits
 from components.plan.limits import Row
-from stacks.load import load_plan
+from stacks.load import load_plan, load_siblings
 
 NUMBERS = ("use", "bound", "headroom")
 TIGHT = 0.1
@@ -25,7 +25,7 @@ TIGHT = 0.1
     "--json",
     "as_json",
     is_flag=True,
-    help="Print every row as JSON: limit, where, use, bound, unit, headroom, broken, reason, remedy, source.",
+    help="Print every row as JSON: limit, where, use, bound, unit, headroom, broken, reason, remedy, source; and the files left out.",
 )
 @click.option("--all", "everywhere", is_flag=True, help="Show each limit in every place, not only where it is tightest.")
 def check(region: str, as_json: bool, everywhere: bool) -> None:
@@ -35,16 +35,26 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
     Each line is one limit where it is tightest, the tightest first; --all shows every place.
     "rule" marks a bound that is kept or broken, such as an odd number of etcd members.
     A use without a bound is one that nobody has declared: quotas[] in the region file declares granted vCPUs.
+    Limits of a subscription count every region file under stacks/regions, and beside a draft, that names it too:
+    "subscription a3c5e1f0, with dev" is what both use.
 
     Exits 1 when a limit is broken, with reason and remedy, so that it can gate a pull request.
     """
-    plan = load_plan(region)
-    rows = limits.check(plan)
+    plan, siblings = load_plan(region), load_siblings(region)
+    rows = limits.check(plan, siblings.plans)
     broken = [row for row in rows if row.broken]
     if as_json:
-        click.echo(json.dumps({"region": plan.name, "broken": len(broken), "rows": [dataclasses.asdict(row) for row in rows]}, indent=2))
+        told = {
+            "region": plan.name,
+            "broken": len(broken),
+            "left_out": siblings.left_out,
+            "rows": [dataclasses.asdict(row) for row in rows],
+        }
+        click.echo(json.dumps(told, indent=2))
     else:
         _print(plan.name, plan.nodes, ordered(rows) if everywhere else tightest(rows), len(rows), broken)
+        for line in siblings.left_out:
+            click.echo(f"left out: {line}")
     sys.exit(1 if broken else 0)
 
 

@@ -6,12 +6,14 @@ import json
 import pathlib
 import stat
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from components.plan.contradictions import Contradiction, contradictions
+from components.plan.contradiction import Contradiction
+from components.plan.contradictions import contradictions
 from components.plan.model import RegionPlan
 from components.plan.region import plan_region
 from components.spec.images import ImageCatalog, ImageDefinition, Published
@@ -34,6 +36,29 @@ def load_plan(region: str) -> RegionPlan:
     return plan_region(load_region(region, catalog), catalog)
 
 
+@dataclass(frozen=True)
+class Siblings:
+    """Plans of the other regions, and a line for each file that has faults and is therefore not among them."""
+
+    plans: tuple[RegionPlan, ...]
+    left_out: tuple[str, ...]
+
+
+def load_siblings(region: str) -> Siblings:
+    """Every other region that stands beside a region given by name or path; FileRefused only where the region or the catalog has no name.
+
+    A file with faults is left out, not refused: its own check tells them.
+    """
+    catalog, plans, left_out = load_catalog(), [], []
+    for path in _siblings(region_path(region)).values():
+        try:
+            plans.append(plan_region(_alone(path, catalog), catalog))
+        except FileRefused as error:
+            file, count = _shown(path), len(error.faults)
+            left_out.append(f"{file} is not counted: it has {count} fault{'s' * (count != 1)}, which gpufleet check {file} tells")
+    return Siblings(tuple(plans), tuple(left_out))
+
+
 def load_region(region: str, catalog: ImageCatalog) -> Region:
     """Region file by name or path, with every fault of its own and every contradiction with the catalog and the other regions."""
     path = region_path(region)
@@ -42,6 +67,11 @@ def load_region(region: str, catalog: ImageCatalog) -> Region:
         return contradictions(document, path.stem, catalog, _address_spaces(path))
 
     return read_model(_shown(path), Region, judge)
+
+
+def _alone(path: pathlib.Path, catalog: ImageCatalog) -> Region:
+    """Region file, judged without the other regions."""
+    return read_model(_shown(path), Region, lambda document: contradictions(document, path.stem, catalog, {}))
 
 
 def load_catalog() -> ImageCatalog:
@@ -98,22 +128,37 @@ def region_path(region: str) -> pathlib.Path:
     raise refusal([fault("stacks/regions", (), None, region, f"{shown(region)} is no region", remedy)])
 
 
-def _address_spaces(path: pathlib.Path) -> dict[str, str]:
-    """Address space of every other region: those under stacks/regions, and files beside a draft; a draft stands for the region of its name.
+def _siblings(path: pathlib.Path) -> dict[str, pathlib.Path]:
+    """Files of the other regions by name: those under stacks/regions, and the region files beside a draft.
 
-    A file that cannot be read is told of when it is loaded itself.
+    A draft stands for the region of its name, so the shipped file of that name is none of them.
     """
-    spaces = {}
-    for other in sorted({*REGIONS.glob("*.yaml"), *path.resolve().parent.glob("*.yaml")}):
-        if other.name == path.name:
-            continue
-        try:
-            data = read(_content(other), str(other)).data
-        except FileRefused:
-            continue
-        if isinstance(data, dict) and isinstance(data.get("address_space"), str):
-            spaces[other.stem] = data["address_space"]
-    return spaces
+    beside = (other for other in path.resolve().parent.glob("*.yaml") if other.parent == REGIONS or _is_region(other))
+    found = {other.stem: other for other in (*REGIONS.glob("*.yaml"), *beside)}
+    return {name: found[name] for name in sorted(found) if name != path.stem}
+
+
+def _is_region(path: pathlib.Path) -> bool:
+    """Whether a file beside a draft is meant for a region, however faulty: anything may lie there."""
+    try:
+        return b"address_space" in _content(path)
+    except FileRefused:
+        return False
+
+
+def _raw(path: pathlib.Path) -> dict[str, Any]:
+    """The mapping that a file holds, however faulty; empty where it holds none or cannot be read."""
+    try:
+        data = read(_content(path), str(path)).data
+    except FileRefused:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _address_spaces(path: pathlib.Path) -> dict[str, str]:
+    """Address space of every other region that has one; a file that cannot be read is told of when it is loaded itself."""
+    spaces = {name: _raw(other).get("address_space") for name, other in _siblings(path).items()}
+    return {name: space for name, space in spaces.items() if isinstance(space, str)}
 
 
 def _shown(path: pathlib.Path) -> pathlib.Path:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
+from components.spec.types import FORMS
 from stacks.faults import MAX_FAULTS, Fault, Path, Position, fault, nearest_position, shown
 from stacks.model_paths import Place, known_keys, locate
 
@@ -137,7 +138,8 @@ def _told(details: ErrorDetails, place: Place) -> tuple[Path, str | None, str, s
         case "enum" | "literal_error":
             return place.path, word, *_one_of(given, [choice.strip("'") for choice in CHOICES.split(context["expected"])])
         case "string_pattern_mismatch":
-            return place.path, word, f"{word} does not match {context['pattern']}", f"write it in that form{about}"
+            words = FORMS.get(context["pattern"], f"what matches {context['pattern']}")
+            return place.path, word, f"{word} has not the form that is wanted", f"write {words}{about}"
         case kind if kind in BOUNDS:
             bound, wrong, right = BOUNDS[kind]
             return place.path, word, f"{word} {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
@@ -145,7 +147,7 @@ def _told(details: ErrorDetails, place: Place) -> tuple[Path, str | None, str, s
             bound, unit, wrong, right = LENGTHS[kind]
             return place.path, word, f"has {len(given)} {unit}, {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
         case kind if kind in WANTED:
-            return place.path, word, _kind_wrong(given, WANTED[kind]), f"{_kind_right(given, WANTED[kind])}{about}"
+            return place.path, word, _kind_wrong(given, WANTED[kind]), f"{_form(given, place) or _kind_right(given, WANTED[kind])}{about}"
         case "value_error" | "assertion_error":
             return place.path, word, *_raised(str(context["error"]), given, f"correct it{about}")
         case kind if kind in BUILT_IN:
@@ -190,6 +192,13 @@ def _kind_right(given: object, wanted: str) -> str:
     if wanted == MAPPING and isinstance(given, str) and COLON_WITHOUT_SPACE.fullmatch(given):
         return "put a space after the colon"
     return HOW_TO_WRITE[wanted]
+
+
+def _form(given: object, place: Place) -> str:
+    """What to write where the value, quoted, would still not have the form that its field wants; else empty."""
+    patterns = [getattr(item, "pattern", None) for item in place.field.metadata] if place.field else []
+    wrong = [pattern for pattern in patterns if pattern in FORMS and not re.fullmatch(pattern, shown(given))]
+    return f"write {FORMS[wrong[0]]}" if wrong and isinstance(given, bool | int | float) else ""
 
 
 def _raised(message: str, given: object, otherwise: str) -> tuple[str, str]:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from components.plan.vm_sizes import VM_SIZES
 from components.spec.region import Region
+from components.spec.types import FORMS
 
 Schema = dict[str, Any]
 BOUNDS = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than", "exclusiveMaximum": "less than"}
@@ -45,7 +47,20 @@ def reference() -> str:
                 f"One of: {', '.join(f'`{value}`' for value in models[name]['enum'])}.",
                 "",
             ]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join([*lines, *_vm_sizes()]).rstrip() + "\n"
+
+
+def _vm_sizes() -> list[str]:
+    """The VM sizes that a file may name, as a table."""
+    rows = []
+    for size in VM_SIZES.values():
+        gpus = f"{size.gpus} x {size.gpu}" if size.gpus else ""
+        infiniband = f"{size.infiniband_ports} x {size.infiniband_gbps}" if size.infiniband_ports else ""
+        cells = (f"`{size.name}`", f"`{size.family}`", size.vcpus, f"{size.memory_gib:,}", gpus, infiniband, f"{size.local_nvme_gib:,}")
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+    head = "| size | family | vCPUs | memory, GiB | GPUs | InfiniBand, Gbit/s | local NVMe, GiB |"
+    told = "Sizes that a file may name. A new one is a row of `components/plan/vm_sizes.py`, with its source."
+    return ["## VM sizes", "", told, "", head, "|---|---|---|---|---|---|---|", *rows, ""]
 
 
 def _reached(schema: Schema, models: dict[str, Schema]) -> list[str]:
@@ -94,6 +109,11 @@ def _type(field: Schema) -> str:
             return " or ".join(_type(arm) for arm in field[several] if arm.get("type") != "null")
     if field.get("type") == "array":
         return f"list of {_type(field.get('items', {}))}"
+    if "pattern" in field:
+        return FORMS.get(field["pattern"], "string")
+    if "patternProperties" in field:
+        ((key, value),) = field["patternProperties"].items()
+        return f"mapping of {FORMS.get(key, 'string')} to {_type(value)}"
     if field.get("type") == "object":
         return f"mapping to {_type(field.get('additionalProperties', {}))}"
     if "const" in field:

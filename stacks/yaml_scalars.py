@@ -25,7 +25,7 @@ class Trap:
 TRAPS = (
     (r"(?i:y|n|yes|no|on|off)", "is true or false to YAML 1.1 and text to YAML 1.2", "write true or false, or quote it"),
     (r"(?i:true|false)", "is true or false to some readers and text to others", "write true or false in lower case, or quote it"),
-    (r"~|(?i:null)", "stands for no value", "write null, leave the key out, or quote it"),
+    (r"~|(?i:null)", "stands for no value", "write a value, quote it, or leave the key out where it may be"),
     (r"(?i:[-+]?\.inf|\.nan)", "is no number that can be counted to", "write a number, or quote it"),
     (r"[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?", "is a number in base 60 to YAML 1.1 and text to YAML 1.2", "quote it"),
     (r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?", "is a date to YAML 1.1 and text to YAML 1.2", "quote it"),
@@ -55,7 +55,7 @@ def plain_value(word: str) -> str | int | float | bool | Trap | None:
         case "null":
             return None
         case "":
-            return Trap("has no value", "write one, write null, or leave the key out (what follows a # is a comment)")
+            return Trap("has no value", "write one, or leave the key out where it may be (what follows a # is a comment)")
     if WHOLE_NUMBER.fullmatch(word):
         if len(word.removeprefix("-")) > MAX_DIGITS:
             return Trap(f"is a number of {len(word.removeprefix('-'))} digits", f"write at most {MAX_DIGITS} digits, or quote it")

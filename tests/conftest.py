@@ -8,6 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How fast a test runs says nothing of what it tests, and machines are busy.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 GOLDEN = Path(__file__).parent / "golden"
 

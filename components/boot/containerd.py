@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.boot import nvme, scripts
+from components.boot import gpu, nvme, runtime_spec, scripts
 from components.boot.machine import BootFile
 from components.boot.unit import drop_in, unit
 from components.plan.vm_sizes import VmSize
@@ -36,10 +36,10 @@ default_runtime_name = 'runc'
 """
 
 
-def _runtime(name: str, options: str) -> str:
-    """One runtime of containerd: runc, or a program that calls it."""
+def _runtime(name: str, base: str, options: str) -> str:
+    """One runtime of containerd, runc or a program that calls it; base is the line with the specification that containers start from."""
     table = f"{_RUNTIME}.runtimes.{name}"
-    return f"\n[{table}]\nruntime_type = 'io.containerd.runc.v2'\n\n[{table}.options]\nSystemdCgroup = true\n{options}"
+    return f"\n[{table}]\nruntime_type = 'io.containerd.runc.v2'\n{base}\n[{table}.options]\nSystemdCgroup = true\n{options}"
 
 
 def configuration(size: VmSize) -> str:
@@ -49,8 +49,19 @@ def configuration(size: VmSize) -> str:
     variable of the image, is there by name for the daemons that look at every GPU; as the default it would show an image that asks for all
     GPUs those of another job.
     """
-    nvidia = _runtime("nvidia", "BinaryName = '/usr/bin/nvidia-container-runtime'\n") if size.gpus else ""
-    return _BASE + _runtime("runc", "") + nvidia
+    base = f"base_runtime_spec = '{runtime_spec.PATH}'\n" if gpu.container_files(size) else ""
+    nvidia = _runtime("nvidia", base, "BinaryName = '/usr/bin/nvidia-container-runtime'\n") if size.gpus else ""
+    return _BASE + _runtime("runc", base, "") + nvidia
+
+
+def _handed(size: VmSize) -> tuple[BootFile, ...]:
+    """What hands files of the host to every container; none where there are none."""
+    handed = gpu.container_files(size)
+    if not handed:
+        return ()
+    # Without one of the files no container would start: containerd itself does not, and says which file the image lacks.
+    asserted = "".join(f"AssertPathExists={host}\n" for host in handed.values())
+    return (runtime_spec.runtime_spec(handed), BootFile(f"/etc/systemd/system/{UNIT}.d/30-container-files.conf", f"[Unit]\n{asserted}"))
 
 
 def _preload() -> BootFile:
@@ -71,6 +82,7 @@ def containerd_files(size: VmSize) -> tuple[BootFile, ...]:
         # Containers inherit the limit; RDMA registers all memory that it sends from.
         drop_in(UNIT, "Service", ("LimitMEMLOCK=infinity", "LimitNOFILE=1048576")),
         *((BootFile("/etc/systemd/system/containerd.service.d/20-nvme.conf", "\n".join(("[Unit]", *on_nvme)) + "\n"),) if on_nvme else ()),
+        *_handed(size),
         scripts.PRELOAD_IMAGES,
         _preload(),
     )

@@ -7,7 +7,9 @@ from components.boot.unit import unit
 from components.plan.vm_sizes import VmSize
 
 PERSISTENCE_UNIT = "gpufleet-gpu-persistence.service"
-NCCL_CONFIGURATION = "/etc/nccl.conf"
+NCCL_CONFIGURATION = "/etc/gpufleet/nccl.conf"
+"""Not /etc/nccl.conf, which a service of the HPC images writes anew at every start, with a path that containers do not have."""
+NCCL_READS = "/etc/nccl.conf"
 TOPOLOGY_DIRECTORY = "/opt/microsoft"
 """Where the HPC images keep NCCL's topology files, which NCCL cannot find out inside a virtual machine:
 https://github.com/Azure/azhpc-images/blob/8e9d055fb9e1f7385da734969793861c447958a1/components/setup_sku_customizations.sh"""
@@ -34,6 +36,14 @@ def _nccl(size: VmSize) -> BootFile | None:
     if size.infiniband_ports:
         lines.append("NCCL_IB_PCI_RELAXED_ORDERING=1")
     return BootFile(NCCL_CONFIGURATION, "\n".join(lines) + "\n")
+
+
+def container_files(size: VmSize) -> dict[str, str]:
+    """What NCCL in a container needs of the host: path in the container to path on the host; empty where the size has no topology file."""
+    if size.nccl_topology is None:
+        return {}
+    topology = f"{TOPOLOGY_DIRECTORY}/{size.nccl_topology}"
+    return {NCCL_READS: NCCL_CONFIGURATION, topology: topology}
 
 
 def gpu_files(size: VmSize) -> tuple[BootFile, ...]:

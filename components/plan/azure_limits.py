@@ -16,6 +16,9 @@ _NAT = f"{_DOCS}00595da9da44c880f778908815c2180ad72f60c8/articles/nat-gateway/na
 _THROTTLING = f"{_COMPUTE}1a043fb3a20b0f90dff80bad2dd8cbdff8984386/articles/virtual-machines/compute-throttling-limits.md"
 _GALLERY = f"{_COMPUTE}06c2de23cadd3bca694a68fb65f2a6dfd270f19c/articles/virtual-machines/azure-compute-gallery.md"
 _SCALE_SETS = f"{_DOCS}02d00dc8728a58aaf3d8af94e7223857d9a6155f/includes/azure-virtual-machine-scale-sets-limits.md"
+_ARM_THROTTLING = (
+    f"{_DOCS}03dc00740993dc1f8ba14bd7a85a99258bd5574a/articles/azure-resource-manager/management/request-limits-and-throttling.md"
+)
 _QUOTAS = "https://learn.microsoft.com/azure/virtual-machines/quotas"
 
 VNET_ADDRESSES = Limit(
@@ -177,5 +180,39 @@ REPLICAS = Limit(
     "Azure keeps 100 replicas of a version, and each serves 50 machines that are created at once",
     "lower create_at_once of the pools that pin this image",
 )
-IMAGE_DEFINITIONS = Limit("image definitions", 1_000, "definitions", _GALLERY, "Azure keeps no more", "retire images")
-IMAGE_VERSIONS = Limit("image versions", 10_000, "versions", _GALLERY, "Azure keeps no more", "retire versions")
+GALLERIES = Limit(
+    "image galleries per subscription and region",
+    100,
+    "galleries",
+    _GALLERY,
+    "Azure keeps no more in one region of a subscription",
+    "give some of the regions a subscription of their own",
+)
+IMAGE_DEFINITIONS = Limit(
+    "image definitions per subscription and region", 1_000, "definitions", _GALLERY, "Azure keeps no more", "retire images"
+)
+IMAGE_VERSIONS = Limit("image versions per subscription and region", 10_000, "versions", _GALLERY, "Azure keeps no more", "retire versions")
+NETWORK_WRITES = Limit(
+    "network resources written by one update",
+    1_000,
+    "writes",
+    _ARM_THROTTLING,
+    "Azure takes 1,000 writes to Microsoft.Network in 5 minutes and answers 429 beyond them",
+    "give some of the clusters a subscription of their own, or add them one update at a time",
+)
+REQUEST_BODY = Limit(
+    "request body",
+    4_194_304,
+    "bytes",
+    _SERVICE_LIMITS,
+    "Azure Resource Manager takes no longer request",
+    "put less into one resource, for example fewer rules or addresses",
+)
+CUSTOM_DATA = Limit(
+    "custom data of a machine",
+    87_380,
+    "base64 characters",
+    "https://github.com/Azure/aks-engine/issues/1663",
+    "Azure takes 65,535 bytes, which are 87,380 characters in base64",
+    "move a script or a configuration file that no plan decides into the machine's image",
+)

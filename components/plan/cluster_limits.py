@@ -7,7 +7,7 @@ from components.plan.pools import PLACEMENT_GROUPS
 from components.spec.pool import NODE_SUBNET_SLOTS, NODES_PER_CLUSTER
 
 _DOCS = "https://github.com/MicrosoftDocs/azure-docs/blob/"
-_NAT = f"{_DOCS}00595da9da44c880f778908815c2180ad72f60c8/articles/nat-gateway/nat-gateway-resource.md"
+NAT = f"{_DOCS}00595da9da44c880f778908815c2180ad72f60c8/articles/nat-gateway/nat-gateway-resource.md"
 _LARGE_CLUSTERS = "https://kubernetes.io/docs/setup/best-practices/cluster-large/"
 _REFERENCE = "https://openai.com/index/scaling-kubernetes-to-7500-nodes/"
 _ETCD_SIZE = "https://etcd.io/docs/v3.6/dev-guide/limit/"
@@ -100,9 +100,37 @@ SNAT_PORTS = Limit(
     "SNAT ports per machine and destination",
     256,
     "ports",
-    _NAT,
+    NAT,
     "below that a few hundred parallel downloads exhaust a machine's share of its gateway",
     "use a shorter nat_prefix_length, down to 28",
+    at_least=True,
+)
+NAT_DESTINATION_CONNECTIONS = Limit(
+    "NAT connections per machine to one destination",
+    256,
+    "connections",
+    NAT,
+    "a gateway carries 50,000 to one destination for each public address, fewer than the address has ports",
+    "use a shorter nat_prefix_length, down to 28",
+    at_least=True,
+)
+NAT_CONNECTIONS = Limit(
+    "NAT connections per machine",
+    256,
+    "connections",
+    NAT,
+    "a gateway carries 2,000,000 to all destinations together, and a machine could not use its ports to one of them",
+    "lower machines_per_set, or raise pods_per_node, so that fewer machines share a subnet",
+    at_least=True,
+)
+# Packets have no row: a gateway carries 1 to 5 million a second, and how large a job's packets are no plan knows.
+NAT_THROUGHPUT = Limit(
+    "NAT throughput per machine",
+    None,
+    "Mbit/s",
+    NAT,
+    "a gateway carries 50 Gbit/s, and what its machines fetch at once no region file declares",
+    "fetch images and data over private endpoints, which pass no gateway",
     at_least=True,
 )
 ALLOCATED = Limit(

@@ -5,32 +5,20 @@ Every rule reads only what has the right shape, and leaves the rest to the model
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from components.plan import addresses
+from components.plan.contradiction import Contradiction, Path, Raw, nearest
+from components.plan.image_contradictions import image_contradictions
 from components.plan.pools import layout, subnet_slots
+from components.plan.region_contradictions import region_contradictions
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.images import ImageCatalog, Role
 from components.spec.pool import NODE_SUBNET_SLOTS, Interconnect
 
-Path = tuple[str | int, ...]
-Raw = Mapping[str, Any]
 RESERVED_NAME = "base"
 GROUPS = {"api_servers": Role.API_SERVER, "etcd": Role.ETCD, "events_etcd": Role.ETCD}
-
-
-@dataclass(frozen=True)
-class Contradiction:
-    """One contradiction: where in the file, what stands there, why it cannot be, what would be right."""
-
-    path: Path
-    value: Any
-    reason: str
-    remedy: str
 
 
 def contradictions(document: object, name: str, catalog: ImageCatalog, others: Mapping[str, str]) -> tuple[Contradiction, ...]:
@@ -40,7 +28,7 @@ def contradictions(document: object, name: str, catalog: ImageCatalog, others: M
     """
     if not isinstance(document, Mapping):
         return ()
-    found = [*_region(document, name, others)]
+    found = [*_region(document, name, others), *region_contradictions(document)]
     for path, cluster in _mappings(document, ("clusters",)):
         found += _cluster(path, cluster, catalog)
     found += _repeated(document, ("clusters",), "name", "cluster")
@@ -59,14 +47,6 @@ def _mappings(parent: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:
 def _whole(value: object) -> int | None:
     """The value if it is an integer, and no boolean."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def nearest(value: object, known: tuple[str, ...]) -> str:
-    """A remedy that names the nearest known word, or all words if there are few."""
-    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.5)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"known: {', '.join(known[:12])}{', …' if len(known) > 12 else ''}" if known else "none is known yet"
 
 
 def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[Contradiction]:
@@ -155,54 +135,7 @@ def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCa
     if isinstance(size, str) and size not in VM_SIZES:
         yield Contradiction((*path, "vm_size"), size, "is no VM size of components/plan/vm_sizes.py", nearest(size, tuple(VM_SIZES)))
     if isinstance(pin, str) and "@" in pin:
-        yield from _pin((*path, "image"), pin, catalog)
-        if pin in catalog.pins() and role not in catalog.definition(pin).roles:
-            fitting = tuple(item for item in catalog.pins() if role in catalog.definition(item).roles)
-            yield Contradiction((*path, "image"), pin, f"is no image for the role {role.value}", nearest(pin, fitting))
-        if pin in catalog.pins():
-            yield from _image_fits((*path, "image"), pin, size, cluster, catalog)
-
-
-def _pin(path: Path, pin: str, catalog: ImageCatalog) -> Iterator[Contradiction]:
-    """An image pin that nobody published."""
-    if pin not in catalog.pins():
-        name = pin.partition("@")[0]
-        own = tuple(item for item in catalog.pins() if item.startswith(f"{name}@"))
-        remedy = f"published: {', '.join(own[-5:])}" if own else nearest(pin, catalog.pins())
-        yield Contradiction(path, pin, "is not published in node-images/versions.yaml", remedy)
-
-
-def _image_fits(path: Path, pin: str, size: object, cluster: Raw, catalog: ImageCatalog) -> Iterator[Contradiction]:
-    """An image that the machine cannot boot, or whose Kubernetes is not the cluster's."""
-    definition = catalog.definition(pin)
-    if isinstance(size, str) and size in VM_SIZES and VM_SIZES[size].disk_controller == "NVMe" and not definition.nvme_disk_controller:
-        yield Contradiction(
-            path,
-            pin,
-            f"does not boot from the NVMe disk controller of {size}",
-            "pin an image with nvme_disk_controller: true, or choose a v5 size",
-        )
-    wanted = cluster.get("kubernetes")
-    if not isinstance(wanted, str):
-        return
-    if definition.packages.kubernetes and definition.packages.kubernetes != wanted:
-        yield Contradiction(
-            path,
-            pin,
-            f"carries Kubernetes {definition.packages.kubernetes}, the cluster is {wanted}",
-            "pin an image with the cluster's version",
-        )
-    kubelet = definition.packages.kubelet
-    if kubelet and not 0 <= _minor(wanted) - _minor(kubelet) <= 1:
-        yield Contradiction(
-            path, pin, f"carries kubelet {kubelet}, the cluster is {wanted}", "a kubelet may be of the same minor version or one behind"
-        )
-
-
-def _minor(version: str) -> int:
-    """Minor number of a Kubernetes version; -100 where there is none, which fits nothing."""
-    part = version.split(".")[1:2]
-    return int(part[0]) if part and part[0].isascii() and part[0].isdigit() and len(part[0]) < 4 else -100
+        yield from image_contradictions((*path, "image"), pin, role, group, cluster, catalog)
 
 
 def _interconnect(path: Path, pool: Raw) -> Iterator[Contradiction]:

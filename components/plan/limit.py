@@ -1,4 +1,4 @@
-"""What a limit is: a bound, who says so, what a breach means and what to do about it."""
+"""What a limit is: a bound, who says so, what a breach means and what to do about it; and one use of it in one place."""
 
 from __future__ import annotations
 
@@ -21,3 +21,48 @@ class Limit:
     remedy: str
     at_least: bool = False
     rule: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """The use of one limit in one place.
+
+    use and bound are in unit; bound is None where nobody has declared it; headroom is the unused share of the bound, negative when broken,
+    None for a rule that is kept and for a use without bound; at_least marks a bound that the use must reach.
+    """
+
+    limit: str
+    where: str
+    use: float
+    bound: float | None
+    unit: str
+    source: str
+    reason: str
+    remedy: str
+    broken: bool
+    headroom: float | None
+    at_least: bool = False
+
+    def sentence(self) -> str:
+        """One line for a person: where, value, bound, reason and remedy."""
+        bound = "no declared bound" if self.bound is None else f"the bound of {amount(self.bound)}"
+        side = "is under" if self.bound is not None and self.use < self.bound else "is over"
+        return f"{self.where}: {self.limit}: {amount(self.use)} {self.unit} {side} {bound}: {self.reason}; {self.remedy}"
+
+
+def amount(value: float) -> str:
+    """A number for a person: thousands separated, at most two decimals."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}".rstrip("0")
+
+
+def row(limit: Limit, where: str, use: float, bound: float | None = None, reason: str = "") -> Row:
+    """Compare a use with a limit; bound and reason stand in where the table leaves them open."""
+    limited = limit.bound if limit.bound is not None else bound
+    broken, headroom = False, None
+    if limited is not None:
+        small, large = (limited, use) if limit.at_least else (use, limited)
+        broken = small > large
+        headroom = None if limit.rule and not broken else 1 - small / large if large else float(small == 0) - 1
+    return Row(
+        limit.name, where, use, limited, limit.unit, limit.source, reason or limit.reason, limit.remedy, broken, headroom, limit.at_least
+    )

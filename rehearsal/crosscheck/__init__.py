@@ -7,10 +7,11 @@ from rehearsal.crosscheck.grants import GRANTS, granted
 from rehearsal.crosscheck.inventory import ALL_THERE, AS_PLANNED, NOTHING_ELSE, compared
 from rehearsal.crosscheck.layout import APART, FITS, laid_out
 from rehearsal.crosscheck.reachability import REACHABILITY, reached
+from rehearsal.crosscheck.requests import TAKEN, sent
 from rehearsal.crosscheck.usage import COUNTED, counted
 from rehearsal.graph import Graph
 
-CHECKS = (ALL_THERE, NOTHING_ELSE, AS_PLANNED, GRANTS, COUNTED, APART, FITS, *REACHABILITY)
+CHECKS = (ALL_THERE, NOTHING_ELSE, AS_PLANNED, GRANTS, COUNTED, TAKEN, APART, FITS, *REACHABILITY)
 """What is checked: every Finding's check is one of these."""
 
 
@@ -36,7 +37,7 @@ def _against_plan(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Findi
 
 def _from_graph(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
     fabric = Fabric(base, clusters)
-    return (*counted(plan, fabric), *laid_out(fabric), *reached(plan, fabric))
+    return (*counted(plan, fabric), *sent(plan, base, clusters), *laid_out(fabric), *reached(plan, fabric))
 
 
 __all__ = ["CHECKS", "Finding", "against_plan", "cross_check", "from_graph"]

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.plan import azure_limits
-from components.plan.limits import HUB_ADDRESSES, SPOT_FAMILY, check
+from components.plan.limits import HUB_ADDRESSES, check
 from components.plan.model import RegionPlan
+from components.plan.subscription_limits import SPOT_FAMILY, place
 from components.plan.vm_sizes import VM_SIZES
 from rehearsal.crosscheck.fabric import Fabric, key
 from rehearsal.crosscheck.finding import Finding
@@ -79,7 +80,7 @@ COUNTABLE = {
 
 def _subscription(resource: Resource) -> str:
     """The subscription of a resource, as the plan's rows name it."""
-    return f"subscription {str(resource.id).split('/')[2][:8]}"
+    return place(str(resource.id).split("/")[2])
 
 
 def _machines(fabric: Fabric) -> Iterator[tuple[Resource, str, int, bool]]:
@@ -96,7 +97,7 @@ def _planned_gpus(plan: RegionPlan) -> dict[Use, int]:
     for cluster in plan.clusters:
         for pool in cluster.pools:
             if pool.size.gpus:
-                found[GPUS, f"subscription {cluster.subscription[:8]}/{pool.size.gpu}"] += pool.spec.nodes * pool.size.gpus
+                found[GPUS, place(cluster.subscription, pool.size.gpu)] += pool.spec.nodes * pool.size.gpus
     return dict(found)
 
 

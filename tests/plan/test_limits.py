@@ -56,6 +56,14 @@ def peer_all(document: Document) -> None:
         cluster["connectivity"] = "peering"
 
 
+def fifteen_clusters(document: Document) -> None:
+    """Make fifteen clusters of the first, in a block that has room for them."""
+    clusters = document["clusters"]
+    assert isinstance(clusters, list)
+    document["address_space"] = "10.0.0.0/9"
+    clusters[:] = [{**clusters[0], "name": f"research-{slot}", "slot": slot} for slot in range(15)]
+
+
 def services_pool(nodes: int) -> Edit:
     """Replace the first cluster's pools by one load-balanced CPU pool."""
 
@@ -135,12 +143,31 @@ REFUSED = [
         "is under the bound of 256",
     ),
     (
+        "connections to one destination shared by too many",
+        edit("clusters.0.nat_prefix_length", 30),
+        "NAT connections per machine to one destination",
+        "research-a/nodes-00: NAT connections per machine to one destination: 200 connections is under the bound of 256",
+    ),
+    (
+        "more network resources than Azure takes writes",
+        fifteen_clusters,
+        "network resources written by one update",
+        "Azure takes 1,000 writes to Microsoft.Network in 5 minutes",
+    ),
+    (
         "allocations beyond the pool",
         edit("clusters.0.tenancy.allocations.0.nodes", 7_000),
         "machines allocated to teams",
         "lower the allocations",
     ),
 ]
+
+
+def test_what_machines_fetch_through_a_nat_gateway_has_a_use_and_no_bound_since_nobody_declares_a_need() -> None:
+    rows = [row for row in check(load_plan("southcentralus")) if row.limit == "NAT throughput per machine"]
+    assert [(row.where, row.use, row.bound, row.broken) for row in rows] == [
+        (f"{cluster}/nodes-00", 50, None, False) for cluster in ("research-a", "research-b", "frontier")
+    ]
 
 
 @pytest.mark.parametrize("name", region_names())

@@ -109,7 +109,9 @@ TOLD = {
         "3: items[0].zzz: is no key that is known here; the keys here are name, count, colour, pairs, shape"
     ),
     "box_width: 2\n": "1: box_width: is no key that is known here; did you mean width?",
-    "items:\n  - name: AB\n": ("2: items[0].name: 'AB' does not match ^[a-z]+$; write it in that form (Name of the item, in lower case)"),
+    "items:\n  - name: AB\n": (
+        "2: items[0].name: 'AB' has not the form that is wanted; write what matches ^[a-z]+$ (Name of the item, in lower case)"
+    ),
     "items:\n  - name: abcdefghi\n": ("2: items[0].name: has 9 characters, more than 8; give at most 8 (Name of the item, in lower case)"),
     "items:\n  - name: 1.36\n": '2: items[0].name: 1.36 is a number, not text; quote it: "1.36" (Name of the item, in lower case)',
     "items:\n  - name: true\n": '2: items[0].name: true is not text; quote it: "true" (Name of the item, in lower case)',

@@ -103,6 +103,16 @@ MISTAKES = [
     ("a public block", ("10.0.0.0/11", "100.64.0.0/11"), r"address_space: .*outside 10\.0\.0\.0/8"),
     ("a version as a number", ('kubernetes: "1.36.3"', "kubernetes: 1.30"), r"clusters\[0\]\.kubernetes: .*quote"),
     (
+        "a version that quotes alone would not mend",
+        ('kubernetes: "1.36.3"', "kubernetes: 1.36"),
+        r"clusters\[0\]\.kubernetes: 1\.36 is a number, not text; write a whole version in quotes, without a v: \"1\.36\.3\"",
+    ),
+    (
+        "a cluster's name with capitals",
+        ("name: research-a", "name: Research-A"),
+        r"clusters\[0\]\.name: 'Research-A' has not the form that is wanted; write 2 to 12 lower-case letters",
+    ),
+    (
         "a reservation without a group",
         ("priority_class: high", "capacity: reserved"),
         r"clusters\[2\]\.pools\[0\]: .*needs a reservation_group",
@@ -111,6 +121,32 @@ MISTAKES = [
         "a kubelet of another release",
         ('kubernetes: "1.36.3"', 'kubernetes: "1.38.0"'),
         r"image: .*carries kubelet 1\.36\.3, the cluster is 1\.38\.0",
+    ),
+    ("a misspelt location", ("location: southcentralus", "location: southcentralsu"), r"location: .*did you mean southcentralus\?"),
+    (
+        "a location without zones",
+        ("location: southcentralus", "location: westus"),
+        r"location: .*availability zones; did you mean westus[23]\?",
+    ),
+    (
+        "a quota of a family that is none",
+        ("quotas:\n", "quotas:\n  - {family: standardNDSH100v5Famly, vcpus: 1}\n"),
+        r"quotas\[0\]\.family: .*did you mean standardNDSH100v5Family\?",
+    ),
+    (
+        "a quota given twice",
+        ("quotas:\n", "quotas:\n  - {family: standardESv5Family, vcpus: 1}\n  - {family: standardESv5Family, vcpus: 2}\n"),
+        r"quotas\[1\]\.family: .*declared already, by quotas\[0\]",
+    ),
+    (
+        "a gang larger than its pool",
+        ("largest_gang: 64", "largest_gang: 7499"),
+        r"pools\[1\]: a gang of 7499 never fits a pool of \d+ machines; give largest_gang at most",
+    ),
+    (
+        "a day named twice",
+        ("days: [mon, ", "days: [mon, mon, "),
+        r"windows\[0\]: days names mon twice; name each day once",
     ),
     ("no clusters", (TEXTS["southcentralus"][TEXTS["southcentralus"].index("clusters:") :], "clusters: []\n"), r"clusters: .*at least 1"),
 ]

@@ -15,8 +15,8 @@ TRAPS = {
     "N": "write true or false, or quote it",
     "True": "write true or false in lower case, or quote it",
     "FALSE": "write true or false in lower case, or quote it",
-    "~": "write null, leave the key out, or quote it",
-    "Null": "write null, leave the key out, or quote it",
+    "~": "write a value, quote it, or leave the key out where it may be",
+    "Null": "write a value, quote it, or leave the key out where it may be",
     "1:30": "quote it",
     "190:20:30": "quote it",
     "8080:80": "quote it",
@@ -42,7 +42,7 @@ TRAPS = {
     "2026-11-21": "quote it",
     "2026-11-21T10:00:00Z": "quote it",
     "9" * 41: "write at most 40 digits, or quote it",
-    "": "write one, write null, or leave the key out (what follows a # is a comment)",
+    "": "write one, or leave the key out where it may be (what follows a # is a comment)",
 }
 
 

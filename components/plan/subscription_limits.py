@@ -1,0 +1,139 @@
+"""What each subscription of a region is used for, together with every other region that draws on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from components.plan import azure_limits
+from components.plan.limit import Limit, Row, row
+from components.plan.model import ClusterPlan, RegionPlan
+from components.plan.network_writes import network_writes
+from components.plan.pools import lanes
+from components.plan.vm_sizes import VmSize
+from components.spec.pool import Capacity
+
+SPOT_FAMILY = "lowPriorityCores"
+"""The family under which Azure counts all spot vCPUs: https://learn.microsoft.com/azure/virtual-machines/quotas"""
+GATEWAY_ADDRESSES = 1
+IN_LOCATION = (
+    azure_limits.MACHINES,
+    azure_limits.INTERFACES,
+    azure_limits.SCALE_SETS,
+    azure_limits.PUBLIC_ADDRESSES,
+    azure_limits.VNETS,
+    azure_limits.SECURITY_GROUPS,
+    azure_limits.INSTANCE_CALLS,
+    azure_limits.GALLERIES,
+    azure_limits.IMAGE_DEFINITIONS,
+    azure_limits.IMAGE_VERSIONS,
+)
+"""Limits that Azure counts by subscription and location."""
+ANYWHERE = (azure_limits.RESOURCE_GROUPS,)
+"""Limits that Azure counts by subscription, wherever the resources lie."""
+
+Uses = Counter[tuple[str, Limit]]
+"""Use by subscription and limit."""
+
+
+def subscription_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Row]:
+    """Limits of each subscription that the region names, counted over the region and its siblings; siblings are other regions' plans.
+
+    What bounds one update, such as a burst of creates, is the region's alone.
+    """
+    here = [sibling for sibling in siblings if sibling.spec.location == plan.spec.location]
+    own, burst, anywhere = uses(plan), _burst(plan), {sibling.name: uses(sibling) for sibling in siblings}
+    in_location = {sibling.name: anywhere[sibling.name] for sibling in here}
+    for subscription in dict.fromkeys(subscription for subscription, _ in own):
+        for limits, others in ((IN_LOCATION, in_location), (ANYWHERE, anywhere)):
+            for limit in limits:
+                yield _summed(limit, subscription, own, others)
+        if subscription in burst:
+            yield row(azure_limits.SET_CREATES, place(subscription), burst[subscription])
+    for (stack, subscription), writes in network_writes(plan).items():
+        yield row(azure_limits.NETWORK_WRITES, f"{place(subscription)}, update of {stack}", writes)
+    yield from _vcpu_rows(plan, here)
+
+
+def place(subscription: str, family: str = "", others: Iterable[str] = ()) -> str:
+    """A subscription as rows name it: its first digits, a VM family of it, and the other regions that are counted with this one."""
+    names = ", ".join(sorted(others))
+    return f"subscription {subscription[:8]}{f'/{family}' if family else ''}{f', with {names}' if names else ''}"
+
+
+def _summed(limit: Limit, subscription: str, own: Uses, siblings: Mapping[str, Uses]) -> Row:
+    """One limit of a subscription over the region and those of the siblings, by name, that draw on it."""
+    drawn = {name: used[subscription, limit] for name, used in siblings.items() if used[subscription, limit]}
+    return row(limit, place(subscription, others=drawn), own[subscription, limit] + sum(drawn.values()))
+
+
+def uses(plan: RegionPlan) -> Uses:
+    """What one region uses of each subscription; the hub's subscription comes first, with every limit."""
+    found: Uses = Counter()
+    hub = plan.spec.subscription
+    found[hub, azure_limits.VNETS] = found[hub, azure_limits.RESOURCE_GROUPS] = found[hub, azure_limits.GALLERIES] = 1
+    found[hub, azure_limits.SECURITY_GROUPS] = len(plan.hub.security_groups)
+    found[hub, azure_limits.PUBLIC_ADDRESSES] = GATEWAY_ADDRESSES + sum(gateway.public_addresses for gateway in plan.hub.nat_gateways)
+    found[hub, azure_limits.IMAGE_DEFINITIONS] = len({image.definition.name for image in plan.gallery.images})
+    found[hub, azure_limits.IMAGE_VERSIONS] = len(plan.gallery.images)
+    for cluster in plan.clusters:
+        for limit, use in _of_cluster(cluster).items():
+            found[cluster.subscription, limit] += use
+    return found
+
+
+def _of_cluster(cluster: ClusterPlan) -> dict[Limit, int]:
+    """What one cluster uses of its subscription."""
+    machines = cluster.nodes + len(cluster.etcd.members) + len(cluster.events_etcd.members) + cluster.api_servers.count
+    return {
+        azure_limits.MACHINES: machines,
+        azure_limits.INTERFACES: machines,
+        azure_limits.SCALE_SETS: 1 + sum(len(pool.scale_sets) for pool in cluster.pools),
+        azure_limits.PUBLIC_ADDRESSES: sum(gateway.public_addresses for gateway in cluster.network.nat_gateways),
+        azure_limits.VNETS: 1,
+        azure_limits.SECURITY_GROUPS: len(cluster.network.security_groups),
+        azure_limits.RESOURCE_GROUPS: 1,
+        azure_limits.INSTANCE_CALLS: cluster.spec.rotation.azure_calls_per_minute,
+    }
+
+
+def _burst(plan: RegionPlan) -> Counter[str]:
+    """Scale sets that one update of the region asks for side by side, by subscription."""
+    found: Counter[str] = Counter()
+    for cluster in plan.clusters:
+        side_by_side = (min(len(pool.scale_sets), lanes(pool.spec, pool.machines_per_set)) for pool in cluster.pools)
+        found[cluster.subscription] += 1 + sum(side_by_side)
+    return found
+
+
+def _vcpu_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Row]:
+    """vCPUs by subscription and family against what region files say was granted; families without a declaration have no bound.
+
+    Files that declare different grants of one family speak of the same grant: the lowest is taken.
+    """
+    granted: dict[tuple[str, str], int] = {}
+    for declaring in (plan, *siblings):
+        for quota in declaring.spec.quotas:
+            named = (quota.subscription or declaring.spec.subscription, quota.family)
+            granted[named] = min(quota.vcpus, granted.get(named, quota.vcpus))
+    drawn = {sibling.name: vcpus(sibling) for sibling in siblings}
+    for (subscription, family), own in sorted(vcpus(plan).items()):
+        others = {name: used[subscription, family] for name, used in drawn.items() if used[subscription, family]}
+        where = place(subscription, family, others)
+        yield row(azure_limits.VCPUS, where, own + sum(others.values()), granted.get((subscription, family)))
+
+
+def vcpus(plan: RegionPlan) -> Counter[tuple[str, str]]:
+    """vCPUs that one region uses, by subscription and VM family."""
+    used: Counter[tuple[str, str]] = Counter()
+    for cluster in plan.clusters:
+        plane: tuple[tuple[VmSize, int], ...] = (
+            (cluster.api_servers.size, cluster.api_servers.count),
+            *((ring.size, len(ring.members)) for ring in (cluster.etcd, cluster.events_etcd)),
+        )
+        for size, count in plane:
+            used[cluster.subscription, size.family] += size.vcpus * count
+        for pool in cluster.pools:
+            family = SPOT_FAMILY if pool.spec.capacity is Capacity.SPOT else pool.size.family
+            used[cluster.subscription, family] += pool.size.vcpus * pool.spec.nodes
+    return used

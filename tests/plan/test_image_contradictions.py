@@ -1,0 +1,89 @@
+"""An image that the machines cannot be made from, or that lacks what their role needs, is refused at its pin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from components.plan.contradictions import contradictions
+from components.spec.images import ImageCatalog, ImageStore
+from stacks.load import REGIONS, load_catalog, region_names
+
+CATALOG = load_catalog()
+MACHINE = "/subscriptions/3f1d2c5a-6b7e-4c8d-9e0f-1a2b3c4d5e6f/resourceGroups/builds/providers/Microsoft.Compute/virtualMachines/build-7"
+
+
+def found(catalog: ImageCatalog, region: str = "southcentralus", **pool: Any) -> list[tuple[str, str, str]]:
+    """Contradictions of a shipped region, its first pool changed: place, reason and remedy."""
+    document = yaml.safe_load((REGIONS / f"{region}.yaml").read_text())
+    document["clusters"][0]["pools"][0] |= pool
+    told = contradictions(document, region, catalog, {})
+    return [("/".join(map(str, item.path)), item.reason, item.remedy) for item in told]
+
+
+def with_store(name: str, store: ImageStore, capture: str | None = None) -> ImageCatalog:
+    """The shipped catalog with one image kept in another store, and captured as another thing."""
+    definition = CATALOG.definitions[name].model_copy(update={"store": store})
+    entries = tuple(entry.model_copy(update={"capture": capture or entry.capture}) for entry in CATALOG.published[name])
+    return CATALOG.model_copy(
+        update={"definitions": {**CATALOG.definitions, name: definition}, "published": {**CATALOG.published, name: entries}}
+    )
+
+
+def without(name: str, package: str) -> ImageCatalog:
+    """The shipped catalog with one image that lacks a package."""
+    definition = CATALOG.definitions[name]
+    packages = definition.packages.model_copy(update={package: None})
+    return CATALOG.model_copy(update={"definitions": {**CATALOG.definitions, name: definition.model_copy(update={"packages": packages})}})
+
+
+@pytest.mark.parametrize("region", region_names())
+def test_no_shipped_region_contradicts_the_catalog(region: str) -> None:
+    assert found(CATALOG, region) == []
+
+
+def test_a_managed_image_of_which_a_machine_was_captured_is_refused_at_every_pin() -> None:
+    told = found(with_store("nd-h100", ImageStore.MANAGED_IMAGE, MACHINE))
+    assert [place for place, _, _ in told] == [f"clusters/{cluster}/pools/0/image" for cluster in range(3)]
+    assert {(reason, remedy) for _, reason, remedy in told} == {
+        (
+            "is a managed image, but its build captured build-7 of virtualMachines",
+            "capture a managed image, or write store: gallery in node-images/nd-h100.yaml",
+        )
+    }
+
+
+def test_a_gallery_takes_a_captured_machine_and_a_managed_image_alike() -> None:
+    assert found(with_store("nd-h100", ImageStore.GALLERY, MACHINE)) == []
+    assert found(with_store("nd-h100", ImageStore.MANAGED_IMAGE)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "why"),
+    [
+        ("nd-h100", "nvidia_driver", "which the GPUs of Standard_ND96isr_H100_v5 need"),
+        ("nd-h100", "nvidia_container_toolkit", "which the GPUs of Standard_ND96isr_H100_v5 need"),
+        ("nd-h100", "doca_ofed", "which InfiniBand needs"),
+        ("cpu", "containerd", "which the role node needs"),
+        ("nd-a100", "kubelet", "which the role node needs"),
+        ("etcd", "etcd", "which the role etcd needs"),
+        ("api-server", "kubernetes", "which the role api-server needs"),
+    ],
+)
+def test_an_image_without_what_its_role_or_machine_needs_is_refused(name: str, package: str, why: str) -> None:
+    told = found(without(name, package))
+    assert told
+    assert {reason for _, reason, _ in told} == {f"carries no {package}, {why}"}
+    assert all(place.endswith("/image") and f"packages.{package}" in remedy for place, _, remedy in told)
+
+
+def test_an_image_for_machines_without_gpu_is_refused_for_those_with() -> None:
+    told = found(CATALOG, image="cpu@2026.11.0")
+    assert [reason for _, reason, _ in told] == ["carries no nvidia_driver, which the GPUs of Standard_ND96isr_H100_v5 need"]
+
+
+def test_infiniband_machines_over_ethernet_need_no_infiniband_driver() -> None:
+    told = found(without("nd-h100", "doca_ofed"), interconnect="ethernet")
+    assert [place for place, _, _ in told] == ["clusters/1/pools/0/image", "clusters/2/pools/0/image"]

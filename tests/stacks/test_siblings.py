@@ -1,0 +1,97 @@
+"""The other regions' files: which are counted with a region, which are left out, and how that is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from gpufleet.cli import group
+from stacks.load import REGIONS, load_plan, load_siblings, region_names
+
+TEXTS = {name: (REGIONS / f"{name}.yaml").read_text() for name in region_names()}
+
+
+def draft(folder: Path, name: str, *, of: str = "swedencentral", **changes: str) -> Path:
+    """A draft made from a shipped region under another name, with texts replaced."""
+    text = TEXTS[of].replace(f"name: {of}\n", f"name: {name}\n", 1)
+    for key, value in changes.items():
+        line = next(line for line in text.splitlines() if line.startswith(f"{key}: "))
+        text = text.replace(line, f"{key}: {value}", 1)
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    return path
+
+
+def near_southcentralus(folder: Path, name: str = "near") -> Path:
+    """A draft that names southcentralus' subscription and location, without quotas of its own."""
+    path = draft(
+        folder, name, address_space="10.64.0.0/12", location="southcentralus", subscription=load_plan("southcentralus").spec.subscription
+    )
+    path.write_text(path.read_text().replace("quotas:\n  - {family: standardNDSH100v5Family, vcpus: 60000}\n", ""))
+    return path
+
+
+def test_the_siblings_of_a_shipped_region_are_the_other_shipped_regions() -> None:
+    siblings = load_siblings("dev")
+    assert siblings.plans == (load_plan("southcentralus"), load_plan("swedencentral"))
+    assert siblings.left_out == ()
+
+
+def test_a_draft_stands_for_the_region_of_its_name_for_itself_and_for_others(tmp_path: Path) -> None:
+    dev = draft(tmp_path, "dev", of="dev", location="westeurope")
+    near = near_southcentralus(tmp_path)
+    assert [plan.name for plan in load_siblings(str(dev)).plans] == ["near", "southcentralus", "swedencentral"]
+    beside_near = {plan.name: plan.spec.location for plan in load_siblings(str(near)).plans}
+    assert beside_near == {"dev": "westeurope", "southcentralus": "southcentralus", "swedencentral": "swedencentral"}
+
+
+def test_files_beside_a_draft_that_are_no_regions_are_nobodys_siblings(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("replicas: 3\n")
+    (tmp_path / "broken.yaml").write_text("a: [\n")
+    siblings = load_siblings(str(draft(tmp_path, "near", address_space="10.64.0.0/12")))
+    assert [plan.name for plan in siblings.plans] == list(region_names())
+    assert siblings.left_out == ()
+
+
+def test_a_sibling_with_faults_is_left_out_and_told_in_one_line(tmp_path: Path) -> None:
+    path = near_southcentralus(tmp_path)
+    path.write_text(path.read_text().replace("nodes: 600", "nodes: many"))
+    (tmp_path / "torn.yaml").write_text("address_space: [10.0.0.0\n")
+    south = tmp_path / "southcentralus.yaml"
+    south.write_text(TEXTS["southcentralus"])
+    siblings = load_siblings(str(south))
+    assert [plan.name for plan in siblings.plans] == ["dev", "swedencentral"]
+    assert siblings.left_out == (
+        f"{path} is not counted: it has 2 faults, which gpufleet check {path} tells",
+        f"{tmp_path}/torn.yaml is not counted: it has 1 fault, which gpufleet check {tmp_path}/torn.yaml tells",
+    )
+
+
+def test_check_counts_what_a_neighbour_draws_on_and_breaks_on_the_sum(tmp_path: Path) -> None:
+    near_southcentralus(tmp_path)
+    (tmp_path / "southcentralus.yaml").write_text(TEXTS["southcentralus"])
+    alone = CliRunner().invoke(group, ["check", "southcentralus", "--json"])
+    both = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml"), "--json"])
+    assert (alone.exit_code, both.exit_code) == (0, 1)
+    rows = [row for row in json.loads(both.output)["rows"] if row["broken"]]
+    assert {(row["limit"], row["where"]) for row in rows} == {
+        ("instance operations per minute and subscription", "subscription a3c5e1f0, with near"),
+        ("vCPUs granted", "subscription a3c5e1f0/standardLSv3Family, with near"),
+        ("vCPUs granted", "subscription a3c5e1f0/standardNDSH100v5Family, with near"),
+    }
+    machines = next(row for row in json.loads(both.output)["rows"] if row["limit"] == "machines per subscription and region")
+    assert machines["where"] == "subscription a3c5e1f0, with near"
+
+
+def test_check_of_a_sound_region_beside_a_faulty_one_succeeds_and_says_what_it_left_out(tmp_path: Path) -> None:
+    path = near_southcentralus(tmp_path)
+    path.write_text(path.read_text().replace("slot: 0\n", "slot: zero\n", 1))
+    (tmp_path / "southcentralus.yaml").write_text(TEXTS["southcentralus"])
+    told = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml")])
+    assert told.exit_code == 0
+    lines = [line for line in told.output.splitlines() if line.startswith("left out: ")]
+    assert lines == [f"left out: {path} is not counted: it has 1 fault, which gpufleet check {path} tells"]
+    as_json = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml"), "--json"])
+    assert [f"left out: {line}" for line in json.loads(as_json.output)["left_out"]] == lines
