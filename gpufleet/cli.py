@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TextIO
 
 import click
 
@@ -45,12 +46,15 @@ group.add_command(schema)
 def main() -> None:
     """Run the command line; a user's mistake is told in one line per fault, never as a traceback."""
     try:
-        group.main(standalone_mode=False)
+        try:
+            group.main(standalone_mode=False)
+        finally:
+            sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         sys.exit(EXIT_REFUSED)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; nothing was changed outside out/", err=True)
+        click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except FileRefused as error:
         click.echo(str(error), err=True)
@@ -59,6 +63,14 @@ def main() -> None:
         click.echo(str(error), err=True)
         sys.exit(EXIT_BROKEN)
     except BrokenPipeError:
-        # The reader (head, less) has gone; Python's own flush at exit must not complain of it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _lead_nowhere(sys.stdout)
         sys.exit(0)
+    except OSError as error:
+        _lead_nowhere(sys.stdout)
+        click.echo(f"output cannot be written: {error.strerror or error}", err=True)
+        sys.exit(EXIT_REFUSED)
+
+
+def _lead_nowhere(stream: TextIO) -> None:
+    """The reader (head, less) has gone or the disk is full: Python's own flush at exit must not complain of it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

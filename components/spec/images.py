@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from components.spec.types import CaptureId, ImageName, ImageVersion, KubernetesVersion, Model
+from components.spec.types import CaptureId, ImageName, ImageVersion, KubernetesVersion, Model, form
 
 
 class Role(StrEnum):
@@ -34,7 +34,7 @@ class BaseImage(Model):
     """Marketplace offer."""
     sku: str
     """Marketplace SKU."""
-    version: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")]
+    version: Annotated[str, form(r"^[0-9]+\.[0-9]+\.[0-9]+$", 'MAJOR.MINOR.PATCH in quotes: "22.04.202611010"')]
     """Exact version; latest is refused."""
 
 
@@ -89,7 +89,7 @@ class PublishedVersion(Model):
     """MAJOR.MINOR.PATCH, quoted."""
     capture: CaptureId
     """Resource id of the managed image or machine that the build captured."""
-    published: Annotated[str, StringConstraints(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
+    published: Annotated[str, form(r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$", 'a day in quotes: "2026-11-12"')]
     """Day of publication, quoted: "2026-11-12"."""
 
 

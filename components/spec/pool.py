@@ -93,3 +93,11 @@ class Pool(Model):
                 "give reservation_group exactly where capacity is reserved"
             )
         return self
+
+    @model_validator(mode="after")
+    def gang_fits_the_pool(self) -> Self:
+        """Demand that the largest gang finds machines enough in an undisturbed pool."""
+        if self.largest_gang is not None and self.largest_gang > self.nodes:
+            reason = f"a gang of {self.largest_gang} never fits a pool of {self.nodes} machines"
+            raise ValueError(f"{reason}; give largest_gang at most {self.nodes}, or more nodes")
+        return self

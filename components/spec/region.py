@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from components.spec.cluster import Cluster
-from components.spec.types import AzureLocation, Cidr, Domain, Model, RegionName, SshPublicKey, Uuid
+from components.spec.types import AzureLocation, Cidr, Domain, Model, RegionName, SshPublicKey, Uuid, form
 
 
 class GatewaySize(StrEnum):
@@ -62,7 +62,7 @@ class Vaults(Model):
 class Quota(Model):
     """vCPUs that Azure has granted, so that a plan beyond them is refused before it starts."""
 
-    family: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_]{3,60}$")]
+    family: Annotated[str, form(r"^[a-zA-Z0-9_]{3,60}$", "a VM family as `az vm list-usage` names it: standardNDSH100v5Family")]
     """VM family as `az vm list-usage` names it, for example standardNDSH100v5Family."""
     vcpus: Annotated[int, Field(ge=0, le=100_000_000)]
     """Granted vCPUs of the family in the region."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from components.spec.pool import NODES_PER_CLUSTER, PriorityClass
 from components.spec.types import Model, PoolName, TeamName, TimeOfDay, Uuid
@@ -61,6 +61,14 @@ class Window(Model):
     """Time at which it opens, UTC, quoted: "22:00"."""
     hours: Annotated[int, Field(ge=1, le=24)]
     """Hours for which it stays open."""
+
+    @model_validator(mode="after")
+    def each_day_once(self) -> Self:
+        """Demand that no day is named twice, which would say nothing more."""
+        twice = [day.value for day in self.days if self.days.count(day) > 1]
+        if twice:
+            raise ValueError(f"days names {twice[0]} twice; name each day once")
+        return self
 
 
 class Budget(Model):

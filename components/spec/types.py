@@ -70,36 +70,79 @@ def free_label_key(value: str) -> str:
     return value
 
 
+FORMS: dict[str, str] = {}
+"""What a text must be, in words, by the pattern that it must match: errors and the reference speak words, schemas patterns."""
+
+
+def form(pattern: str, words: str, *, max_length: int | None = None) -> StringConstraints:
+    """A pattern and what it means in words, with an example."""
+    FORMS[pattern] = words
+    return StringConstraints(pattern=pattern, max_length=max_length)
+
+
 Cidr = Annotated[str, AfterValidator(internal_block)]
 Uuid = Annotated[str, AfterValidator(uuid_text)]
 SshPublicKey = Annotated[str, AfterValidator(ssh_public_key)]
-RegionName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{1,19}$")]
-ClusterName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,10}[a-z0-9]$")]
-PoolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,14}[a-z0-9]$")]
-TeamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$"), AfterValidator(team_name)]
-AzureLocation = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{2,29}$")]
-VmSizeName = Annotated[str, StringConstraints(pattern=r"^Standard_[A-Za-z0-9_]{2,40}$")]
-KubernetesVersion = Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}\.[0-9]{1,3}$")]
-Domain = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,30}(\.[a-z0-9][a-z0-9-]{0,30}){1,4}$", max_length=100)]
-ImagePin = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,30}@[0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,9}$")]
-ImageName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
-ImageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,9}$")]
+RegionName = Annotated[str, form(r"^[a-z][a-z0-9]{1,19}$", "2 to 20 lower-case letters and digits, a letter first: southcentralus")]
+ClusterName = Annotated[
+    str,
+    form(
+        r"^[a-z][a-z0-9-]{0,10}[a-z0-9]$", "2 to 12 lower-case letters, digits and hyphens, a letter first and no hyphen last: research-a"
+    ),
+]
+PoolName = Annotated[
+    str, form(r"^[a-z][a-z0-9-]{0,14}[a-z0-9]$", "2 to 16 lower-case letters, digits and hyphens, a letter first and no hyphen last: h100")
+]
+TeamName = Annotated[
+    str,
+    form(
+        r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$", "2 to 40 lower-case letters, digits and hyphens, a letter first and no hyphen last: pretraining"
+    ),
+    AfterValidator(team_name),
+]
+AzureLocation = Annotated[str, form(r"^[a-z][a-z0-9]{2,29}$", "a location as Azure names it, in lower case without spaces: southcentralus")]
+VmSizeName = Annotated[str, form(r"^Standard_[A-Za-z0-9_]{2,40}$", "a VM size as Azure names it: Standard_ND96isr_H100_v5")]
+KubernetesVersion = Annotated[str, form(r"^1\.[0-9]{2}\.[0-9]{1,3}$", 'a whole version in quotes, without a v: "1.36.3"')]
+Domain = Annotated[
+    str,
+    form(
+        r"^[a-z0-9][a-z0-9-]{0,30}(\.[a-z0-9][a-z0-9-]{0,30}){1,4}$",
+        "2 to 5 lower-case words with dots between them: fleet.internal",
+        max_length=100,
+    ),
+]
+ImagePin = Annotated[
+    str, form(r"^[a-z][a-z0-9-]{0,30}@[0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,9}$", "name@version, as published: nd-h100@2026.11.0")
+]
+ImageName = Annotated[str, form(r"^[a-z][a-z0-9-]{0,30}$", "1 to 31 lower-case letters, digits and hyphens, a letter first: nd-h100")]
+ImageVersion = Annotated[str, form(r"^[0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,9}$", 'MAJOR.MINOR.PATCH in quotes: "2026.11.0"')]
 LabelKey = Annotated[
     str,
-    StringConstraints(pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"),
+    form(
+        r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$",
+        "a label key: at most 63 letters, digits, hyphens, dots and underscores, a domain and a slash before them if need be: role",
+    ),
     AfterValidator(free_label_key),
 ]
-LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")]
-TimeOfDay = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+LabelValue = Annotated[
+    str,
+    form(
+        r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$",
+        "at most 63 letters, digits, hyphens, dots and underscores, a letter or digit first and last: services",
+    ),
+]
+TimeOfDay = Annotated[str, form(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", 'a time of day in quotes, "00:00" to "23:59"')]
 ReservationGroupId = Annotated[
     str,
-    StringConstraints(
-        pattern=r"^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]{1,90}/providers/Microsoft\.Compute/capacityReservationGroups/[^/]{1,80}$"
+    form(
+        r"^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]{1,90}/providers/Microsoft\.Compute/capacityReservationGroups/[^/]{1,80}$",
+        "the id of a capacity reservation group: /subscriptions/…/resourceGroups/…/providers/Microsoft.Compute/capacityReservationGroups/…",
     ),
 ]
 CaptureId = Annotated[
     str,
-    StringConstraints(
-        pattern=r"^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]{1,90}/providers/Microsoft\.Compute/(images|virtualMachines)/[^/]{1,80}$"
+    form(
+        r"^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]{1,90}/providers/Microsoft\.Compute/(images|virtualMachines)/[^/]{1,80}$",
+        "the id of a managed image or of a generalised machine: /subscriptions/…/resourceGroups/…/providers/Microsoft.Compute/images/…",
     ),
 ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -30,8 +33,12 @@ def render_report(
     checks: Sequence[str],
     findings: Sequence[Finding],
     timings: Mapping[str, float],
+    made: str,
 ) -> str:
-    """The page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order."""
+    """The page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order.
+
+    made says when, of what and by which version the page was made.
+    """
     environment = Environment(
         loader=PackageLoader("rehearsal.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -49,6 +56,7 @@ def render_report(
         checks=checks,
         findings=findings,
         timings=timings,
+        made=made,
         machines=machines,
         sums=totals(machines),
         scale_sets=sum(len(pool.scale_sets) for cluster in plan.clusters for pool in cluster.pools),
@@ -76,9 +84,21 @@ def write_report(
     findings: Sequence[Finding],
     timings: Mapping[str, float],
 ) -> Path:
-    """Write `<out>/<region>/report.html` and return its path; OSError where that cannot be written."""
+    """Write `<out>/<region>/report.html` whole or not at all, and return its path; OSError where that cannot be written."""
     folder = out / plan.name
     folder.mkdir(parents=True, exist_ok=True)
-    page = folder / PAGE
-    page.write_text(render_report(plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings), encoding="utf-8")
-    return page
+    text = render_report(plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings, made=provenance(plan))
+    return write_whole(folder / PAGE, text)
+
+
+def provenance(plan: RegionPlan) -> str:
+    """When a page is made, of which region file (digest of what it says, however it is written), and by which version."""
+    digest = hashlib.sha256(plan.spec.model_dump_json().encode()).hexdigest()[:12]
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, gpufleet {version('gpufleet')}, region file {digest}"
+
+
+def write_whole(path: Path, text: str) -> Path:
+    """Write a file so that whoever reads it sees the old text or the new one, whatever happens meanwhile; OSError."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    return part.replace(path)
