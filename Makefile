@@ -19,7 +19,7 @@ $(UV):
 	@rm -rf .bootstrap && $(PYTHON) -m venv .bootstrap && .bootstrap/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 .venv/.synced: uv.lock pyproject.toml | $(UV)
-	@echo "set-up: installing the pinned packages into .venv (about 500 MB)"
+	@echo "set-up: installing the pinned packages into .venv (about 500 MB; uv keeps as much again in its cache)"
 	@UV_PYTHON="$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(UV) sync --frozen --quiet
 	@touch $@
 
@@ -29,7 +29,7 @@ system: ## Install the Debian packages that tests use (as root on Debian; elsewh
 	@sh tests/system-packages.sh
 
 rehearse: setup ## Rehearse a region in process: make rehearse REGION=dev
-	@$(RUN)/gpufleet rehearse $(REGION)
+	@$(RUN)/gpufleet rehearse "$(REGION)"
 
 check: setup ## Format, lint, types, layers, schema
 	$(RUN)/ruff format --check .

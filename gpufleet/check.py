@@ -8,15 +8,17 @@ import sys
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from components.plan import limits
 from components.plan.limits import Row
-from stacks.load import load_plan, load_siblings
+from components.plan.model import RegionPlan
+from components.plan.nearness import ordered, tightest
+from gpufleet.limit_table import draw, headroom
+from stacks.faults import FileRefused
+from stacks.load import Siblings, load_plan, load_siblings
+from stacks.notes import notes
 
-NUMBERS = ("use", "bound", "headroom")
-TIGHT = 0.1
-"""Headroom under which a row is coloured as tight."""
+__all__ = ["check", "headroom", "tightest"]
 
 
 @click.command(short_help="Print use, bound and headroom of every limit.")
@@ -25,7 +27,8 @@ TIGHT = 0.1
     "--json",
     "as_json",
     is_flag=True,
-    help="Print every row as JSON: limit, where, use, bound, unit, headroom, broken, reason, remedy, source; and the files left out.",
+    help="Print every row as JSON: limit, where, use, bound, unit, headroom, broken, reason, remedy, source; the files left out; the "
+    "notes. Of a refused file: its faults (file, path, line, column, value, reason, remedy), with exit status 2.",
 )
 @click.option("--all", "everywhere", is_flag=True, help="Show each limit in every place, not only where it is tightest.")
 def check(region: str, as_json: bool, everywhere: bool) -> None:
@@ -33,70 +36,52 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
 
     \b
     Each line is one limit where it is tightest, the tightest first; --all shows every place.
-    "rule" marks a bound that is kept or broken, such as an odd number of etcd members.
+    Yellow marks less than 10 % headroom, red what is broken.
+    "rule kept" marks a bound that a plan may sit at, such as an odd number of etcd members.
     A use without a bound is one that nobody has declared: quotas[] in the region file declares granted vCPUs.
-    Limits of a subscription count every region file under stacks/regions, and beside a draft, that names it too:
-    "subscription a3c5e1f0, with dev" is what both use.
+    Limits of a subscription count every region file under stacks/regions that names it too, and of a draft those
+    in its own folder: "subscription a3c5e1f0, with dev" is what both use.
+    A note says what stops nothing, and should be seen to before pulumi up.
 
-    Exits 1 when a limit is broken, with reason and remedy, so that it can gate a pull request.
+    Exits 1 when a limit is broken, with reason and remedy, so that it can gate a pull request; 2 when the file is refused.
     """
-    plan, siblings = load_plan(region), load_siblings(region)
+    try:
+        plan, siblings = load_plan(region), load_siblings(region)
+    except FileRefused as error:
+        if as_json:
+            click.echo(json.dumps({"region": region, "refused": [dataclasses.asdict(fault) for fault in error.faults]}, indent=2))
+        raise
     rows = limits.check(plan, siblings.plans)
-    broken = [row for row in rows if row.broken]
+    noted = notes(region, plan)
     if as_json:
-        told = {
-            "region": plan.name,
-            "broken": len(broken),
-            "left_out": siblings.left_out,
-            "rows": [dataclasses.asdict(row) for row in rows],
-        }
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(_as_json(plan, rows, siblings, noted), indent=2))
     else:
-        _print(plan.name, plan.nodes, ordered(rows) if everywhere else tightest(rows), len(rows), broken)
-        for line in siblings.left_out:
-            click.echo(f"left out: {line}")
-    sys.exit(1 if broken else 0)
+        console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+        draw(console, ordered(rows) if everywhere else tightest(rows))
+        for line in (
+            *_summary(plan, rows, everywhere),
+            *(f"left out: {line}" for line in siblings.left_out),
+            *(f"note: {line}" for line in noted),
+        ):
+            console.print(line, soft_wrap=True, markup=False)
+    sys.exit(1 if any(row.broken for row in rows) else 0)
 
 
-def ordered(rows: tuple[Row, ...]) -> list[Row]:
-    """Broken rows first, then by headroom, then kept rules and uses without bound."""
-    return sorted(
-        rows,
-        key=lambda row: (not row.broken, row.headroom is None, row.headroom if row.headroom is not None else 0.0, row.limit, row.where),
-    )
+def _as_json(plan: RegionPlan, rows: tuple[Row, ...], siblings: Siblings, noted: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "region": plan.name,
+        "broken": sum(row.broken for row in rows),
+        "left_out": siblings.left_out,
+        "notes": noted,
+        "rows": [dataclasses.asdict(row) for row in rows],
+    }
 
 
-def tightest(rows: tuple[Row, ...]) -> list[Row]:
-    """Each limit once, where it is tightest; broken rows all, and vCPUs for each family."""
-    shown: dict[str, Row] = {}
-    for row in ordered(rows):
-        key = f"{row.limit}/{row.where}" if row.broken or ("/" in row.where and row.unit == "vCPU") else row.limit
-        if row.broken or row.limit not in shown:
-            shown.setdefault(key, row)
-    return list(shown.values())
-
-
-def _print(region: str, nodes: int, rows: list[Row], total: int, broken: list[Row]) -> None:
-    """Draw the table, and a sentence for each breach."""
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("limit", "where", "use", "bound", "unit", "headroom"):
-        table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=name != "limit")
-    for row in rows:
-        style = "bold red" if row.broken else "yellow" if row.headroom is not None and row.headroom < TIGHT else ""
-        bound = "not declared" if row.bound is None else f"{'≥ ' if row.at_least else ''}{limits.amount(row.bound)}"
-        table.add_row(row.limit, row.where, limits.amount(row.use), bound, row.unit, headroom(row), style=style)
-    console.print(table)
-    where = "" if len(rows) == total else f", shown where each is tightest ({total} in all: --all)"
-    console.print(f"\n{region}: {nodes:,} nodes; {len(rows)} limits{where}; {f'{len(broken)} broken' if broken else 'none broken'}")
-    for row in broken:
-        console.print(f"broken: {row.sentence()} [{row.source}]", soft_wrap=True, markup=False)
-
-
-def headroom(row: Row) -> str:
-    """Headroom for a person: percent, "broken", "rule kept" or "unknown"."""
-    if row.broken:
-        return "broken"
-    if row.bound is None:
-        return "unknown"
-    return "rule kept" if row.headroom is None else f"{row.headroom:.0%}"
+def _summary(plan: RegionPlan, rows: tuple[Row, ...], everywhere: bool) -> list[str]:
+    """How many limits were held against how many places, and a sentence for each breach."""
+    broken = [row for row in rows if row.broken]
+    counted = f"{len({row.limit for row in rows})} limits in {len(rows)} places"
+    where = "" if everywhere else ", each shown where it is tightest (--all: everywhere)"
+    verdict = f"{len(broken)} broken" if broken else "none broken"
+    told = [f"broken: {row.sentence()} [{row.source}]" for row in broken]
+    return ["", f"{plan.name}: {plan.nodes:,} nodes; {counted}{where}; {verdict}", *told]

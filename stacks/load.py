@@ -55,7 +55,8 @@ def load_siblings(region: str) -> Siblings:
             plans.append(plan_region(_alone(path, catalog), catalog))
         except FileRefused as error:
             file, count = _shown(path), len(error.faults)
-            left_out.append(f"{file} is not counted: it has {count} fault{'s' * (count != 1)}, which gpufleet check {file} tells")
+            compared = "" if _address_space(path) else ", nor is its address space compared"
+            left_out.append(f"{file} is not counted{compared}: it has {count} fault{'s' * (count != 1)}, which gpufleet check {file} tells")
     return Siblings(tuple(plans), tuple(left_out))
 
 
@@ -156,16 +157,23 @@ def _raw(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _address_spaces(path: pathlib.Path) -> dict[str, str]:
-    """Address space of every other region that has one; a file that cannot be read is told of when it is loaded itself."""
-    spaces = {name: _raw(other).get("address_space") for name, other in _siblings(path).items()}
-    return {name: space for name, space in spaces.items() if isinstance(space, str)}
+    """Address space of every other region that has one; what load_siblings says of the others."""
+    spaces = {name: _address_space(other) for name, other in _siblings(path).items()}
+    return {name: space for name, space in spaces.items() if space}
+
+
+def _address_space(path: pathlib.Path) -> str:
+    """What a file, however faulty, gives as its address space; empty where it cannot be read or gives none."""
+    space = _raw(path).get("address_space")
+    return space if isinstance(space, str) else ""
 
 
 def _shown(path: pathlib.Path) -> pathlib.Path:
     """The path as a person would write it: from the working directory where it lies below it."""
     try:
         return path.resolve().relative_to(pathlib.Path.cwd())
-    except (ValueError, OSError):
+    except (ValueError, OSError, RuntimeError):
+        # Up to Python 3.12 a loop of links is a RuntimeError.
         return path
 
 

@@ -56,6 +56,7 @@ def read(content: bytes, file: str) -> Document:
         data = reader.document()
     except yaml.MarkedYAMLError as error:
         found = mishap(error)
+        reader.forget_after(found.position)
         raise reader.end(found.position, found.reason, found.remedy) from None
     except (ValueError, OverflowError):
         # PyYAML turns the digits of an escape or a directive into a number without looking at its size.
@@ -102,6 +103,11 @@ class _Reader:
     def end(self, place: Position | None, reason: str, remedy: str) -> FileRefused:
         """Build the refusal of a file whose rest cannot be read, with the faults found before."""
         return refusal([*self.faults, fault(self.file, (), place, None, reason, remedy)])
+
+    def forget_after(self, place: Position | None) -> None:
+        """Leave out the faults behind a place from which on the text is not what its author meant: they follow from it."""
+        if place:
+            self.faults = [one for one in self.faults if (one.line or 0, one.column or 0) <= (place.line, place.column)]
 
     def doubt(self, path: Path, place: Position | None, word: str | None, trap: Trap) -> None:
         """Note a fault that does not keep the rest from being read."""

@@ -128,6 +128,14 @@ VCPUS = Limit(
     "Azure has granted fewer vCPUs of the family than the plan needs",
     "ask for quota (az quota update), then raise quotas[].vcpus in the region file",
 )
+REGIONAL_VCPUS = Limit(
+    "vCPUs granted to all families together",
+    None,
+    "vCPU",
+    _QUOTAS,
+    "Azure bounds the sum over all families beside each family (Total Regional vCPUs), and new subscriptions meet that bound first",
+    "ask for quota of the total too (az quota update, resource cores), then raise it under quotas: {family: cores, vcpus: …}",
+)
 INTERFACES = Limit(
     "network interfaces per subscription and region",
     65_536,

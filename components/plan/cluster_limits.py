@@ -43,7 +43,7 @@ NODE_SUBNETS = Limit(
     "slot",
     "docs/adr/0002-addresses-by-slot.md",
     "the cluster's address block has 24 node-subnet slots, 0 to 23",
-    "lower pods_per_node or nodes, or give the pool a lower slot",
+    "lower pods_per_node or nodes, or move nodes to another cluster",
 )
 GANG = Limit(
     "machines of the largest gang",
@@ -69,7 +69,7 @@ ETCD_ZONE = Limit(
     "members",
     _ETCD_FAQ,
     "the loss of that zone would leave no quorum",
-    "spread the members over more zones",
+    "use an odd number of members over all three zones",
     rule=True,
 )
 ETCD_STORE = Limit(

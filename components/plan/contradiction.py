@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+SIZES_LISTED = "docs/region-file.md"
+"""Where a person finds the VM sizes that a file may name, and how to add one."""
 Path = tuple[str | int, ...]
 Raw = Mapping[str, Any]
 

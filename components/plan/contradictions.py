@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 
 from components.plan import addresses
-from components.plan.contradiction import Contradiction, Path, Raw, nearest
+from components.plan.contradiction import SIZES_LISTED, Contradiction, Path, Raw, nearest
 from components.plan.image_contradictions import image_contradictions
 from components.plan.pools import layout, subnet_slots
 from components.plan.region_contradictions import region_contradictions
@@ -18,6 +18,7 @@ from components.spec.images import ImageCatalog, Role
 from components.spec.pool import NODE_SUBNET_SLOTS, Interconnect
 
 RESERVED_NAME = "base"
+UNKNOWN_SIZE = f"is no VM size that {SIZES_LISTED} lists (a new one is a row of components/plan/vm_sizes.py)"
 GROUPS = {"api_servers": Role.API_SERVER, "etcd": Role.ETCD, "events_etcd": Role.ETCD}
 
 
@@ -30,7 +31,7 @@ def contradictions(document: object, name: str, catalog: ImageCatalog, others: M
         return ()
     found = [*_region(document, name, others), *region_contradictions(document)]
     for path, cluster in _mappings(document, ("clusters",)):
-        found += _cluster(path, cluster, catalog)
+        found += _cluster(path, cluster, catalog, document.get("location"))
     found += _repeated(document, ("clusters",), "name", "cluster")
     found += _repeated(document, ("clusters",), "slot", "cluster")
     return tuple(found)
@@ -110,7 +111,7 @@ def _free_block(length: int, taken: list[ipaddress.IPv4Network | None]) -> str:
     return "no block of this length is free; use a smaller one"
 
 
-def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[Contradiction]:
+def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[Contradiction]:
     """One cluster: its name, machine groups, pools and tenants."""
     if cluster.get("name") == RESERVED_NAME:
         yield Contradiction(
@@ -120,22 +121,22 @@ def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[Contra
     for key, role in GROUPS.items():
         group = plane.get(key) if isinstance(plane, Mapping) else None
         if isinstance(group, Mapping):
-            yield from _machines((*path, "control_plane", key), group, role, cluster, catalog)
+            yield from _machines((*path, "control_plane", key), group, role, cluster, catalog, location)
     for place, pool in _mappings(cluster, (*path, "pools")):
-        yield from _machines(place, pool, Role.NODE, cluster, catalog)
+        yield from _machines(place, pool, Role.NODE, cluster, catalog, location)
         yield from _interconnect(place, pool)
     yield from _repeated(cluster, (*path, "pools"), "name", "pool")
     yield from _subnet_overlaps(path, cluster, catalog)
     yield from _tenants(path, cluster)
 
 
-def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCatalog) -> Iterator[Contradiction]:
+def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[Contradiction]:
     """VM size and image of a group of machines."""
     size, pin = group.get("vm_size"), group.get("image")
     if isinstance(size, str) and size not in VM_SIZES:
-        yield Contradiction((*path, "vm_size"), size, "is no VM size of components/plan/vm_sizes.py", nearest(size, tuple(VM_SIZES)))
+        yield Contradiction((*path, "vm_size"), size, UNKNOWN_SIZE, nearest(size, tuple(VM_SIZES)))
     if isinstance(pin, str) and "@" in pin:
-        yield from image_contradictions((*path, "image"), pin, role, group, cluster, catalog)
+        yield from image_contradictions((*path, "image"), pin, role, group, cluster, catalog, location)
 
 
 def _interconnect(path: Path, pool: Raw) -> Iterator[Contradiction]:

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import get_args
 
 from components.plan.contradiction import Contradiction, Path, Raw, nearest
+from components.plan.locations import ZONAL_LOCATIONS
 from components.plan.vm_sizes import VM_SIZES, VmSize
 from components.spec.images import ImageCatalog, ImageDefinition, ImageStore, Role
 from components.spec.pool import Interconnect
+from components.spec.types import KubernetesVersion
 
-CARRIED = {Role.NODE: ("containerd", "kubelet", "cni_plugins"), Role.API_SERVER: ("kubernetes",), Role.ETCD: ("etcd",)}
+CARRIED = {Role.NODE: ("containerd", "kubelet", "cni_plugins"), Role.API_SERVER: ("kubernetes", "gpufleet"), Role.ETCD: ("etcd",)}
 """Packages that the boot files of each role count on: node-images/README.md."""
+VERSION = re.compile(get_args(KubernetesVersion)[1].pattern)
+"""What has not this form is told as that alone, and not as a version that no image carries."""
 CARRIED_WITH_GPU = ("nvidia_driver", "nvidia_container_toolkit")
 CARRIED_WITH_INFINIBAND = ("doca_ofed",)
 
 
-def image_contradictions(path: Path, pin: str, role: Role, group: Raw, cluster: Raw, catalog: ImageCatalog) -> Iterator[Contradiction]:
-    """Contradictions of one image pin; group is the raw group of machines of a raw cluster that pins it at path, name@version."""
+def image_contradictions(
+    path: Path, pin: str, role: Role, group: Raw, cluster: Raw, catalog: ImageCatalog, location: object
+) -> Iterator[Contradiction]:
+    """Contradictions of one image pin; group is the raw group of machines of a raw cluster that pins it at path, name@version.
+
+    location is the raw region's.
+    """
     if pin not in catalog.pins():
         yield _unpublished(path, pin, catalog)
         return
+    captures = catalog.captures(pin)
+    if location in ZONAL_LOCATIONS and location not in captures:
+        remedy = f"build it there too and add what was captured to node-images/versions.yaml; it is captured in {', '.join(captures)}"
+        yield Contradiction(path, pin, f"is not captured in {location}, and a gallery takes a version from its own location only", remedy)
     definition = catalog.definition(pin)
     if role not in definition.roles:
         fitting = tuple(item for item in catalog.pins() if role in catalog.definition(item).roles)
         yield Contradiction(path, pin, f"is no image for the role {role.value}", nearest(pin, fitting))
     else:
         yield from _packages(path, pin, definition, role, group)
-    yield from _store(path, pin, definition, catalog.capture(pin))
+    if isinstance(location, str) and location in captures:
+        yield from _store(path, pin, definition, captures[location])
     yield from _disk_controller(path, pin, definition, group)
     yield from _kubernetes(path, pin, definition, cluster)
 
@@ -88,7 +104,7 @@ def _disk_controller(path: Path, pin: str, definition: ImageDefinition, group: R
 def _kubernetes(path: Path, pin: str, definition: ImageDefinition, cluster: Raw) -> Iterator[Contradiction]:
     """An image whose Kubernetes is not the cluster's."""
     wanted = cluster.get("kubernetes")
-    if not isinstance(wanted, str):
+    if not isinstance(wanted, str) or not VERSION.fullmatch(wanted):
         return
     if definition.packages.kubernetes and definition.packages.kubernetes != wanted:
         yield Contradiction(
@@ -105,6 +121,5 @@ def _kubernetes(path: Path, pin: str, definition: ImageDefinition, cluster: Raw)
 
 
 def _minor(version: str) -> int:
-    """Minor number of a Kubernetes version; -100 where there is none, which fits nothing."""
-    part = version.split(".")[1:2]
-    return int(part[0]) if part and part[0].isascii() and part[0].isdigit() and len(part[0]) < 4 else -100
+    """Minor number of a Kubernetes version."""
+    return int(version.split(".")[1])

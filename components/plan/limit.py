@@ -55,8 +55,8 @@ def amount(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}".rstrip("0")
 
 
-def row(limit: Limit, where: str, use: float, bound: float | None = None, reason: str = "") -> Row:
-    """Compare a use with a limit; bound and reason stand in where the table leaves them open."""
+def row(limit: Limit, where: str, use: float, bound: float | None = None, reason: str = "", remedy: str = "") -> Row:
+    """Compare a use with a limit; bound, reason and remedy stand in where the table leaves them open, or knows less than the plan."""
     limited = limit.bound if limit.bound is not None else bound
     broken, headroom = False, None
     if limited is not None:
@@ -64,5 +64,15 @@ def row(limit: Limit, where: str, use: float, bound: float | None = None, reason
         broken = small > large
         headroom = None if limit.rule and not broken else 1 - small / large if large else float(small == 0) - 1
     return Row(
-        limit.name, where, use, limited, limit.unit, limit.source, reason or limit.reason, limit.remedy, broken, headroom, limit.at_least
+        limit=limit.name,
+        where=where,
+        use=use,
+        bound=limited,
+        unit=limit.unit,
+        source=limit.source,
+        reason=reason or limit.reason,
+        remedy=remedy or limit.remedy,
+        broken=broken,
+        headroom=headroom,
+        at_least=limit.at_least,
     )

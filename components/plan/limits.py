@@ -13,13 +13,14 @@ from components.plan.pools import set_bound
 from components.plan.subscription_limits import subscription_rows
 from components.plan.vm_sizes import GIB
 from components.spec.cluster import Connectivity
-from components.spec.pool import Interconnect
+from components.spec.pool import NODE_SUBNET_SLOTS, Interconnect, Zone
 
 __all__ = ["HUB_ADDRESSES", "LimitsBroken", "Row", "amount", "broken", "check", "refuse_broken"]
 
 HUB_ADDRESSES = 8
 """Addresses in the hub besides private endpoints: gateway instances, resolver and a runner."""
 MOST_ETCD_MEMBERS = 7
+ZONES = len(Zone)
 NAT_CONNECTIONS = 2_000_000
 """Connections that one NAT gateway carries, to all destinations together: cluster_limits.NAT."""
 NAT_DESTINATION_CONNECTIONS = 50_000
@@ -112,7 +113,7 @@ def _pool(where: str, cluster: ClusterPlan, pool: PoolPlan) -> Iterator[Row]:
     usable = addresses.usable(addresses.Network(f"10.0.0.0/{addresses.NODE_SUBNET_LENGTH}"))
     yield row(cluster_limits.PODS_PER_NODE, where, spec.pods_per_node)
     yield row(azure_limits.NIC_ADDRESSES, where, pool.addresses_per_machine)
-    yield row(cluster_limits.NODE_SUBNETS, where, int(pool.subnet_roles[-1].removeprefix("nodes-")))
+    yield _node_subnets(where, pool)
     yield row(azure_limits.SUBNET_ADDRESSES, where, min(pool.machines_per_subnet, spec.nodes) * pool.addresses_per_machine, usable)
     yield row(azure_limits.SET_SIZE, where, spec.machines_per_set or pool.machines_per_set, bound, reason)
     if spec.interconnect is Interconnect.INFINIBAND and spec.largest_gang:
@@ -122,17 +123,33 @@ def _pool(where: str, cluster: ClusterPlan, pool: PoolPlan) -> Iterator[Row]:
         yield row(cluster_limits.ALLOCATED, where, promised, spec.nodes)
 
 
+def _node_subnets(where: str, pool: PoolPlan) -> Row:
+    """The last slot that a pool fills; a lower first slot is a remedy only where the pool is not wider than all slots together."""
+    last, first = int(pool.subnet_roles[-1].removeprefix("nodes-")), pool.spec.slot
+    fits_lower = first > 0 and last - first < NODE_SUBNET_SLOTS
+    return row(cluster_limits.NODE_SUBNETS, where, last, remedy="give the pool a lower slot, or lower its nodes" if fits_lower else "")
+
+
 def _etcd(where: str, cluster: ClusterPlan, ring: EtcdPlan) -> Iterator[Row]:
     """Limits of one etcd ring."""
     plane = cluster.spec.control_plane
-    count = (plane.etcd if ring.role == "etcd" else plane.events_etcd).count
+    group = plane.etcd if ring.role == "etcd" else plane.events_etcd
+    count, zones = group.count, group.zones
     odd = count if count % 2 else count - 1
     yield row(cluster_limits.ETCD_MEMBERS, where, count, min(MOST_ETCD_MEMBERS, odd))
     if count > 1:
-        yield row(cluster_limits.ETCD_ZONE, where, max(Counter(member.zone for member in ring.members).values()), (count - 1) // 2)
+        in_one = max(Counter(member.zone for member in ring.members).values())
+        yield row(cluster_limits.ETCD_ZONE, where, in_one, (count - 1) // 2, remedy=_zone_remedy(count, len(zones)))
     per_node = STORE_PER_NODE_BYTES if ring.role == "etcd" else EVENTS_PER_NODE_BYTES
     yield row(cluster_limits.ETCD_STORE, where, round(cluster.nodes * per_node * STORE_HEADROOM / GIB, 2))
     yield row(cluster_limits.ETCD_DISK, where, round(ring.data_bytes_needed / GIB, 1), ring.size.local_nvme_gib)
+
+
+def _zone_remedy(count: int, zones: int) -> str:
+    """What makes a ring outlive any one zone: three zones, over which every odd number of members from three on does."""
+    if zones < ZONES:
+        return f"name all {ZONES} zones{'' if count % 2 else ', and use an odd number of members'}"
+    return "use an odd number of members; over three zones an even number loses its quorum with the fullest zone"
 
 
 def _region(plan: RegionPlan) -> Iterator[Row]:

@@ -83,13 +83,14 @@ def _image(region: Region, catalog: ImageCatalog, pin: str) -> ImagePlan:
         version=version,
         definition_id=naming.resource_id(region.subscription, group, "Microsoft.Compute", *path),
         version_id=naming.resource_id(region.subscription, group, "Microsoft.Compute", *path, "versions", version),
-        capture=catalog.capture(pin),
+        capture=catalog.captures(pin)[region.location],
         replicas=max(1, math.ceil(creates / MACHINES_PER_REPLICA)),
     )
 
 
 def kept(region: Region, catalog: ImageCatalog) -> tuple[str, ...]:
-    """Every image version that the region's gallery holds, sorted: all published ones of each image that the region pins.
+    """Every image version that the region's gallery holds, sorted: all published ones of each image that the region pins
+    and that are captured in its location.
 
     A version leaves the gallery when it leaves node-images/versions.yaml, not when a pin moves on: machines still run it then.
     """
@@ -97,7 +98,7 @@ def kept(region: Region, catalog: ImageCatalog) -> tuple[str, ...]:
     pins = [group.image for plane in planes for group in (plane.api_servers, plane.etcd, plane.events_etcd)]
     pins += [pool.image for cluster in region.clusters for pool in cluster.pools]
     names = {pin.partition("@")[0] for pin in pins}
-    return tuple(pin for pin in catalog.pins() if pin.partition("@")[0] in names)
+    return tuple(pin for pin in catalog.pins(region.location) if pin.partition("@")[0] in names)
 
 
 def _vault(region: Region, subscription: str, cluster: str, role: str, secrets: tuple[str, ...]) -> VaultPlan:

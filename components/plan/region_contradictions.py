@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from components.plan.contradiction import Contradiction, Raw, nearest
+from components.plan.contradiction import SIZES_LISTED, Contradiction, Raw, nearest
 from components.plan.locations import ZONAL_LOCATIONS
+from components.plan.subscription_limits import ALL_FAMILIES, SPOT_FAMILY
 from components.plan.vm_sizes import VM_SIZES
 
-FAMILIES = tuple(sorted({size.family for size in VM_SIZES.values()}))
+FAMILIES = (*sorted({size.family for size in VM_SIZES.values()}), ALL_FAMILIES, SPOT_FAMILY)
 
 
 def region_contradictions(document: Raw) -> Iterator[Contradiction]:
@@ -30,7 +31,10 @@ def _quotas(document: Raw) -> Iterator[Contradiction]:
             continue
         place = ("quotas", index, "family")
         if family not in FAMILIES:
-            yield Contradiction(place, family, "is the family of no VM size of components/plan/vm_sizes.py", nearest(family, FAMILIES))
+            reason = (
+                f"is neither {ALL_FAMILIES} (all families together) nor {SPOT_FAMILY} (spot) nor the family of a size in {SIZES_LISTED}"
+            )
+            yield Contradiction(place, family, reason, nearest(family, FAMILIES))
         subscription = quota.get("subscription")
         key = (family, subscription if isinstance(subscription, str) else document.get("subscription"))
         if key in seen:

@@ -14,7 +14,9 @@ from components.plan.vm_sizes import VmSize
 from components.spec.pool import Capacity
 
 SPOT_FAMILY = "lowPriorityCores"
-"""The family under which Azure counts all spot vCPUs: https://learn.microsoft.com/azure/virtual-machines/quotas"""
+"""The family under which Azure counts all spot vCPUs, apart from every other: https://learn.microsoft.com/azure/quotas/spot-quota"""
+ALL_FAMILIES = "cores"
+"""The family under which Azure counts the vCPUs of all families but spot's: https://learn.microsoft.com/azure/quotas/regional-quota-requests"""
 GATEWAY_ADDRESSES = 1
 IN_LOCATION = (
     azure_limits.MACHINES,
@@ -107,7 +109,9 @@ def _burst(plan: RegionPlan) -> Counter[str]:
 
 
 def _vcpu_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Row]:
-    """vCPUs by subscription and family against what region files say was granted; families without a declaration have no bound.
+    """vCPUs by subscription and family, and of all families together, against what region files say was granted.
+
+    What no file declares has no bound.
 
     Files that declare different grants of one family speak of the same grant: the lowest is taken.
     """
@@ -116,11 +120,21 @@ def _vcpu_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Row
         for quota in declaring.spec.quotas:
             named = (quota.subscription or declaring.spec.subscription, quota.family)
             granted[named] = min(quota.vcpus, granted.get(named, quota.vcpus))
-    drawn = {sibling.name: vcpus(sibling) for sibling in siblings}
-    for (subscription, family), own in sorted(vcpus(plan).items()):
+    drawn = {sibling.name: _with_totals(vcpus(sibling)) for sibling in siblings}
+    for (subscription, family), own in sorted(_with_totals(vcpus(plan)).items()):
         others = {name: used[subscription, family] for name, used in drawn.items() if used[subscription, family]}
+        limit = azure_limits.REGIONAL_VCPUS if family == ALL_FAMILIES else azure_limits.VCPUS
         where = place(subscription, family, others)
-        yield row(azure_limits.VCPUS, where, own + sum(others.values()), granted.get((subscription, family)))
+        yield row(limit, where, own + sum(others.values()), granted.get((subscription, family)))
+
+
+def _with_totals(used: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
+    """vCPUs by subscription and family, with the sum over each subscription's regular families."""
+    found = Counter(used)
+    for (subscription, family), count in used.items():
+        if family != SPOT_FAMILY:
+            found[subscription, ALL_FAMILIES] += count
+    return found
 
 
 def vcpus(plan: RegionPlan) -> Counter[tuple[str, str]]:

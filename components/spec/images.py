@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
-from components.spec.types import CaptureId, ImageName, ImageVersion, KubernetesVersion, Model, form
+from components.spec.types import AzureLocation, CaptureId, ImageName, ImageVersion, KubernetesVersion, Model, form
 
 
 class Role(StrEnum):
@@ -59,6 +60,8 @@ class Packages(Model):
     """DOCA-OFED version: the InfiniBand driver."""
     kubernetes: KubernetesVersion | None = None
     """Version of kube-apiserver, kube-controller-manager and kube-scheduler."""
+    gpufleet: str | None = None
+    """Version of this package, of which the API servers run gpufleet-csr-approver."""
     etcd: str | None = None
     """etcd version."""
 
@@ -87,8 +90,8 @@ class PublishedVersion(Model):
 
     version: ImageVersion
     """MAJOR.MINOR.PATCH, quoted."""
-    capture: CaptureId
-    """Resource id of the managed image or machine that the build captured."""
+    captures: dict[AzureLocation, CaptureId] = Field(min_length=1)
+    """What the build captured, a managed image or a generalised machine, by location: a gallery takes a version from its own."""
     published: Annotated[str, form(r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$", 'a day in quotes: "2026-11-12"')]
     """Day of publication, quoted: "2026-11-12"."""
 
@@ -108,15 +111,19 @@ class ImageCatalog(Model):
     published: dict[ImageName, tuple[PublishedVersion, ...]]
     """Published versions by image name."""
 
-    def pins(self) -> tuple[str, ...]:
-        """All pins that may be written, sorted: name@version."""
-        return tuple(sorted(f"{name}@{entry.version}" for name, entries in self.published.items() for entry in entries))
+    def pins(self, location: str | None = None) -> tuple[str, ...]:
+        """All pins that are published, sorted: name@version; with a location those that may be written there, being captured in it."""
+        entries = ((name, entry) for name, entries in self.published.items() for entry in entries)
+        return tuple(sorted(f"{name}@{entry.version}" for name, entry in entries if location is None or location in entry.captures))
 
     def definition(self, pin: str) -> ImageDefinition:
         """Definition behind a pin; KeyError where none is."""
         return self.definitions[pin.partition("@")[0]]
 
-    def capture(self, pin: str) -> str:
-        """Resource id of what the build of a pinned version captured; KeyError where the pin is not published."""
+    def captures(self, pin: str) -> Mapping[str, str]:
+        """Resource ids of what the builds of a pinned version captured, by location; KeyError where the pin is not published."""
         name, _, version = pin.partition("@")
-        return next(entry.capture for entry in self.published[name] if entry.version == version)
+        found = next((entry for entry in self.published[name] if entry.version == version), None)
+        if found is None:
+            raise KeyError(pin)
+        return found.captures

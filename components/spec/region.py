@@ -63,7 +63,7 @@ class Quota(Model):
     """vCPUs that Azure has granted, so that a plan beyond them is refused before it starts."""
 
     family: Annotated[str, form(r"^[a-zA-Z0-9_]{3,60}$", "a VM family as `az vm list-usage` names it: standardNDSH100v5Family")]
-    """VM family as `az vm list-usage` names it, for example standardNDSH100v5Family."""
+    """VM family as `az vm list-usage` names it, for example standardNDSH100v5Family; cores for all together, lowPriorityCores for spot."""
     vcpus: Annotated[int, Field(ge=0, le=100_000_000)]
     """Granted vCPUs of the family in the region."""
     subscription: Uuid | None = None

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from components.plan.limits import Row
+from components.plan.nearness import TIGHT, ordered, tight
 
-TIGHT = 0.1
-"""Share of headroom below which a limit is shown as tight."""
+__all__ = ["BAR_WIDTH", "TIGHT", "LimitLine", "LimitLines", "limit_lines"]
+
 BAR_WIDTH = 180.0
 
 
@@ -40,15 +41,12 @@ class LimitLines:
 
 
 def limit_lines(rows: Sequence[Row]) -> LimitLines:
-    """Sort a plan's rows; every broken one is shown, of the others the tightest of each limit."""
-    kept = [row for row in rows if not row.broken]
-    measured = sorted((row for row in kept if row.headroom is not None), key=lambda row: row.headroom or 0.0)
-    rules = [row for row in kept if row.headroom is None and row.bound is not None]
-    broken = sorted((row for row in rows if row.broken), key=lambda row: row.headroom or 0.0)
+    """Sort a plan's rows; every broken one is shown, of the others the tightest of each limit, the first place among equals."""
+    kept = [row for row in ordered(rows) if not row.broken]
     return LimitLines(
-        broken=tuple(_line(row, 1) for row in broken),
-        measured=_one_per_limit(measured),
-        rules=_one_per_limit(rules),
+        broken=tuple(_line(row, 1) for row in ordered(rows) if row.broken),
+        measured=_one_per_limit([row for row in kept if row.headroom is not None]),
+        rules=_one_per_limit([row for row in kept if row.headroom is None and row.bound is not None]),
         unbounded=tuple(_line(row, 1) for row in kept if row.bound is None),
     )
 
@@ -64,5 +62,5 @@ def _one_per_limit(rows: Sequence[Row]) -> tuple[LimitLine, ...]:
 
 def _line(row: Row, places: int) -> LimitLine:
     used = 1.0 - (row.headroom if row.headroom is not None else 0.0)
-    look = "broken" if row.broken else "tight" if row.headroom is not None and row.headroom < TIGHT else "kept"
+    look = "broken" if row.broken else "tight" if tight(row) else "kept"
     return LimitLine(row, places, round(min(max(used, 0.0), 1.0) * BAR_WIDTH, 1), look)

@@ -20,6 +20,8 @@ from rehearsal.report.limit_lines import BAR_WIDTH, TIGHT, limit_lines
 from rehearsal.report.numbers import dollars, number, percent
 from rehearsal.report.region_map import region_map
 from rehearsal.report.tables import machine_rows, totals, type_rows
+from rehearsal.report.up_timeline import clock, up_timeline
+from rehearsal.upward.course import Course
 
 TEMPLATE, STYLE, PAGE = "report.html.j2", "report.css", "report.html"
 
@@ -34,10 +36,11 @@ def render_report(
     findings: Sequence[Finding],
     timings: Mapping[str, float],
     made: str,
+    course: Course,
 ) -> str:
     """The page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order.
 
-    made says when, of what and by which version the page was made.
+    made says when, of what and by which version the page was made; course how the region came up in the embedded Azure.
     """
     environment = Environment(
         loader=PackageLoader("rehearsal.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -65,6 +68,9 @@ def render_report(
         map=region_map(plan),
         address_use=address_use(plan, limits),
         blocks=block_map(plan),
+        course=course,
+        timeline=up_timeline(plan, course),
+        clock=clock,
         number=number,
         percent=percent,
         dollars=dollars,
@@ -83,11 +89,13 @@ def write_report(
     checks: Sequence[str],
     findings: Sequence[Finding],
     timings: Mapping[str, float],
+    course: Course,
 ) -> Path:
     """Write `<out>/<region>/report.html` whole or not at all, and return its path; OSError where that cannot be written."""
     folder = out / plan.name
     folder.mkdir(parents=True, exist_ok=True)
-    text = render_report(plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings, made=provenance(plan))
+    made = provenance(plan)
+    text = render_report(plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings, made=made, course=course)
     return write_whole(folder / PAGE, text)
 
 

@@ -21,7 +21,10 @@ def _catalog() -> ImageCatalog:
     catalog = load_catalog()
     stores = {name: catalog.definitions[name].model_copy(update={"store": ImageStore.MANAGED_IMAGE}) for name in MANAGED}
     captures = {
-        name: tuple(entry.model_copy(update={"capture": f"{GROUP}/{name}-{entry.version}"}) for entry in catalog.published[name])
+        name: tuple(
+            entry.model_copy(update={"captures": dict.fromkeys(entry.captures, f"{GROUP}/{name}-{entry.version}")})
+            for entry in catalog.published[name]
+        )
         for name in MANAGED
     }
     return catalog.model_copy(update={"definitions": catalog.definitions | stores, "published": catalog.published | captures})

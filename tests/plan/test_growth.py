@@ -75,6 +75,7 @@ def more_pools(document: dict[str, Any], cluster: int, pool: int, count: int) ->
     """Add a pool in the cluster's last node-subnet slot, before or after the others."""
     target = document["clusters"][cluster % len(document["clusters"])]
     new = dict(copy.deepcopy(target["pools"][0]), name="added", slot=23, nodes=count % 400, load_balanced=False)
+    new.pop("largest_gang", None)  # it may be more than the few nodes
     target["pools"].insert(pool % (len(target["pools"]) + 1), new)
 
 

@@ -26,7 +26,10 @@ def found(catalog: ImageCatalog, region: str = "southcentralus", **pool: Any) ->
 def with_store(name: str, store: ImageStore, capture: str | None = None) -> ImageCatalog:
     """The shipped catalog with one image kept in another store, and captured as another thing."""
     definition = CATALOG.definitions[name].model_copy(update={"store": store})
-    entries = tuple(entry.model_copy(update={"capture": capture or entry.capture}) for entry in CATALOG.published[name])
+    entries = tuple(
+        entry.model_copy(update={"captures": {place: capture or one for place, one in entry.captures.items()}})
+        for entry in CATALOG.published[name]
+    )
     return CATALOG.model_copy(
         update={"definitions": {**CATALOG.definitions, name: definition}, "published": {**CATALOG.published, name: entries}}
     )
@@ -60,6 +63,18 @@ def test_a_gallery_takes_a_captured_machine_and_a_managed_image_alike() -> None:
     assert found(with_store("nd-h100", ImageStore.MANAGED_IMAGE)) == []
 
 
+def test_an_image_that_is_captured_elsewhere_only_is_refused_at_every_pin() -> None:
+    entries = tuple(entry.model_copy(update={"captures": {"swedencentral": MACHINE}}) for entry in CATALOG.published["nd-a100"])
+    told = found(CATALOG.model_copy(update={"published": {**CATALOG.published, "nd-a100": entries}}))
+    assert told == [
+        (
+            "clusters/2/pools/1/image",
+            "is not captured in southcentralus, and a gallery takes a version from its own location only",
+            "build it there too and add what was captured to node-images/versions.yaml; it is captured in swedencentral",
+        )
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "package", "why"),
     [
@@ -70,6 +85,7 @@ def test_a_gallery_takes_a_captured_machine_and_a_managed_image_alike() -> None:
         ("nd-a100", "kubelet", "which the role node needs"),
         ("etcd", "etcd", "which the role etcd needs"),
         ("api-server", "kubernetes", "which the role api-server needs"),
+        ("api-server", "gpufleet", "which the role api-server needs"),
     ],
 )
 def test_an_image_without_what_its_role_or_machine_needs_is_refused(name: str, package: str, why: str) -> None:

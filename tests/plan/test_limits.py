@@ -131,6 +131,12 @@ REFUSED = [
     ),
     ("more vCPUs than were granted", edit("quotas.0.vcpus", 1_919_999), "vCPUs granted", "ask for quota"),
     (
+        "more vCPUs than were granted to all families",
+        lambda document: document["quotas"].append({"family": "cores", "vcpus": 2_110_079}),  # type: ignore[attr-defined]
+        "vCPUs granted to all families together",
+        "/cores: vCPUs granted to all families together: 2,110,080 vCPU is over the bound of 2,110,079",
+    ),
+    (
         "a rotation faster than Azure's bucket",
         edit("clusters.0.rotation.azure_calls_per_minute", 400),
         "instance operations per minute and subscription",
@@ -168,6 +174,39 @@ def test_what_machines_fetch_through_a_nat_gateway_has_a_use_and_no_bound_since_
     assert [(row.where, row.use, row.bound, row.broken) for row in rows] == [
         (f"{cluster}/nodes-00", 50, None, False) for cluster in ("research-a", "research-b", "frontier")
     ]
+
+
+def etcd_remedy(count: int, zones: list[str]) -> str:
+    """What the zone rule advises the first cluster's etcd of so many members over these zones."""
+
+    def apply(document: Document) -> None:
+        edit("clusters.0.control_plane.etcd.count", count)(document)
+        edit("clusters.0.control_plane.etcd.zones", zones)(document)
+
+    (found,) = (row for row in planned("southcentralus", apply) if row.limit == "etcd members in one zone")
+    return found.remedy
+
+
+def test_the_advice_for_etcd_leads_to_a_ring_that_outlives_any_zone() -> None:
+    assert etcd_remedy(4, ["1", "2", "3"]).startswith("use an odd number of members; ")
+    assert etcd_remedy(5, ["1", "2"]) == "name all 3 zones"
+    assert etcd_remedy(4, ["1"]) == "name all 3 zones, and use an odd number of members"
+    for count in (3, 5, 7):
+        document = edit("clusters.0.control_plane.etcd.count", count)
+        assert not [row for row in planned("southcentralus", document) if "etcd" in row.limit]
+
+
+def test_a_pool_is_sent_to_a_lower_slot_only_where_one_helps() -> None:
+    def remedies(slot: int, nodes: int) -> list[str]:
+        def apply(document: Document) -> None:
+            edit("clusters.0.pools.0.slot", slot)(document)
+            edit("clusters.0.pools.0.nodes", nodes)(document)
+            edit("clusters.0.pools.0.pods_per_node", 100)(document)
+
+        return [row.remedy for row in planned("southcentralus", apply) if row.limit == "last node-subnet slot"]
+
+    assert remedies(20, 1_000) == ["give the pool a lower slot, or lower its nodes"]
+    assert remedies(0, 7_500) == remedies(4, 7_500) == ["lower pods_per_node or nodes, or move nodes to another cluster"]
 
 
 @pytest.mark.parametrize("name", region_names())

@@ -81,7 +81,7 @@ def test_the_25001st_machine_of_a_subscription_is_refused_whichever_region_adds_
 
 
 def test_a_region_elsewhere_shares_only_what_azure_counts_wherever_it_lies() -> None:
-    alone, far = rows(SOUTH), rows(SOUTH, neighbour("far", location="westeurope"))
+    alone, far = rows(SOUTH), rows(SOUTH, neighbour("far", location="swedencentral"))
     changed = {key for key, row in far.items() if row.use != alone[key].use}
     assert changed == {(azure_limits.RESOURCE_GROUPS.name, WHERE)}
     assert far[azure_limits.RESOURCE_GROUPS.name, WHERE].where == f"{WHERE}, with far"
@@ -106,6 +106,24 @@ def test_of_two_grants_of_one_family_the_lower_holds() -> None:
     key = (azure_limits.VCPUS.name, f"{WHERE}/standardNDSH100v5Family")
     assert rows(SOUTH, near)[key].bound == 1_000
     assert rows(SOUTH)[key].bound == 1_930_000
+
+
+def test_the_total_counts_every_regular_family_of_both_regions_and_no_spot() -> None:
+    near, total = neighbour("near"), (azure_limits.REGIONAL_VCPUS.name, f"{WHERE}/cores")
+    families = {place.rpartition("/")[2]: row.use for (limit, place), row in rows(near).items() if limit == azure_limits.VCPUS.name}
+    assert families["lowPriorityCores"] == 600 * 96
+    assert rows(near)[total].use == sum(families.values()) - 600 * 96
+    both = rows(SOUTH, near)[total]
+    assert both.use == rows(SOUTH)[total].use + rows(near)[total].use
+    assert (both.where, both.bound, both.broken) == (f"{WHERE}/cores, with near", None, False)
+
+
+def test_a_grant_of_the_total_bounds_the_sum_of_all_families() -> None:
+    total = (azure_limits.REGIONAL_VCPUS.name, f"{WHERE}/cores")
+    used = int(rows(neighbour("near"))[total].use)
+    for granted, over in ((used, False), (used - 1, True)):
+        row = rows(neighbour("near", quotas=[{"family": "cores", "vcpus": granted}]))[total]
+        assert (row.bound, row.broken) == (granted, over)
 
 
 def test_what_bounds_one_update_counts_no_other_region() -> None:

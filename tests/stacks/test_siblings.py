@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from gpufleet.cli import group
+from stacks.faults import FileRefused
 from stacks.load import REGIONS, load_plan, load_siblings, region_names
 
 TEXTS = {name: (REGIONS / f"{name}.yaml").read_text() for name in region_names()}
@@ -35,16 +37,16 @@ def near_southcentralus(folder: Path, name: str = "near") -> Path:
 
 def test_the_siblings_of_a_shipped_region_are_the_other_shipped_regions() -> None:
     siblings = load_siblings("dev")
-    assert siblings.plans == (load_plan("southcentralus"), load_plan("swedencentral"))
+    assert siblings.plans == tuple(load_plan(name) for name in region_names() if name != "dev")
     assert siblings.left_out == ()
 
 
 def test_a_draft_stands_for_the_region_of_its_name_for_itself_and_for_others(tmp_path: Path) -> None:
-    dev = draft(tmp_path, "dev", of="dev", location="westeurope")
+    dev = draft(tmp_path, "dev", of="dev", location="southcentralus")
     near = near_southcentralus(tmp_path)
-    assert [plan.name for plan in load_siblings(str(dev)).plans] == ["near", "southcentralus", "swedencentral"]
+    assert [plan.name for plan in load_siblings(str(dev)).plans] == sorted({*region_names(), "near"} - {"dev"})
     beside_near = {plan.name: plan.spec.location for plan in load_siblings(str(near)).plans}
-    assert beside_near == {"dev": "westeurope", "southcentralus": "southcentralus", "swedencentral": "swedencentral"}
+    assert beside_near == {name: load_plan(name).spec.location for name in region_names()} | {"dev": "southcentralus"}
 
 
 def test_files_beside_a_draft_that_are_no_regions_are_nobodys_siblings(tmp_path: Path) -> None:
@@ -58,15 +60,31 @@ def test_files_beside_a_draft_that_are_no_regions_are_nobodys_siblings(tmp_path:
 def test_a_sibling_with_faults_is_left_out_and_told_in_one_line(tmp_path: Path) -> None:
     path = near_southcentralus(tmp_path)
     path.write_text(path.read_text().replace("nodes: 600", "nodes: many"))
-    (tmp_path / "torn.yaml").write_text("address_space: [10.0.0.0\n")
+    torn = tmp_path / "torn.yaml"
+    torn.write_text("address_space: [10.0.0.0\n")
     south = tmp_path / "southcentralus.yaml"
     south.write_text(TEXTS["southcentralus"])
     siblings = load_siblings(str(south))
-    assert [plan.name for plan in siblings.plans] == ["dev", "swedencentral"]
+    assert [plan.name for plan in siblings.plans] == [name for name in region_names() if name != "southcentralus"]
     assert siblings.left_out == (
         f"{path} is not counted: it has 2 faults, which gpufleet check {path} tells",
-        f"{tmp_path}/torn.yaml is not counted: it has 1 fault, which gpufleet check {tmp_path}/torn.yaml tells",
+        f"{torn} is not counted, nor is its address space compared: it has 1 fault, which gpufleet check {torn} tells",
     )
+
+
+def test_a_sibling_that_is_a_loop_of_links_is_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "loop.yaml").symlink_to(tmp_path / "loop.yaml")
+    siblings = load_siblings(str(draft(tmp_path, "near", address_space="10.64.0.0/12")))
+    assert [plan.name for plan in siblings.plans] == list(region_names())
+    assert siblings.left_out == ()
+
+
+def test_a_region_file_that_is_a_loop_of_links_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "loop.yaml").symlink_to(tmp_path / "loop.yaml")
+    for name in ("loop.yaml", "loop.yaml/dev.yaml"):
+        with pytest.raises(FileRefused, match="cannot be read: Too many levels of symbolic links") as refused:
+            load_plan(str(tmp_path / name))
+        assert len(refused.value.faults) == 1
 
 
 def test_check_counts_what_a_neighbour_draws_on_and_breaks_on_the_sum(tmp_path: Path) -> None:

@@ -1,0 +1,102 @@
+"""Decides how limits are drawn in a terminal of any width: a table whose words wrap, and two lines per row where no table fits."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from components.plan.limit import Row, amount
+from components.plan.nearness import tight
+
+HEADS = ("limit", "where", "use", "bound", "unit", "headroom")
+NUMBERS = ("use", "bound", "headroom")
+GAP = 2
+"""Columns between two cells."""
+ASIDE = 9
+"""Width of the headroom that stands before each row where no table fits: that of its longest words, "rule kept"."""
+BREAKS = re.compile(r"(?<=[ /])")
+"""Where a name may be broken: after a space or a slash."""
+
+
+def draw(console: Console, rows: Sequence[Row]) -> None:
+    """Print the rows; no number, unit or name is cut in a terminal of 40 columns or more."""
+    cells = [(row.limit, row.where, amount(row.use), bound(row), row.unit, headroom(row)) for row in rows]
+    fixed = [max(map(len, column)) for column in list(zip(HEADS, *cells, strict=True))[2:]]
+    room = console.width - sum(fixed) - GAP * len(fixed) - GAP
+    split = _split([(limit, where) for limit, where, *_ in cells], room)
+    if split is None:
+        for row in rows:
+            for line in beside(row, console.width):
+                console.print(Text(line, style=style(row)), soft_wrap=True)
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in HEADS:
+        table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=True)
+    for row, (limit, where, *rest) in zip(rows, cells, strict=True):
+        table.add_row("\n".join(wrapped(limit, split[0])), "\n".join(wrapped(where, split[1])), *rest, style=style(row))
+    console.print(table)
+
+
+def style(row: Row) -> str:
+    """Colour of a row."""
+    return "bold red" if row.broken else "yellow" if tight(row) else ""
+
+
+def bound(row: Row) -> str:
+    """A row's bound for a person."""
+    return "not declared" if row.bound is None else f"{'≥ ' if row.at_least else ''}{amount(row.bound)}"
+
+
+def headroom(row: Row) -> str:
+    """Headroom for a person: percent (a tight one rounded down to a tenth), "broken", "rule kept" or "unknown"."""
+    if row.broken:
+        return "broken"
+    if row.bound is None:
+        return "unknown"
+    if row.headroom is None:
+        return "rule kept"
+    if tight(row):
+        return f"{math.floor(round(row.headroom * 1_000, 6)) / 10:g}%"
+    return f"{row.headroom:.0%}"
+
+
+def beside(row: Row, width: int) -> Iterator[str]:
+    """One row without a table: headroom and name, then its numbers under the name, both wrapped."""
+    room = max(width - ASIDE - GAP, 1)
+    first, *rest = wrapped(f"{row.limit}: {row.where}", room)
+    yield f"{headroom(row):>{ASIDE}}{' ' * GAP}{first}"
+    if row.bound is None:
+        numbers = f"{amount(row.use)} {row.unit}, bound not declared"
+    else:
+        numbers = f"{amount(row.use)} of {'at least ' if row.at_least else ''}{amount(row.bound)} {row.unit}"
+    for line in (*rest, *wrapped(numbers, room)):
+        yield " " * (ASIDE + GAP) + line
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A name in lines of at most `width` characters, broken after spaces and slashes, and elsewhere only where a part is longer."""
+    lines = [""]
+    for part in BREAKS.split(text):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+        while len(lines[-1].rstrip()) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return [line.rstrip() for line in lines]
+
+
+def _split(names: Sequence[tuple[str, str]], room: int) -> tuple[int, int] | None:
+    """How many of `room` columns limit and where take so that the fewest lines are needed; None where a part of a name would not fit."""
+    least = [max(len(part.rstrip()) for name in column for part in BREAKS.split(name)) for column in zip(*names, strict=True)]
+    widest = max(len(limit) for limit, _ in names)
+    best: tuple[int, int] | None = None
+    for width in range(least[0], min(widest, room - least[1]) + 1):
+        lines = sum(max(len(wrapped(limit, width)), len(wrapped(where, room - width))) for limit, where in names)
+        if best is None or lines < best[0]:
+            best = (lines, width)
+    return None if best is None else (best[1], room - best[1])

@@ -1,0 +1,65 @@
+"""A mistake is told once: what only follows from it is left out, and remedies send a person where they find what is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stacks.faults import FileRefused
+from stacks.load import REGIONS, load_catalog, load_region
+
+CATALOG = load_catalog()
+TEXT = (REGIONS / "southcentralus.yaml").read_text()
+
+
+def changed(old: str, new: str) -> str:
+    """The file of southcentralus with the first occurrence of a text replaced."""
+    assert old in TEXT
+    return TEXT.replace(old, new, 1)
+
+
+def faults(folder: Path, text: str) -> list[str]:
+    """Lines of the refusal of a text as the file of southcentralus."""
+    path = folder / "southcentralus.yaml"
+    path.write_text(text)
+    with pytest.raises(FileRefused) as refused:
+        load_region(str(path), CATALOG)
+    return [line.removeprefix(f"{folder}/") for line in str(refused.value).split("\n")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        ('kubernetes: "1.36.3"', 'kubernetes: "v1.36.3"', "clusters[0].kubernetes: "),
+        ('kubernetes: "1.36.3"', 'kubernetes: "1.36"', "clusters[0].kubernetes: "),
+        ("purpose: {kind: commons}", "purpose: {kind: commons", "the { that opens here has no }"),
+        ('zones: ["1", "2", "3"]', 'zones: ["1", "2", "3"', "the [ that opens here has no ]"),
+    ],
+)
+def test_what_follows_from_a_mistake_is_not_told_beside_it(tmp_path: Path, old: str, new: str, path: str) -> None:
+    (line,) = faults(tmp_path, changed(old, new))
+    assert path in line
+
+
+def test_mistakes_before_an_open_bracket_are_told_with_it(tmp_path: Path) -> None:
+    text = changed("location: southcentralus", "location: on").replace("purpose: {kind: commons}", "purpose: {kind: commons", 1)
+    assert [line.split(": ")[1] for line in faults(tmp_path, text)] == [
+        "location",
+        "the { that opens here has no } or lacks a comma; close it, and separate entries with commas",
+    ]
+
+
+def test_quotas_may_name_all_families_together_and_spot(tmp_path: Path) -> None:
+    (tmp_path / "southcentralus.yaml").write_text(
+        changed("quotas:\n", "quotas:\n  - {family: cores, vcpus: 2200000}\n  - {family: lowPriorityCores, vcpus: 0}\n")
+    )
+    assert [quota.family for quota in load_region(str(tmp_path / "southcentralus.yaml"), CATALOG).quotas[:2]] == [
+        "cores",
+        "lowPriorityCores",
+    ]
+
+
+def test_a_vm_size_nobody_knows_is_sent_to_the_list_of_sizes(tmp_path: Path) -> None:
+    (line,) = faults(tmp_path, changed("Standard_ND96isr_H100_v5", "Standard_Nope"))
+    assert "is no VM size that docs/region-file.md lists (a new one is a row of components/plan/vm_sizes.py); did you mean " in line
