@@ -43,6 +43,8 @@ test: setup system ## Run every test
 
 bench: setup ## Measure speed and memory
 	$(RUN)/python -m bench.rehearse
+	$(RUN)/python -m bench.azure_model
+	$(RUN)/python -m bench.arm
 
 format: setup ## Format the code
 	$(RUN)/ruff format .

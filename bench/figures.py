@@ -10,23 +10,27 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: value and bound in unit; bound is None for a figure that only explains others; how says how it was taken."""
+    """One figure: value and bound in unit; bound is None for a figure that only explains others; how says how it was taken.
+
+    at_least says that more is better.
+    """
 
     name: str
     value: float
     unit: str
     bound: float | None
     how: str
+    at_least: bool = False
 
     @property
     def kept(self) -> bool:
-        """Whether the value is at most the bound."""
-        return self.bound is None or self.value <= self.bound
+        """Whether the value is on the right side of the bound."""
+        return self.bound is None or (self.value >= self.bound if self.at_least else self.value <= self.bound)
 
     def cells(self) -> tuple[str, str, str, str, str]:
         """The figure as a row of a table."""
         verdict = "" if self.bound is None else "kept" if self.kept else "MISSED"
-        bound = "" if self.bound is None else f"{self.bound:,.6g} {self.unit}"
+        bound = "" if self.bound is None else f"{'≥ ' if self.at_least else ''}{self.bound:,.6g} {self.unit}"
         return self.name, f"{_rounded(self.value)} {self.unit}".strip(), bound.strip(), verdict, self.how
 
 

@@ -9,9 +9,13 @@ from typing import TextIO
 import click
 
 from components.plan.limits import LimitsBroken
+from gpufleet.azure import azure
 from gpufleet.check import check
+from gpufleet.destroy import destroy
+from gpufleet.preview import preview
 from gpufleet.rehearse import rehearse
 from gpufleet.schema import schema
+from gpufleet.up import up
 from stacks.faults import FileRefused
 
 EXIT_BROKEN = 1
@@ -29,7 +33,8 @@ def group() -> None:
     \b
     Start here, without a cloud account:
       gpufleet check southcentralus       which limits the region comes near or breaks
-      gpufleet rehearse southcentralus    run the whole program in process and draw what it would make
+      gpufleet rehearse southcentralus    bring the whole region up in an embedded Azure and draw what it made
+      gpufleet up dev                     the same, and keep that Azure; then change the file: preview, up, destroy
     With the Pulumi CLI and an account:
       pulumi up -s southcentralus-base                  once: hub, gallery, vaults, backup storage
       pulumi up -s southcentralus --continue-on-error   the clusters, from inside the hub's network
@@ -38,9 +43,13 @@ def group() -> None:
     """
 
 
+group.add_command(azure)
 group.add_command(check)
+group.add_command(destroy)
+group.add_command(preview)
 group.add_command(rehearse)
 group.add_command(schema)
+group.add_command(up)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""gpufleet rehearse: run the whole program of a region in process, check what it makes, and draw it."""
+"""gpufleet rehearse: bring a whole region up in an embedded Azure, check what stands then, and draw it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from gpufleet.check import headroom, tightest
+from gpufleet.up_progress import span
 
 if TYPE_CHECKING:
     from rehearsal.region import Rehearsal
@@ -23,23 +24,26 @@ FEWEST_SHOWN = 3
 FINDINGS_SHOWN = 8
 
 
-@click.command(short_help="Run a region's whole program in process, check and draw it.")
+@click.command(short_help="Bring a region up in an embedded Azure, check and draw it.")
 @click.argument("region", default="southcentralus")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True, help="Folder for the report."
 )
 def rehearse(region: str, out: Path) -> None:
-    """Run the whole program of REGION in process, check what it makes, and draw it.
+    """Bring REGION up in an embedded Azure, check what stands then, and draw it.
 
     \b
     No cloud account and no Pulumi CLI are needed; nothing outside the --out folder is changed.
-    What happens: read and plan the region file; check every limit; run the base stack and the clusters' stack on
-    Pulumi's own test monitor; hold the resulting graph against the plan and against itself (addresses, vCPUs, who
-    can reach whom); write <out>/<region>/report.html and both graphs.
+    What happens: read and plan the region file; check every limit; run the programs of the base stack and of the
+    clusters' stack, whose resources become real requests to a model of Azure, until every machine is up with its
+    addresses; hold what the programs registered against the plan and against itself (addresses, vCPUs, who can reach
+    whom); write <out>/<region>/report.html and both graphs. The Azure is then thrown away: gpufleet up keeps one.
 
-    Exits 1 when a limit is broken or a cross-check finds a difference, 2 when the region file is refused.
+    Exits 1 when a limit is broken, something does not come up or a cross-check finds a difference, 2 when the region file
+    is refused.
     """
     # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
+    from rehearsal.region import NotUp
     from rehearsal.run import ProgramFailed
 
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
@@ -48,6 +52,9 @@ def rehearse(region: str, out: Path) -> None:
         result = _with_progress(region, out, console)
     except ProgramFailed as error:
         console.print(f"the program of {error}", markup=False, soft_wrap=True)
+        sys.exit(1)
+    except NotUp as error:
+        console.print(str(error), markup=False, soft_wrap=True)
         sys.exit(1)
     except OSError as error:
         console.print(f"{out}: cannot be written: {error.strerror}; give another folder with --out", markup=False, soft_wrap=True)
@@ -88,6 +95,7 @@ def summary(result: Rehearsal, seconds: float) -> list[str]:
         f"{plan.name} ({plan.spec.location}): {plan.nodes:,} nodes in {len(plan.clusters)} cluster{'s' if len(plan.clusters) > 1 else ''}",
         *(_cluster_line(result, index) for index in range(len(plan.clusters))),
         f"  resources: {len(result.base):,} in {plan.base_stack}, {len(result.clusters):,} in {plan.stack}, of {len(types)} types",
+        f"  {_up_line(result)}",
         f"  limits: {len(result.rows)} checked, none broken; nearest: "
         + "; ".join(f"{row.limit}, {row.where}: {headroom(row)} left" for row in tight),
         "  cross-checks: " + ("no difference" if not result.findings else f"{len(result.findings)} found"),
@@ -95,6 +103,13 @@ def summary(result: Rehearsal, seconds: float) -> list[str]:
         f"  took {seconds:.1f} s ({', '.join(f'{name} {took:.1f}' for name, took in result.timings.items())}), {peak:,.0f} MB at most",
         f"  open {result.report}",
     ]
+
+
+def _up_line(result: Rehearsal) -> str:
+    """How the region came up, in one line."""
+    up = result.course
+    machines = f"{up.running:,} of {up.machines:,} machines in scale sets, with {up.addresses:,} private addresses"
+    return f"comes up in {span(up.seconds)} of Azure's time: {machines}"
 
 
 def _cluster_line(result: Rehearsal, index: int) -> str:

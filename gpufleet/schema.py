@@ -1,4 +1,4 @@
-"""gpufleet schema: the region file's JSON schema and its reference page, written from the models."""
+"""gpufleet schema: the JSON schemas of region and scenario files and the region file's reference page, written from the models."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from pathlib import Path
 
 import click
 
+from rehearsal.azure import scenarios
 from stacks.load import REGIONS, ROOT
 from stacks.schema import reference, schema_text
 
-TARGETS = {REGIONS / "schema.json": schema_text, ROOT / "docs" / "region-file.md": reference}
+TARGETS = {
+    REGIONS / "schema.json": schema_text,
+    ROOT / "docs" / "region-file.md": reference,
+    scenarios.SCHEMA: scenarios.schema_text,
+}
 
 
-@click.command(short_help="Write the region file's JSON schema and reference.")
+@click.command(short_help="Write the JSON schemas and the region file's reference.")
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if a file is stale.")
 def schema(only_check: bool) -> None:
-    """Write stacks/regions/schema.json and docs/region-file.md from the models in components/spec.
+    """Write stacks/regions/schema.json and docs/region-file.md from the models in components/spec, and rehearsal/scenarios/schema.json.
 
-    Editors complete and check region files with the schema, which every region file names in its first line.
+    Editors complete and check region and scenario files with the schemas, which every such file names in its first line.
     """
     stale = [path for path, text in TARGETS.items() if not path.exists() or path.read_text() != text()]
     for path in stale:

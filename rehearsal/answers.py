@@ -1,13 +1,16 @@
 """Decides who answers for a resource: a stack rehearsed earlier, a dynamic provider's own code, or else the cloud."""
 
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
 from pulumi.runtime.mocks import MockCallArgs, MockResourceArgs, Mocks
 
 from rehearsal.dynamic import DynamicProviders
 from rehearsal.graph import Secret
+from rehearsal.registration import Answered, Registration, Result
 
 STACK_REFERENCE = "pulumi:pulumi:StackReference"
 PROVIDER_PREFIX = "pulumi:providers:"
@@ -35,6 +38,26 @@ class CloudFace(Protocol):
         """Answers a provider function, such as `azure-native:authorization:getClientConfig`."""
 
 
+class LiveFace(ABC):
+    """A cloud in which things take time and may fail: it answers when they have happened, and the program goes on meanwhile."""
+
+    @abstractmethod
+    def declare(self, registration: Registration, /) -> Result:
+        """Hears of every resource, components and providers included, and says whether to go on with it: SKIP where it waits in vain."""
+
+    @abstractmethod
+    def put(self, registration: Registration, dynamic: DynamicProviders, /) -> Future[Answered]:
+        """Makes a resource what the program wants it to be; the future has its result once that has happened."""
+
+    @abstractmethod
+    def invoke(self, token: str, args: Mapping[str, Any], provider: Mapping[str, Any], /) -> Mapping[str, Any]:
+        """Answers a provider function, as a CloudFace does."""
+
+    @abstractmethod
+    def go_on(self) -> bool:
+        """Lets the next thing happen for which somebody waits; False where nothing will."""
+
+
 class UnknownStack(Exception):
     """A StackReference names a stack that was not rehearsed before."""
 
@@ -53,28 +76,36 @@ class ReadUnsupported(Exception):
 
 
 class Answers(Mocks):
-    """Pulumi's interface to a mocked cloud, with a `CloudFace` behind it."""
+    """Pulumi's interface to a mocked cloud, with a face behind it."""
 
-    def __init__(self, face: CloudFace, stack_outputs: Mapping[str, Mapping[str, Any]], dynamic: DynamicProviders) -> None:
+    def __init__(self, face: CloudFace | LiveFace, stack_outputs: Mapping[str, Mapping[str, Any]], dynamic: DynamicProviders) -> None:
         self._face = face
         self._stack_outputs = stack_outputs
         self._dynamic = dynamic
         self._provider_inputs: dict[str, Mapping[str, Any]] = {}
 
+    def answer(self, asked: Registration) -> Answered | Future[Answered]:
+        """Id and outputs of a resource, at once or when it is there; whatever refuses it raises."""
+        if isinstance(self._face, LiveFace) and (result := self._face.declare(asked)) is not Result.SUCCESS:
+            return Answered("", {}, result)
+        if not asked.custom:
+            return Answered("", {})
+        if asked.type.startswith(PROVIDER_PREFIX):
+            return Answered(self._provider(asked.type, asked.name, asked.inputs), {})
+        if isinstance(self._face, LiveFace):
+            return self._face.put(asked, self._dynamic)
+        if self._dynamic.answers(asked.type, asked.inputs):
+            return Answered(*self._dynamic.create(asked.inputs))
+        inputs = {key: value for key, value in asked.inputs.items() if key != DynamicProviders.KEY}
+        return Answered(*self._face.create(asked.type, asked.name, inputs, asked.provider))
+
     def new_resource(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        """Id and outputs of a custom resource about to be created; whatever refuses it raises."""
-        if args.typ.startswith(PROVIDER_PREFIX):
-            return self._provider(args), {}
-        if self._dynamic.answers(args.typ, args.inputs):
-            resource_id, outputs = self._dynamic.create(args.inputs)
-        else:
-            inputs = {key: value for key, value in args.inputs.items() if key != DynamicProviders.KEY}
-            resource_id, outputs = self._face.create(args.typ, args.name, inputs, self._inputs_of(args.provider))
-        return resource_id, dict(outputs)
+        """Not asked: the monitor registers by answer, which knows more of a resource."""
+        raise NotImplementedError(f"{args.typ} was registered past the monitor")
 
     def call(self, args: MockCallArgs) -> tuple[dict[str, Any], None]:
         """Answers a provider function with the cloud's result."""
-        return dict(self._face.invoke(args.token, args.args, self._inputs_of(args.provider))), None
+        return dict(self._face.invoke(args.token, args.args, self.provider_inputs(args.provider))), None
 
     def read(self, args: MockResourceArgs) -> dict[str, Any]:
         """Properties of a resource looked up by id, which only a StackReference can be; else ReadUnsupported, or UnknownStack."""
@@ -88,14 +119,15 @@ class Answers(Mocks):
         secret = sorted(name for name, value in outputs.items() if _holds_secret(value))
         return {"name": stack, "outputs": dict(outputs), "secretOutputNames": secret}
 
-    def _provider(self, args: MockResourceArgs) -> str:
+    def _provider(self, provider_type: str, name: str, inputs: Mapping[str, Any]) -> str:
         # The engine itself gives providers their ids; counting keeps two of one name under different parents apart.
-        provider_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{args.typ}/{args.name}/{len(self._provider_inputs)}"))
-        self._provider_inputs[provider_id] = args.inputs
+        provider_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{provider_type}/{name}/{len(self._provider_inputs)}"))
+        self._provider_inputs[provider_id] = inputs
         return provider_id
 
-    def _inputs_of(self, provider: str | None) -> Mapping[str, Any]:
-        return self._provider_inputs[provider.rpartition("::")[2]] if provider else {}
+    def provider_inputs(self, provider: str | None) -> Mapping[str, Any]:
+        """Inputs of an explicit provider, given as a request refers to it; empty without one, and for one that was skipped itself."""
+        return self._provider_inputs.get(provider.rpartition("::")[2], {}) if provider else {}
 
 
 def _holds_secret(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import dill  # type: ignore[import-untyped]
 from pulumi.dynamic import ConfigureRequest, ResourceProvider
@@ -16,6 +16,14 @@ class CheckFailed(Exception):
     def __init__(self, failures: Mapping[str, str]) -> None:
         self.failures = failures
         super().__init__("; ".join(f"{path}: {reason}" for path, reason in failures.items()))
+
+
+class Updated(NamedTuple):
+    """What a provider's update came to: "same", "updated" or "replaced", the id, and the outputs."""
+
+    how: Literal["same", "updated", "replaced"]
+    id: str
+    outputs: Mapping[str, Any]
 
 
 class DynamicProviders:
@@ -44,13 +52,33 @@ class DynamicProviders:
 
     def create(self, inputs: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Id and outputs from the provider's check and create, in the engine's order; `CheckFailed`, or what the provider raises."""
-        provider = self._provider(inputs)
-        checked = provider.check({}, dict(inputs))
+        return self._create(inputs, self._checked({}, inputs))
+
+    def update(self, resource_id: str, old: Mapping[str, Any], outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> Updated:
+        """What becomes of a resource that exists with old inputs and outputs, in the engine's order: check, diff, and what the diff says.
+
+        A provider that has no diff of its own is asked to update when the inputs differ. `CheckFailed`, or what the provider raises.
+        """
+        provider, checked = self._provider(inputs), self._checked(old, inputs)
+        said = provider.diff(resource_id, dict(outputs), {**checked, PROVIDER_KEY: inputs[PROVIDER_KEY]})
+        changes = _without_provider(inputs) != dict(old) if said.changes is None else said.changes
+        if said.replaces:
+            return Updated("replaced", *self._create(inputs, checked))
+        if not changes:
+            return Updated("same", resource_id, outputs)
+        updated = provider.update(resource_id, dict(outputs), {**checked, PROVIDER_KEY: inputs[PROVIDER_KEY]})
+        return Updated("updated", resource_id, _without_provider(updated.outs or {}))
+
+    def _checked(self, old: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs after the provider's check, without the provider itself."""
+        checked = self._provider(inputs).check(dict(old), dict(inputs))
         if checked.failures:
             raise CheckFailed({failure.property: failure.reason for failure in checked.failures})
-        created = provider.create({**checked.inputs, PROVIDER_KEY: inputs[PROVIDER_KEY]})
-        outputs = {key: value for key, value in (created.outs or {}).items() if key != PROVIDER_KEY}
-        return created.id, outputs
+        return _without_provider(checked.inputs)
+
+    def _create(self, inputs: Mapping[str, Any], checked: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        created = self._provider(inputs).create({**checked, PROVIDER_KEY: inputs[PROVIDER_KEY]})
+        return created.id, _without_provider(created.outs or {})
 
     def _provider(self, inputs: Mapping[str, Any]) -> ResourceProvider:
         pickled = inputs[PROVIDER_KEY]
@@ -59,3 +87,7 @@ class DynamicProviders:
             provider.configure(self._request)
             self._providers[pickled] = provider
         return self._providers[pickled]
+
+
+def _without_provider(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in properties.items() if key != PROVIDER_KEY}

@@ -1,9 +1,10 @@
 """Stands in for Pulumi's engine while a program runs: gives every resource its URN, has it answered, and records the graph."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs
@@ -14,8 +15,10 @@ from rehearsal.answers import Answers
 from rehearsal.dynamic import DynamicProviders
 from rehearsal.failures import RegistrationFailed, one_line
 from rehearsal.graph import Graph, Resource, Secret, reveal
+from rehearsal.registration import Answered, Registration, Result
 from rehearsal.wire import from_struct, to_struct
 
+T = TypeVar("T")
 STACK_TYPE = "pulumi:pulumi:Stack"
 
 FEATURES = (
@@ -45,12 +48,14 @@ class Monitor(MockMonitor):
         self._dynamic = dynamic
         self._urn_prefix = f"urn:pulumi:{stack}::{project}::"
         self._progress = progress
-        self._recorded: dict[str, Resource] = {}
+        self._recorded: dict[str, Resource | None] = {}
+        """In the order of registration; None until it is answered, and for good where that is a failure."""
+        self._answered = 0
         self._exports: Mapping[str, Any] = {}
 
     def take_graph(self) -> Graph:
         """The graph recorded so far. The monitor forgets it, because Pulumi's settings keep the monitor alive after the run."""
-        graph = Graph(tuple(self._recorded.values()), self._exports)
+        graph = Graph(tuple(filter(None, self._recorded.values())), self._exports)
         self._recorded, self._exports = {}, {}
         return graph
 
@@ -66,7 +71,10 @@ class Monitor(MockMonitor):
         return f"{self._urn_prefix}{chain}::{name}"
 
     @override
-    def RegisterResource(self, request: resource_pb2.RegisterResourceRequest) -> resource_pb2.RegisterResourceResponse:
+    def RegisterResource(
+        self, request: resource_pb2.RegisterResourceRequest
+    ) -> resource_pb2.RegisterResourceResponse | Future[resource_pb2.RegisterResourceResponse]:
+        """The answer, or where the cloud takes its time the promise of one, which the event loop awaits in its place."""
         urn = self.make_urn(request.parent, request.type, request.name)
         if urn in self._recorded:
             raise RegistrationFailed(request.type, request.name, f"duplicate resource URN {urn}; give one of the two another name")
@@ -74,20 +82,37 @@ class Monitor(MockMonitor):
             raise RegistrationFailed(
                 request.type, request.name, "is a remote component, whose children no rehearsal can see; use its parts"
             )
+        self._recorded[urn] = None
         inputs = from_struct(request.object)
         with _naming(request):
-            resource_id, outputs = self._create(request, inputs) if request.custom else (None, {})
+            answered = self.mocks.answer(self._registration(request, urn, inputs))
+        if not isinstance(answered, Future):
+            return self._respond(request, urn, inputs, answered)
+        promised: Future[resource_pb2.RegisterResourceResponse] = Future()
+        answered.add_done_callback(lambda done: _pass_on(promised, lambda: self._respond(request, urn, inputs, done.result())))
+        return promised
+
+    def _respond(
+        self, request: resource_pb2.RegisterResourceRequest, urn: str, inputs: dict[str, Any], answered: Answered
+    ) -> resource_pb2.RegisterResourceResponse:
+        """Record what a resource has become, and tell the program."""
+        if answered.result is not Result.SUCCESS:
+            return resource_pb2.RegisterResourceResponse(urn=urn, result=answered.result.value)
+        with _naming(request):
+            if request.custom and not answered.id:
+                raise RegistrationFailed(request.type, request.name, "was created without an id; a provider must answer one")
+            outputs = _with_secrets(answered.outputs, inputs, request.additionalSecretOutputs)
             answer = to_struct(outputs)
-        self._record(self._resource(request, urn, resource_id, inputs, outputs))
-        return resource_pb2.RegisterResourceResponse(urn=urn, id=resource_id or "", object=answer)
+        self._record(self._resource(request, urn, answered.id or None, inputs, outputs))
+        return resource_pb2.RegisterResourceResponse(urn=urn, id=answered.id, object=answer)
 
     @override
     def RegisterResourceOutputs(self, request: resource_pb2.RegisterResourceOutputsRequest) -> empty_pb2.Empty:
         outputs = from_struct(request.outputs)
-        resource = self._recorded[request.urn]
-        self._recorded[request.urn] = replace(resource, outputs=outputs)
-        if resource.type == STACK_TYPE:
-            self._exports = outputs
+        if (resource := self._recorded[request.urn]) is not None:
+            self._recorded[request.urn] = replace(resource, outputs=outputs)
+            if resource.type == STACK_TYPE:
+                self._exports = outputs
         return empty_pb2.Empty()
 
     @override
@@ -113,12 +138,22 @@ class Monitor(MockMonitor):
     def GetDeploymentInfo(self, request: empty_pb2.Empty) -> resource_pb2.DeploymentInfo:
         return resource_pb2.DeploymentInfo(supportedFeatures=FEATURES)
 
-    def _create(self, request: resource_pb2.RegisterResourceRequest, inputs: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        args = MockResourceArgs(request.type, request.name, reveal(inputs), request.provider, request.importId, custom=True)
-        resource_id, outputs = self.mocks.new_resource(args)
-        if not resource_id:
-            raise RegistrationFailed(request.type, request.name, "was created without an id; a provider must answer one")
-        return resource_id, _with_secrets(outputs, inputs, request.additionalSecretOutputs)
+    def _registration(self, request: resource_pb2.RegisterResourceRequest, urn: str, inputs: Mapping[str, Any]) -> Registration:
+        through_inputs = {one for item in request.propertyDependencies.values() for one in item.urns}
+        provider = request.provider.rpartition("::")[0]
+        return Registration(
+            urn=urn,
+            type=request.type,
+            name=request.name,
+            parent=request.parent or None,
+            custom=request.custom,
+            inputs=reveal(inputs),
+            provider=self.mocks.provider_inputs(request.provider),
+            waits_for=frozenset({*request.dependencies, *through_inputs, request.parent, provider} - {""}),
+            protect=request.protect,
+            retain_on_delete=request.retainOnDelete,
+            ignore_changes=tuple(request.ignoreChanges),
+        )
 
     def _resource(
         self,
@@ -150,8 +185,17 @@ class Monitor(MockMonitor):
 
     def _record(self, resource: Resource) -> None:
         self._recorded[resource.urn] = resource
+        self._answered += 1
         if self._progress is not None:
-            self._progress(len(self._recorded))
+            self._progress(self._answered)
+
+
+def _pass_on(promised: Future[T], result: Callable[[], T]) -> None:
+    """Keeps a promise with a result, or with the exception that there is in its place."""
+    try:
+        promised.set_result(result())
+    except Exception as error:  # noqa: BLE001 it is handed on
+        promised.set_exception(error)
 
 
 @contextmanager

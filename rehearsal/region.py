@@ -1,4 +1,4 @@
-"""Decides the course of a rehearsal: plan, limits, both stacks in process, cross-checks, report."""
+"""Decides the course of a rehearsal: plan, limits, the region brought up in an embedded Azure, cross-checks, report."""
 
 from __future__ import annotations
 
@@ -11,20 +11,28 @@ from pathlib import Path
 from components.plan import limits
 from components.plan.limits import Row
 from components.plan.model import RegionPlan
+from rehearsal.azure.scenario import Scenario
 from rehearsal.crosscheck import CHECKS, cross_check
 from rehearsal.crosscheck.finding import Finding
+from rehearsal.crosscheck.machines import ALL_UP, brought_up
 from rehearsal.graph import Graph
-from rehearsal.registered import RegisteredFace
 from rehearsal.report.page import write_report
-from rehearsal.run import rare_collections, run_program
+from rehearsal.run import rare_collections
+from rehearsal.upward.course import Course, course
+from rehearsal.upward.failure_text import paragraphs
+from rehearsal.upward.region_azure import new_azure
+from rehearsal.upward.up import Outcome, bring_up
+from rehearsal.upward.update import Allowed
 from stacks.load import load_plan
-from stacks.program import make
 
-PROJECT = "gpufleet"
 GRAPHS = {"base": "base.json", "clusters": "clusters.json"}
 
 Progress = Callable[[str, int], None]
-"""Told of each phase as it begins (count 0), and in the two stacks of the number of resources registered so far."""
+"""Told of each phase as it begins (count 0), and in the two stacks of the number of resources that are there so far."""
+
+
+class NotUp(Exception):
+    """The region does not come up in an Azure in which nothing goes wrong; its text says what stands, what does not, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,7 @@ class Rehearsal:
     rows: tuple[Row, ...]
     base: Graph
     clusters: Graph
+    course: Course
     findings: tuple[Finding, ...]
     timings: dict[str, float]
     report: Path
@@ -44,8 +53,8 @@ class Rehearsal:
 def rehearse(region: str, out: Path, progress: Progress) -> Rehearsal:
     """Rehearse a region, given by name or path, and write report.html and both graphs to `<out>/<region>/`.
 
-    FileRefused for a file with faults, LimitsBroken for a plan that breaks limits, ProgramFailed where the program does not reach its end;
-    OSError where the folder cannot be written.
+    FileRefused for a file with faults, LimitsBroken for a plan that breaks limits, ProgramFailed where the program does not reach its end,
+    NotUp where Azure does not take what it asks for; OSError where the folder cannot be written.
     """
     timings: dict[str, float] = {}
     with _phase("plan", timings, progress):
@@ -53,16 +62,16 @@ def rehearse(region: str, out: Path, progress: Progress) -> Rehearsal:
     with _phase("limits", timings, progress):
         rows = limits.check(plan)
         limits.refuse_broken(plan)
-    with _phase("base stack", timings, progress):
-        base = _run(plan, plan.base_stack, {}, lambda count: progress("base stack", count))
-    with _phase("clusters", timings, progress):
-        clusters = _run(plan, plan.stack, {plan.base_stack: base}, lambda count: progress("clusters", count))
+    outcome = _up(plan, timings, progress)
+    base, clusters = outcome.graphs
     with _phase("cross-checks", timings, progress):
-        findings = cross_check(plan, base, clusters)
+        findings = (*cross_check(plan, base, clusters), *brought_up(plan, outcome.cloud))
     with _phase("report", timings, progress):
         _write_graphs(out / plan.name, base, clusters)
-        report = write_report(out, plan, base, clusters, limits=rows, checks=CHECKS, findings=findings, timings=timings)
-    return Rehearsal(plan, rows, base, clusters, findings, timings, report)
+        told = course(outcome)
+        checks = (*CHECKS, ALL_UP)
+        report = write_report(out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, course=told)
+    return Rehearsal(plan, rows, base, clusters, told, findings, timings, report)
 
 
 @contextmanager
@@ -74,11 +83,21 @@ def _phase(name: str, timings: dict[str, float], progress: Progress) -> Iterator
     timings[name] = time.monotonic() - began
 
 
-def _run(plan: RegionPlan, stack: str, made: dict[str, Graph], progress: Callable[[int], None]) -> Graph:
-    """Run the program of one stack on the in-process monitor; made holds the graphs of the stacks that it reads."""
-    face = RegisteredFace(tenant=plan.spec.access.tenant)
-    outputs = {name: graph.stack_outputs for name, graph in made.items()}
-    return run_program(lambda: make(plan, stack), PROJECT, stack, face=face, stack_outputs=outputs, progress=progress)
+def _up(plan: RegionPlan, timings: dict[str, float], progress: Progress) -> Outcome:
+    """Bring the region up in an empty Azure in which nothing goes wrong, and time both stacks; NotUp."""
+    phases = {plan.base_stack: "base stack", plan.stack: "clusters"}
+    began: dict[str, float] = {}
+
+    def tell(stack: str, count: int, _seconds: float) -> None:
+        began.setdefault(phases[stack], time.monotonic())
+        progress(phases[stack], count)
+
+    outcome = bring_up(plan, new_azure(plan, Scenario()), Allowed(), tell)
+    moments = [*began.values(), time.monotonic()]
+    timings |= {name: after - before for name, before, after in zip(began, moments, moments[1:], strict=False)}
+    if not outcome.complete:
+        raise NotUp("\n".join(paragraphs(outcome)))
+    return outcome
 
 
 def _write_graphs(folder: Path, base: Graph, clusters: Graph) -> None:

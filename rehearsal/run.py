@@ -15,7 +15,7 @@ from pulumi.runtime import Settings, configure
 from pulumi.runtime.config import set_all_config
 from pulumi.runtime.stack import run_in_stack
 
-from rehearsal.answers import Answers, CloudFace
+from rehearsal.answers import Answers, CloudFace, LiveFace
 from rehearsal.dynamic import DynamicProviders
 from rehearsal.failures import one_line
 from rehearsal.graph import Graph
@@ -44,15 +44,15 @@ def run_program(
     project: str,
     stack: str,
     *,
-    face: CloudFace,
+    face: CloudFace | LiveFace,
     config: Mapping[str, str] = NOTHING,
     stack_outputs: Mapping[str, Mapping[str, Any]] = NOTHING,
     progress: Callable[[int], None] | None = None,
 ) -> Graph:
-    """Runs `program` as Pulumi would run it on an empty stack, and returns everything that it registered.
+    """Runs `program` as Pulumi would run it, and returns everything that it registered, but what a live face let fail.
 
     `config` has full keys (`azure-native:location`); `stack_outputs` gives the exports of stacks rehearsed before, by stack name, to
-    StackReferences; `progress` is called with the number of resources registered so far after each. Nothing of a run stays behind
+    StackReferences; `progress` is called with the number of resources that are there so far after each. Nothing of a run stays behind
     for the next. Raises ProgramFailed where the program, a resource or the cloud fails, and where the program would wait for ever.
     Must not be called while an event loop runs in this thread.
     """
@@ -60,7 +60,7 @@ def run_program(
     monitor = Monitor(Answers(face, stack_outputs, dynamic), dynamic, project=project, stack=stack, progress=progress)
     with rare_collections(), _no_word_of_abandoned_coroutines():
         try:
-            _run_to_end(_run(program, project, stack, monitor, config))
+            _run_to_end(_run(program, project, stack, monitor, config), face.go_on if isinstance(face, LiveFace) else _nothing_happens)
         except _NothingLeftToRun as error:
             last = monitor.last_registered() or "none"
             reason = f"waits for a value that nothing will ever produce; the last resource registered was {last}"
@@ -71,8 +71,8 @@ def run_program(
     return monitor.take_graph()
 
 
-def _run_to_end(program: Coroutine[Any, Any, None]) -> None:
-    selector = _Selector()
+def _run_to_end(program: Coroutine[Any, Any, None], go_on: Callable[[], bool]) -> None:
+    selector = _Selector(go_on)
     with asyncio.Runner(loop_factory=lambda: _loop(selector)) as runner:
         try:
             runner.run(program)
@@ -143,12 +143,18 @@ def _loop(selector: "_Selector") -> asyncio.AbstractEventLoop:
 
 
 class _InlineExecutor(concurrent.futures.ThreadPoolExecutor):
-    """Runs what it is given at once: the monitor answers from memory, and one thread makes the order of registration repeatable."""
+    """Runs what it is given at once: the monitor answers from memory, and one thread makes the order of registration repeatable.
+
+    What answers with a future is answered when that is.
+    """
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         try:
-            future.set_result(fn(*args, **kwargs))
+            result = fn(*args, **kwargs)
+            if isinstance(result, concurrent.futures.Future):
+                return result
+            future.set_result(result)
         except Exception as error:  # noqa: BLE001 it is handed on
             future.set_exception(error)
         return future
@@ -158,13 +164,27 @@ class _NothingLeftToRun(Exception):
     """Every task waits for another."""
 
 
-class _Selector(selectors.DefaultSelector):
-    """Notices that the loop is about to sleep with nothing that could wake it, which on one thread is a deadlock."""
+def _nothing_happens() -> bool:
+    """A cloud that has answered everything already."""
+    return False
 
-    may_wait = False
+
+class _Selector(selectors.DefaultSelector):
+    """Lets the cloud's time go on when the loop is about to sleep with nothing that could wake it; if nothing is left, it is a deadlock.
+
+    So the program sees every answer at the virtual moment at which it comes, and no real time passes.
+    """
+
+    def __init__(self, go_on: Callable[[], bool]) -> None:
+        super().__init__()
+        self.may_wait = False
+        self._go_on = go_on
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None and not self.may_wait:
-            self.may_wait = True
-            raise _NothingLeftToRun
-        return super().select(timeout)
+        if timeout is not None or self.may_wait:
+            return super().select(timeout)
+        while not (woken := super().select(0)):
+            if not self._go_on():
+                self.may_wait = True
+                raise _NothingLeftToRun
+        return woken

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, ArmId, parse
 from rehearsal.azure.clock import EPOCH
-from rehearsal.azure.errors import AzureError, busy, conflict, invalid, not_found
+from rehearsal.azure.errors import AzureError, busy, invalid, not_found
 from rehearsal.azure.kind import Kind
 from rehearsal.azure.ledger import FINISH, Ledger
-from rehearsal.azure.preconditions import check_etag, check_identity, etag, merged
+from rehearsal.azure.preconditions import being_deleted, check_etag, check_identity, etag, merged, reference_leaving
 from rehearsal.azure.references import references
 from rehearsal.azure.resource import SUCCEEDED, Answer, Json, Operation, Request, Resource
 
@@ -52,27 +53,44 @@ class Cloud(Ledger):
     def handle(self, request: Request) -> Answer:
         """Answer one request; AzureError where Azure would refuse it, and then nothing has changed."""
         kind = self.kind_of(request.id)
+        request = replace(request, id=self.canonical(request.id))
         headers: dict[str, str] = {}
         for gate in self.gates:
             headers |= gate.admit(self, request, kind)
         self._look_up_scope(request.id)
+        answer = kind.answer(self, request) if kind.virtual else self._answer(kind, request)
+        return Answer(answer.status, answer.body, {**headers, **answer.headers}, answer.operation) if headers else answer
+
+    def _answer(self, kind: Kind, request: Request) -> Answer:
         match request.method:
             case "PUT":
-                answer = self._put(kind, request)
+                return self._put(kind, request)
             case "PATCH":
-                answer = self._patch(kind, request)
+                return self._patch(kind, request)
             case "DELETE":
-                answer = self._delete(kind, request)
+                return self._delete(kind, request)
             case "GET" | "HEAD":
-                answer = self._get(kind, request)
+                return self._get(kind, request)
             case "POST":
-                answer = self._act(kind, request)
+                return self._act(kind, request)
             case _:
                 raise AzureError(405, "MethodNotAllowed", f"The HTTP method '{request.method}' is not supported at this location.")
-        return Answer(answer.status, answer.body, {**headers, **answer.headers}, answer.operation) if headers else answer
+
+    def listed(self, request: Request, resource_type: str) -> Iterator[Resource]:
+        """Answer a client's list of a type below the scope that the request is about; AzureError where there is no such scope."""
+        kind = self.kind_named(resource_type)
+        for gate in self.gates:
+            gate.admit(self, replace(request, action="list"), kind)
+        self._look_up_scope(request.id)
+        if request.id.type != SUBSCRIPTION_TYPE:
+            self.get(request.id.text)
+        return self.list(request.id.text, resource_type)
 
     def list(self, scope: str, resource_type: str) -> Iterator[Resource]:
         """Resources of a type below a scope (a subscription, a group, a parent), in the order of their making."""
+        kind = self.kinds.get(resource_type.lower())
+        if kind is not None and kind.virtual:
+            return kind.each(self, scope)
         below = scope.lower().rstrip("/") + "/"
         return (self.resources[key] for key in list(self.index.of_type(resource_type.lower())) if key.startswith(below))
 
@@ -100,14 +118,16 @@ class Cloud(Ledger):
         for target in targets:
             if not self._exists(target):
                 raise kind.missing_reference(request.id, target)
+            if self._leaving(target.lower()) is not None:
+                raise reference_leaving(request.id, target)
         return self._store(kind, request, body, complete, targets)
 
     def _completed(self, kind: Kind, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         name = "/".join(arm_id.names) if arm_id.type.startswith("Microsoft.Compute/virtualMachineScaleSets/") else arm_id.name
-        known = {"id": previous.id.text if previous else arm_id.text, "name": name, "type": arm_id.type}
+        known = {"id": arm_id.text, "name": name, "type": arm_id.type}
         return {**kind.complete(self, arm_id, body, previous), **known}
 
-    def _store(self, kind: Kind, request: Request, body: Json, complete: Json, targets: set[str]) -> Answer:
+    def _store(self, kind: Kind, request: Request, body: Json, complete: Json, targets: Iterable[str]) -> Answer:
         previous = self.resources.get(request.id.key)
         before = previous.body if previous else None
         if previous is None:
@@ -144,6 +164,7 @@ class Cloud(Ledger):
         resource.operation = operation.id
         self.settle(resource, "Creating" if before is None else "Updating")
         self.plan(operation, seconds)
+        kind.begun(self, resource, operation)
         return Answer(status, kind.view(self, resource, {}), operation=operation)
 
     def plan(self, operation: Operation, seconds: float | None) -> None:
@@ -153,7 +174,7 @@ class Cloud(Ledger):
 
     def _patch(self, kind: Kind, request: Request) -> Answer:
         previous = self.get(request.id.text)
-        body = merged(previous.sent, request.body or {})
+        body = merged(kind.patch_base(self, previous), request.body or {})
         return self._put(
             kind,
             Request("PUT", request.id, "", request.api_version, body, request.query, request.if_match, "", request.principal),
@@ -165,6 +186,9 @@ class Cloud(Ledger):
             return Answer(204)
         check_etag(request, resource)
         self._check_locks(kind, request.id, resource, deleting=True)
+        answer = kind.delete_answer(self, resource, request)
+        if answer is not None:
+            return answer
         operation = self.delete(resource)
         return Answer(202, operation=operation) if operation else Answer(200)
 
@@ -190,6 +214,8 @@ class Cloud(Ledger):
         for one in family:
             kind = self.kinds[one.id.type.lower()]
             kind.removable(self, one)
+            if kind.deleted_though_in_use:
+                continue
             users = [self.resources[user] for user in self.index.users(one.key) if user not in keys]
             holding = [user.id.text for user in users if self.kinds[user.id.type.lower()].holds(user, one)]
             if holding:
@@ -213,19 +239,27 @@ class Cloud(Ledger):
         return act(self, resource, request)
 
     def _check_locks(self, kind: Kind, arm_id: ArmId, resource: Resource | None, *, deleting: bool = False) -> None:
-        """Refuse a change of what another operation holds."""
-        if resource is not None and resource.operation:
-            running = self.operations[resource.operation]
-            if running.name == "delete":
-                raise conflict("ResourceBeingDeleted", f"{arm_id.text} is being deleted.", arm_id.text)
-            if not (deleting or kind.interruptible):
-                raise busy(arm_id.text)
+        """Refuse a change of what another operation holds, or of what is being deleted with all that it is part of."""
+        leaving = self._leaving(arm_id.key)
+        if leaving is not None and (leaving is resource or not deleting):
+            raise being_deleted(leaving.id)
+        if resource is not None and resource.operation and not (deleting or kind.interruptible):
+            raise busy(arm_id.text)
         if kind.shares_lock_of_parent and arm_id.parent:
             held = self.find(arm_id.parent)
             holders = [held, *(self.resources[key] for key in self.index.children(arm_id.parent.lower()))] if held else []
             for holder in holders:
                 if holder is not None and holder.operation and holder.key != arm_id.key and self._same_lock(kind, holder):
                     raise busy(holder.id.text)
+
+    def _leaving(self, key: str) -> Resource | None:
+        """The resource of a key, or what it is part of, its group included, where that is being deleted; None where all of it stays."""
+        while key:
+            found = self.resources.get(key)
+            if found is not None and found.operation and self.operations[found.operation].name == "delete":
+                return found
+            key = key.rpartition("/")[0]
+        return None
 
     def _same_lock(self, kind: Kind, holder: Resource) -> bool:
         other = self.kinds[holder.id.type.lower()]
@@ -237,10 +271,11 @@ class Cloud(Ledger):
             arm_id = parse(target)
         except AzureError:
             return True
-        if arm_id.key in self.resources:
+        if self.find(target) is not None:
             return True
-        if arm_id.type.lower() in self.kinds:
-            return False
+        kind = self.kinds.get(arm_id.type.lower())
+        if kind is not None:
+            return kind.given(self, arm_id)
         parent = arm_id.parent
         owner = self.find(parent) if parent else None
         if owner is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rehearsal.azure.arm_id import GROUP_TYPE, ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, conflict, invalid
@@ -13,7 +15,11 @@ GROUPS_PER_SUBSCRIPTION = 980
 
 
 class ResourceGroup(Kind):
-    """A resource group: https://learn.microsoft.com/rest/api/resources/resource-groups."""
+    """A resource group: https://learn.microsoft.com/rest/api/resources/resource-groups.
+
+    Its deletion deletes what has a location, nested image definitions and links of zones too; subnets, rules, records and the like have none,
+    and go with what they are part of, or stay with it.
+    """
 
     type = GROUP_TYPE
 
@@ -31,9 +37,20 @@ class ResourceGroup(Kind):
         """A group is always there at once."""
         return {**body, "properties": {"provisioningState": "Succeeded"}}
 
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """Deleting while it is being deleted; a deletion that fails leaves it as it was."""
+        return {**resource.body, "properties": {"provisioningState": "Deleting"}} if resource.operation else resource.body
+
     def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         """Delete what is inside, again and again until nothing is or nothing goes: one resource's end frees another."""
-        cloud.events.after(0.0, resource.key, "empty", operation.id)
+        self.inner_ended(cloud, resource)
+
+    def inner_ended(self, cloud: Cloud, resource: Resource) -> None:
+        """Look through the group once more; the operation counts the look that is planned."""
+        operation = cloud.operations[resource.operation]
+        if not operation.waits_for:
+            operation.waits_for = 1
+            cloud.events.after(0.0, resource.key, "empty", operation.id)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
         """The group goes when what is in it has gone."""
@@ -42,24 +59,41 @@ class ResourceGroup(Kind):
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[str, ...]) -> None:
         """One more pass over what is left in the group."""
         operation = cloud.operations[args[0]]
-        inside = [one for key, one in cloud.resources.items() if key.startswith(f"{resource.key}/")]
-        refused: AzureError | None = None
-        waiting = any(one.operation for one in inside)
-        for one in inside:
-            if one.key not in cloud.resources or one.operation:
-                continue
-            try:
-                waiting = cloud.delete(one) is not None or waiting
-            except AzureError as error:
-                refused = error
-        left = any(key.startswith(f"{resource.key}/") for key in cloud.resources)
+        operation.waits_for = 0
+        refused: dict[str, AzureError] = {}
+        for one in _located(cloud, resource):
+            if one.key in cloud.resources and not one.operation:
+                try:
+                    cloud.delete(one)
+                except AzureError as error:
+                    refused[one.id.text] = error
+        left = _located(cloud, resource)
         if not left:
             cloud.finish(operation)
-        elif waiting or len(inside) > sum(1 for key in cloud.resources if key.startswith(f"{resource.key}/")):
-            due = cloud.events.next_at()
-            cloud.events.at(max(cloud.now, due if due is not None else cloud.now), resource.key, "empty", operation.id)
-        else:
-            cloud.finish(operation, refused or conflict("ResourceGroupDeletionBlocked", f"{resource.id.text} could not be emptied."))
+        elif not operation.waits_for and not any(one.operation for one in left):
+            cloud.finish(operation, _blocked(resource, left, refused))
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """What hangs on the group itself (roles, locks) goes with it."""
+        for key in [key for key in cloud.resources if key.startswith(f"{resource.key}/")]:
+            if key in cloud.resources:
+                cloud.drop(cloud.resources[key])
+
+
+def _located(cloud: Cloud, group: Resource) -> list[Resource]:
+    """What is in a group and has a location, in the order of its making."""
+    return [one for key, one in cloud.resources.items() if key.startswith(f"{group.key}/") and one.location]
+
+
+def _blocked(group: Resource, left: list[Resource], refused: Mapping[str, AzureError]) -> AzureError:
+    """The failure of a deletion: https://github.com/Azure/bicep-registry-modules/pull/1607 shows one."""
+    named = ", ".join(one.id.text.rpartition("/providers/")[2] for one in left)
+    message = (
+        f"Deletion of resource group '{group.id.name}' failed as resources with identifiers '{named}' could not be deleted. The "
+        "provisioning state of the resource group will be rolled back."
+    )
+    details = tuple(AzureError(why.status, why.code, why.message, target=text) for text, why in refused.items())
+    return AzureError(409, "ResourceGroupDeletionBlocked", message, target=group.id.text, details=details)
 
 
 KINDS: tuple[Kind, ...] = (ResourceGroup(),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rehearsal.azure.errors import AzureError, conflict, invalid
@@ -34,6 +34,13 @@ class Kind:
     """Whether a change of it holds its parent meanwhile, so that changes below one parent come one after another."""
     interruptible = False
     """Whether a new PUT is taken while an earlier one still runs."""
+    deleted_though_in_use = False
+    """Whether it may be deleted while others still refer to it: Azure lets an identity or an image go that machines name."""
+    tells_provisioning_state = True
+    """Whether its body has a provisioningState: some of Azure's types have none."""
+    virtual = False
+    """Whether these live in another resource's state (a scale set's instances) and not among the resources: then the kind itself answers
+    each request about them, and says which there are."""
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a body that could not be meant, or a change that Azure does not allow."""
@@ -45,9 +52,16 @@ class Kind:
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Take what the resource needs (addresses, quota); previous is the body before. Raising AzureError undoes the PUT."""
 
+    def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
+        """What a PATCH is merged into."""
+        return resource.sent
+
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
         """How long the PUT takes; 0 is done at once, None means that the kind itself ends the operation by cloud.finish."""
         return 0.0
+
+    def begun(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
+        """The PUT's operation runs: a kind that ends it itself plans here what leads to its end."""
 
     def finished(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         """The PUT's time is over; raising AzureError makes the operation fail."""
@@ -55,8 +69,19 @@ class Kind:
     def removable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete for the kind's own reasons; references from other resources are looked at by the model."""
 
+    def delete_answer(self, cloud: Cloud, resource: Resource, request: Request) -> Answer | None:
+        """Answer a client's DELETE in the type's own way, where it has one; None for the usual one, by which the resource ends."""
+        return None
+
+    def given(self, cloud: Cloud, arm_id: ArmId) -> bool:
+        """Whether an id of this type that the model holds no resource of exists all the same: built-in roles do."""
+        return False
+
     def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         """A delete was accepted."""
+
+    def inner_ended(self, cloud: Cloud, resource: Resource) -> None:
+        """An operation on something in a group has ended, while the group itself has one that goes on."""
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
         """How long a delete takes, as seconds does."""
@@ -95,6 +120,18 @@ class Kind:
             target,
             "InvalidResourceReference",
         )
+
+    def answer(self, cloud: Cloud, request: Request) -> Answer:
+        """Answer a request about a virtual resource; whatever it is part of exists."""
+        raise NotImplementedError(f"{self.type} is virtual and answers nothing")
+
+    def found(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
+        """A virtual resource as it is now, None where there is none with the id."""
+        return None
+
+    def each(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
+        """The virtual resources below a scope, in the order of their making, each made for the asking."""
+        return iter(())
 
     def dump(self, state: Any) -> Any:
         """Plain JSON of a resource's state; None has none."""

@@ -11,15 +11,34 @@ from rehearsal.azure.clock import stamp
 from rehearsal.azure.errors import AzureError, conflict, invalid, not_found
 from rehearsal.azure.resource import Json, Request, Resource
 
+RETRY_AFTER = 10
+"""Seconds after which a client is told to ask again for what has just to end; Azure publishes no figure."""
+
 
 def etag(resource: Resource) -> str:
     """The resource's version, as a header and a body give it."""
-    return f'W/"{uuid.uuid5(uuid.NAMESPACE_URL, f"{resource.key}/{resource.version}")}"'
+    return f'W/"{uuid.uuid5(uuid.NAMESPACE_URL, f"{resource.key}/{resource.created}/{resource.version}")}"'
 
 
 def system_data(resource: Resource) -> Json:
     """Who made a resource, and when."""
     return {"createdBy": resource.owner, "createdAt": stamp(resource.created), "lastModifiedAt": stamp(resource.changed)}
+
+
+def being_deleted(arm_id: ArmId) -> AzureError:
+    """The refusal of a change of, or in, what is being deleted: https://github.com/Azure/azure-cli/issues/21121 shows that of a group."""
+    if arm_id.type == GROUP_TYPE:
+        message = f"The resource group '{arm_id.group}' is in deprovisioning state and cannot perform this operation."
+        return conflict("ResourceGroupBeingDeleted", message, arm_id.group)
+    return conflict("ResourceBeingDeleted", f"{arm_id.text} is being deleted.", arm_id.text)
+
+
+def reference_leaving(arm_id: ArmId, target: str) -> AzureError:
+    """The refusal of a body that names what is being deleted, in the shape of https://github.com/hashicorp/terraform/issues/7153."""
+    message = f"Cannot proceed with operation because resource {target} used by resource {arm_id.text} is not in Succeeded state."
+    detail = AzureError(429, "ReferencedResourceNotProvisioned", f"{message} Resource is in Deleting state.", target=target)
+    told = "A retryable error occurred."
+    return AzureError(429, "RetryableError", told, target=target, details=(detail,), headers={"Retry-After": str(RETRY_AFTER)})
 
 
 def missing(arm_id: ArmId) -> AzureError:
@@ -45,22 +64,29 @@ def check_identity(arm_id: ArmId, body: Json, previous: Resource | None) -> None
     if previous is None or "location" not in body:
         return
     asked = str(body["location"]).lower().replace(" ", "")
-    if asked != previous.location:
+    if asked == previous.location:
+        return
+    if arm_id.type == GROUP_TYPE:
+        # The sentence of https://github.com/Azure/azure-cli/issues/22242
+        message = f"Invalid resource group location '{asked}'. The Resource group already exists in location '{previous.location}'."
+    else:
         message = (
             f"The resource '{arm_id.name}' already exists in location '{previous.location}'. A resource with the same name cannot be "
             f"created in location '{asked}'."
         )
-        raise conflict("InvalidResourceLocation", message, "location")
+    raise conflict("InvalidResourceGroupLocation" if arm_id.type == GROUP_TYPE else "InvalidResourceLocation", message, "location")
 
 
 def merged(old: Any, patch: Any) -> Any:
-    """A JSON merge: https://www.rfc-editor.org/rfc/rfc7396."""
-    if not isinstance(patch, Mapping) or not isinstance(old, Mapping):
+    """A JSON merge, of names in any capitals: https://www.rfc-editor.org/rfc/rfc7396."""
+    if not isinstance(patch, Mapping):
         return patch
-    result = dict(old)
+    result = dict(old) if isinstance(old, Mapping) else {}
+    written = {key.lower(): key for key in result}
     for key, value in patch.items():
+        known = key if key in result else written.get(key.lower(), key)
         if value is None:
-            result.pop(key, None)
+            result.pop(known, None)
         else:
-            result[key] = merged(result.get(key), value)
+            result[known] = merged(result.get(known), value)
     return result

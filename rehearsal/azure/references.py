@@ -10,21 +10,29 @@ from rehearsal.azure.arm_id import ArmId
 PREFIX = "/subscriptions/"
 
 
-def references(body: Mapping[str, Any], own: str) -> set[str]:
-    """Every resource id in a body, as text, but the resource's own and those of its own parts; own is its key."""
-    found: set[str] = set()
+def references(body: Mapping[str, Any], own: str) -> tuple[str, ...]:
+    """Every resource id in a body, as text, each once and in the body's order, but the resource's own and those of its own parts.
+
+    own is the resource's key. The order is fixed because the first of several that are missing is what a refusal tells.
+    """
+    found: dict[str, None] = {}
     below = f"{own}/"
     stack: list[Any] = [body]
     while stack:
         value = stack.pop()
-        if isinstance(value, Mapping):
-            stack.extend(value.values())
-            found.update(key for key in value if isinstance(key, str) and key.startswith(PREFIX))
+        if isinstance(value, str):
+            if _is_id(value):
+                found[value] = None
+        elif isinstance(value, Mapping):
+            stack.extend(reversed(value.values()))
+            found.update((key, None) for key in value if isinstance(key, str) and _is_id(key))
         elif isinstance(value, list | tuple):
-            stack.extend(value)
-        elif isinstance(value, str) and value.startswith(PREFIX):
-            found.add(value)
-    return {one for one in found if not (one.lower() == own or one.lower().startswith(below))}
+            stack.extend(reversed(value))
+    return tuple(one for one in found if not (one.lower() == own or one.lower().startswith(below)))
+
+
+def _is_id(text: str) -> bool:
+    return text[:1] == "/" and text[: len(PREFIX)].lower() == PREFIX
 
 
 class Index:
@@ -35,17 +43,22 @@ class Index:
         self._children: dict[str, dict[str, None]] = {}
         self._users: dict[str, dict[str, None]] = {}
         self._targets: dict[str, tuple[str, ...]] = {}
+        self._numbers: dict[str, int] = {}
+        self._made = 0
 
     def add(self, arm_id: ArmId, targets: Iterable[str]) -> None:
         """Take a resource up, or its references anew."""
         key = arm_id.key
+        if key not in self._numbers:
+            self._made += 1
+            self._numbers[key] = self._made
         self._types.setdefault(arm_id.type.lower(), {})[key] = None
         if whole := _whole(arm_id):
             self._children.setdefault(whole, {})[key] = None
         self._forget_targets(key)
         self._targets[key] = tuple(dict.fromkeys(owner for target in targets for owner in _owners(target.lower())))
         for target in self._targets[key]:
-            self._users.setdefault(target, {})[key] = None
+            self._enlist(key, target)
 
     def remove(self, arm_id: ArmId) -> None:
         """Forget a resource."""
@@ -54,6 +67,7 @@ class Index:
         if whole := _whole(arm_id):
             self._children.get(whole, {}).pop(key, None)
         self._forget_targets(key)
+        del self._numbers[key]
 
     def of_type(self, resource_type: str) -> Iterable[str]:
         """Keys of a type in lower case."""
@@ -66,6 +80,14 @@ class Index:
     def users(self, key: str) -> Iterable[str]:
         """Keys of what refers to a resource or to one of its items."""
         return self._users.get(key, {})
+
+    def _enlist(self, key: str, target: str) -> None:
+        """Note who refers to a target, in the order of their making, which is the order in which a saved model is read back."""
+        users = self._users.setdefault(target, {})
+        last = next(reversed(users), key)
+        users[key] = None
+        if self._numbers[last] > self._numbers[key]:
+            self._users[target] = dict.fromkeys(sorted(users, key=self._numbers.__getitem__))
 
     def _forget_targets(self, key: str) -> None:
         for target in self._targets.pop(key, ()):

@@ -1,4 +1,5 @@
-"""Decides whether a resource's inputs fit Azure's published types, once azure-native's flat shape is turned into the body that it sends.
+"""Decides whether a resource's inputs fit Azure's published types, once azure-native's flat shape is turned into the body that it sends,
+and whether an answered body does.
 
 The types are those of https://github.com/Azure/bicep-types-az: a file is a list, `{"$ref": "#/N"}` its N-th entry.
 """
@@ -16,7 +17,7 @@ from typing import Any
 from rehearsal.arm_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.graph import Resource, reveal
 
-REQUIRED, READ_ONLY = 1, 2
+REQUIRED, READ_ONLY, WRITE_ONLY = 1, 2, 4
 GROUP_TYPE = "Microsoft.Resources/resourceGroups"
 AZURE = "azure-native:"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -74,10 +75,13 @@ class AzureTypes:
     def __init__(self, folder: Path) -> None:
         self._files = tuple(read_types(path) for path in sorted(folder.glob("*.json")))
 
-    def body_of(self, arm_type: str) -> tuple[TypeFile, dict[str, Any]]:
-        """The file and body type of a resource type such as Microsoft.Network/virtualNetworks/subnets; UnknownResourceType."""
+    def body_of(self, arm_type: str, version: str = "") -> tuple[TypeFile, dict[str, Any]]:
+        """The file and body type of a resource type such as Microsoft.Network/virtualNetworks/subnets; UnknownResourceType.
+
+        Without a version it is the one that azure-native uses.
+        """
         provider, _, path = arm_type.partition("/")
-        version = API_VERSIONS.get(f"{provider}/{path.partition('/')[0]}") or API_VERSIONS.get(provider, "")
+        version = version or API_VERSIONS.get(f"{provider}/{path.partition('/')[0]}") or API_VERSIONS.get(provider, "")
         key = f"{arm_type}@{version}".lower()
         for file in self._files:
             if key in file.resources:
@@ -89,7 +93,17 @@ class AzureTypes:
         arm_type, name = arm_type_and_name(str(resource.id))
         file, body = self.body_of(arm_type)
         inputs = {key: value for key, value in reveal(resource.inputs).items() if key not in path_inputs(resource.type)}
-        return list(_faults(file, body, _nested(file, body, {**inputs, "name": name}), arm_type))
+        return list(_faults(file, body, _nested(file, body, {**inputs, "name": name}), arm_type, READ_ONLY))
+
+    def sent_faults(self, arm_type: str, version: str, body: Mapping[str, Any]) -> list[str]:
+        """What does not fit in the body of a PUT, one line each; UnknownResourceType."""
+        file, kind = self.body_of(arm_type, version)
+        return list(_faults(file, kind, body, arm_type, READ_ONLY))
+
+    def answer_faults(self, arm_type: str, version: str, body: Mapping[str, Any]) -> list[str]:
+        """What does not fit in a body that Azure answers, one line each; UnknownResourceType."""
+        file, kind = self.body_of(arm_type, version)
+        return list(_faults(file, kind, body, arm_type, WRITE_ONLY))
 
 
 def arm_type_and_name(resource_id: str) -> tuple[str, str]:
@@ -156,20 +170,21 @@ def _resolved(file: TypeFile, kind: dict[str, Any], value: Mapping[str, Any]) ->
     return {"$type": "ObjectType", "name": kind["name"], "properties": {**kind["baseProperties"], **variant}}
 
 
-def _faults(file: TypeFile, kind: dict[str, Any], value: Any, where: str) -> Iterator[str]:
+def _faults(file: TypeFile, kind: dict[str, Any], value: Any, where: str, barred: int) -> Iterator[str]:
+    """What does not fit; barred is the flag of what may not be there, READ_ONLY in a request and WRITE_ONLY in an answer."""
     match kind["$type"], value:
         case "ObjectType", Mapping():
-            yield from _object_faults(file, kind, value, where)
+            yield from _object_faults(file, kind, value, where, barred)
         case "DiscriminatedObjectType", Mapping():
             chosen = value.get(kind["discriminator"])
             if chosen in kind["elements"]:
-                yield from _object_faults(file, _resolved(file, kind, value), value, where)
+                yield from _object_faults(file, _resolved(file, kind, value), value, where, barred)
             else:
                 yield f"{where}.{kind['discriminator']}: {chosen!r} is none of {', '.join(kind['elements'])}"
         case "ArrayType", list():
             yield from _size_faults(kind, len(value), "items", where)
             for position, entry in enumerate(value):
-                yield from _faults(file, file.at(kind["itemType"]), entry, f"{where}[{position}]")
+                yield from _faults(file, file.at(kind["itemType"]), entry, f"{where}[{position}]", barred)
         case "UnionType", _:
             yield from _union_faults(file, kind, value, where)
         case _:
@@ -194,21 +209,21 @@ def _scalar_faults(kind: dict[str, Any], value: Any, where: str) -> Iterator[str
             yield f"{where}: {type(value).__name__} where {expected.removesuffix('Type').lower()} is wanted"
 
 
-def _object_faults(file: TypeFile, kind: dict[str, Any], value: Mapping[str, Any], where: str) -> Iterator[str]:
+def _object_faults(file: TypeFile, kind: dict[str, Any], value: Mapping[str, Any], where: str, barred: int) -> Iterator[str]:
     properties = kind["properties"]
     for key, known in properties.items():
-        if known["flags"] & REQUIRED and not known["flags"] & READ_ONLY and key not in value:
+        if known["flags"] & REQUIRED and not known["flags"] & barred and key not in value:
             yield f"{where}.{key}: missing, but required"
     for key, item in value.items():
         if key not in properties:
             if "additionalProperties" in kind:
-                yield from _faults(file, file.at(kind["additionalProperties"]), item, f"{where}.{key}")
+                yield from _faults(file, file.at(kind["additionalProperties"]), item, f"{where}.{key}", barred)
             else:
                 yield f"{where}.{key}: unknown to {kind['name']}"
-        elif properties[key]["flags"] & READ_ONLY:
-            yield f"{where}.{key}: set, but read-only"
+        elif properties[key]["flags"] & barred:
+            yield f"{where}.{key}: set, but read-only" if barred == READ_ONLY else f"{where}.{key}: answered, but write-only"
         elif not ((kind["name"], key) in OPEN and isinstance(item, str)):
-            yield from _faults(file, file.at(properties[key]["type"]), item, f"{where}.{key}")
+            yield from _faults(file, file.at(properties[key]["type"]), item, f"{where}.{key}", barred)
 
 
 def _union_faults(file: TypeFile, kind: dict[str, Any], value: Any, where: str) -> Iterator[str]:

@@ -8,8 +8,9 @@ import pytest
 from programs import OTHER_SUBSCRIPTION, SUBSCRIPTION
 from pulumi import _types
 
+from rehearsal.arm_ids import MissingInput, UnknownType
 from rehearsal.arm_paths import GROUP_PATHS, SCOPE_PATHS
-from rehearsal.registered import MissingInput, RegisteredFace, UnknownFunction, UnknownType
+from rehearsal.registered import RegisteredFace, UnknownFunction
 
 FACE = RegisteredFace(subscription=SUBSCRIPTION)
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg"

@@ -22,6 +22,8 @@ from rehearsal.report import render_report, write_report
 from rehearsal.report.limit_lines import limit_lines
 from rehearsal.report.numbers import dollars, number, percent
 from rehearsal.report.tables import machine_rows, totals, type_rows
+from rehearsal.upward.course import Bar, Course
+from rehearsal.upward.course import Row as Part
 from stacks.load import load_catalog, load_plan, load_region
 
 SHIPPED = ("dev", "swedencentral", "southcentralus")
@@ -35,6 +37,17 @@ def graph(*types: str) -> Graph:
 
 
 EMPTY = graph()
+UP = Course(
+    seconds=5_400.0,
+    rows=(
+        Part("dev-base", (Bar("hub", 0.0, 2_700.0, 9),)),
+        Part("dev", (Bar("network", 2_700.0, 2_900.0, 20), Bar("pool-gpu", 2_900.0, 5_400.0, 1))),
+    ),
+    machines=12,
+    running=12,
+    behind=0,
+    addresses=96,
+)
 
 
 def page_of(
@@ -42,7 +55,15 @@ def page_of(
 ) -> str:
     timings = {"plan": 0.31, "clusters": 9.24}
     return render_report(
-        plan, base, own, limits=check(plan) if limits is None else limits, checks=CHECKS, findings=findings, timings=timings, made="a day"
+        plan,
+        base,
+        own,
+        limits=check(plan) if limits is None else limits,
+        checks=CHECKS,
+        findings=findings,
+        timings=timings,
+        made="a day",
+        course=UP,
     )
 
 
@@ -201,7 +222,7 @@ def test_hostile_names_stay_text() -> None:
 
 def test_writing_puts_the_page_in_a_folder_of_the_region(tmp_path: Path) -> None:
     plan = load_plan("dev")
-    page = write_report(tmp_path / "new", plan, graph(), graph(), limits=check(plan), checks=CHECKS, findings=(), timings={})
+    page = write_report(tmp_path / "new", plan, graph(), graph(), limits=check(plan), checks=CHECKS, findings=(), timings={}, course=UP)
     assert page == tmp_path / "new" / "dev" / "report.html"
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
@@ -229,12 +250,19 @@ def test_resource_types_are_counted_per_stack_and_family() -> None:
     }
 
 
+def test_the_page_shows_when_each_part_came_up() -> None:
+    page = shipped_page("dev")
+    assert Reader(page).marked("up") == {"dev-base: hub": 1, "dev: network": 1, "dev: pool-gpu": 1}
+    assert "<title>dev: pool-gpu: 1 resource, from 0:48 to 1:30</title>" in page
+    assert "1:30<small>hours in Azure's time, to 12 of 12 machines in scale sets" in page.replace("&#39;", "'")
+
+
 def test_limits_read_from_the_tightest_place_to_the_roomiest() -> None:
     lines = limit_lines(check(load_plan("southcentralus")))
     rooms = [line.row.headroom for line in lines.measured]
     assert rooms == sorted(rooms, key=lambda room: room or 0)
     assert len({line.row.limit for line in lines.measured}) == len(lines.measured)
-    assert all(line.look == "tight" for line in lines.measured if line.row.headroom is not None and line.row.headroom < 0.1)
+    assert {line.look for line in lines.measured if line.row.use > line.row.bound * 0.9 and not line.row.at_least} == {"tight"}
     (ports,) = (line for line in lines.measured if line.row.limit.startswith("SNAT"))
     assert ports.bound_note == "at least "
 

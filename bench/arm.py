@@ -1,0 +1,266 @@
+"""Measures how many requests the embedded Azure answers over HTTPS, beside what its HTTP server alone could answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from bench.children import ROOT
+from bench.figures import Figure, figures_table
+
+READS_PER_SECOND, OPERATIONS_PER_SECOND = 1_500.0, 300.0
+CLIENTS = 100
+SETS, MACHINES = 4, 600
+"""Scale sets, and instances of each."""
+SCENARIO = "seed: 1\nthrottling: {enabled: false}\n"
+LOCATION = "southcentralus"
+COMPUTE, NETWORK, GROUPS = "api-version=2026-04-01", "api-version=2026-03-01", "api-version=2025-04-01"
+READY_SECONDS = 120.0
+EXIT_MISSED, EXIT_FAILED = 1, 2
+
+
+class BenchFailed(Exception):
+    """Something could not be measured."""
+
+
+@dataclass(frozen=True)
+class Azure:
+    """A server that runs: base URL, certificate authority, environment lines that it printed, and a token."""
+
+    base: str
+    authority: str
+    environment: dict[str, str]
+    token: str
+
+    @property
+    def group(self) -> str:
+        return f"/subscriptions/{self.environment['AZURE_SUBSCRIPTION_ID']}/resourceGroups/bench"
+
+    def machine(self, number: int, tail: str = "") -> str:
+        """Path of one of all instances."""
+        scale_set, instance = number % SETS, number // SETS % MACHINES
+        return (
+            f"{self.group}/providers/Microsoft.Compute/virtualMachineScaleSets/pool{scale_set}/virtualMachines/{instance}{tail}?{COMPUTE}"
+        )
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """One request, and an operation's end; BenchFailed unless it is answered well."""
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.base}{path}", content, method=method)  # noqa: S310 our own server
+        request.add_header("Authorization", f"Bearer {self.token}")
+        with urllib.request.urlopen(request, context=ssl.create_default_context(cafile=self.authority), timeout=120) as answer:  # noqa: S310 our own server
+            return json.loads(answer.read() or b"null")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--seconds", type=click.IntRange(1, 120), default=8, show_default=True, help="How long each load lasts.")
+@click.option("--clients", type=click.IntRange(1, 1_000), default=CLIENTS, show_default=True, help="Clients at once.")
+def main(seconds: int, clients: int) -> None:
+    """Measure how many requests the embedded Azure answers over HTTPS.
+
+    \b
+    floor       a bare aiohttp handler that answers a constant of the same size, over the same TLS
+    reads       GETs of resource groups, scale sets, instances and their views
+    operations  a restart, a reimage or a protection of one of 2,400 instances, each written to the journal before it is answered
+
+    Throttling is off. The load comes from a program in Go, which is built first; server and load share the machine's cores, so close
+    what else uses them. Exits 0 when both bounds are kept, 1 when one is missed, 2 when something could not be measured.
+    """
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    try:
+        with tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder:
+            figures = measure(Path(folder), seconds, clients)
+    except (BenchFailed, OSError, subprocess.SubprocessError) as error:
+        console.print(f"could not be measured: {error}", markup=False)
+        sys.exit(EXIT_FAILED)
+    console.print(figures_table(figures))
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    console.print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}; load at the end {load}")
+    missed = [figure.name for figure in figures if not figure.kept]
+    if missed:
+        console.print(f"missed: {'; '.join(missed)}", markup=False)
+        sys.exit(EXIT_MISSED)
+
+
+def measure(folder: Path, seconds: int, clients: int) -> list[Figure]:
+    """Floor, reads and operations, in this order; BenchFailed."""
+    load = built(folder)
+    (folder / "scenario.yaml").write_text(SCENARIO)
+    command = [str(Path(sys.executable).with_name("gpufleet")), "azure", "--region", "dev", "--clock", "scaled:10000"]
+    with served([*command, "--state", str(folder / "state"), "--scenario", str(folder / "scenario.yaml")]) as told:
+        azure = signed_in(told)
+        populate(azure)
+        size = len(json.dumps(azure.ask("GET", azure.machine(0)), separators=(",", ":")))
+        with served([sys.executable, "-m", "bench.arm_floor", str(folder), str(size)]) as line:
+            base = line.split()[-1]
+            floor = run_load(load, base, str(folder / "ca.pem"), "x" * len(azure.token), reads(azure), seconds, clients)
+        got = run_load(load, azure.base, azure.authority, azure.token, reads(azure), seconds, clients)
+        done = run_load(load, azure.base, azure.authority, azure.token, operations(azure), seconds, clients, once=True)
+    for name, one in (("reads", got), ("operations", done)):
+        failed = {status: count for status, count in one["statuses"].items() if not status.startswith("2")}
+        if failed or one["errors"]:
+            raise BenchFailed(f"of the {name}, {failed or ''} were refused and {one['errors']} not answered")
+    return [
+        Figure("bare aiohttp", floor["per_second"], "/s", None, f"a constant of {size:,} bytes; {latencies(floor)}"),
+        Figure("simple GETs", got["per_second"], "/s", READS_PER_SECOND, f"{clients} clients; {latencies(got)}", at_least=True),
+        Figure("the same, of the floor", 100 * got["per_second"] / floor["per_second"], "%", None, "same run"),
+        Figure("instance operations", done["per_second"], "/s", OPERATIONS_PER_SECOND, f"each journaled; {latencies(done)}", at_least=True),
+        Figure("the same, of the floor", 100 * done["per_second"] / floor["per_second"], "%", None, "same run"),
+    ]
+
+
+def built(folder: Path) -> Path:
+    """The load generator, built by the Go on PATH; BenchFailed."""
+    target = folder / "load"
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
+    try:
+        made = subprocess.run(
+            ["go", "build", "-o", target, "."],  # noqa: S607 the Go that the person has
+            cwd=ROOT / "bench" / "load",
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise BenchFailed("there is no go on PATH, which builds the load generator; install Go 1.24 or later") from None
+    if made.returncode:
+        raise BenchFailed(f"the load generator cannot be built: {made.stderr.strip()}")
+    return target
+
+
+@contextmanager
+def served(command: list[str]) -> Iterator[str]:
+    """Run a server: what it printed until it was ready."""
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None  # noqa: S101 it was asked for
+        told = ""
+        try:
+            for line in process.stdout:
+                told += line
+                if line.startswith("ready "):
+                    break
+            else:
+                raise BenchFailed(f"{command[0]} did not start")
+            yield told
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def signed_in(told: str) -> Azure:
+    """A client of what a server printed."""
+    environment = dict(re.findall(r"export (\w+)=(\S+)", told))
+    base, authority = environment["AZURE_AUTHORITY_HOST"], environment["REQUESTS_CA_BUNDLE"]
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": environment["AZURE_CLIENT_ID"],
+        "client_secret": environment["AZURE_CLIENT_SECRET"],
+        "scope": f"{base}/.default",
+    }
+    url, content = f"{base}/{environment['AZURE_TENANT_ID']}/oauth2/v2.0/token", urllib.parse.urlencode(form).encode()
+    with urllib.request.urlopen(url, content, context=ssl.create_default_context(cafile=authority), timeout=60) as answer:  # noqa: S310 our own server
+        return Azure(base, authority, environment, json.loads(answer.read())["access_token"])
+
+
+def populate(azure: Azure) -> None:
+    """Make a network and scale sets; BenchFailed where a machine is missing after."""
+    network = f"{azure.group}/providers/Microsoft.Network/virtualNetworks/net"
+    azure.ask("PUT", f"{azure.group}?{GROUPS}", {"location": LOCATION})
+    prefixes = {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}
+    azure.ask("PUT", f"{network}?{NETWORK}", {"location": LOCATION, "properties": prefixes})
+    settle(azure)
+    azure.ask("PUT", f"{network}/subnets/nodes?{NETWORK}", {"properties": {"addressPrefix": "10.0.0.0/16"}})
+    settle(azure)
+    for number in range(SETS):
+        path = f"{azure.group}/providers/Microsoft.Compute/virtualMachineScaleSets/pool{number}?{COMPUTE}"
+        azure.ask("PUT", path, scale_set(f"{network}/subnets/nodes"))
+    settle(azure)
+    count = azure.ask("GET", "/admin/state")["instances"]["states"]
+    if count != {"Succeeded": SETS * MACHINES}:
+        raise BenchFailed(f"of {SETS * MACHINES} machines there are {count}")
+
+
+def settle(azure: Azure) -> None:
+    """Let time pass until nothing runs."""
+    azure.ask("POST", "/admin/clock", {"settle": True})
+
+
+def scale_set(subnet: str) -> dict[str, Any]:
+    """A scale set of 600 machines with one address each."""
+    configuration = {"name": "ip0", "properties": {"primary": True, "subnet": {"id": subnet}}}
+    card = {"name": "nic", "properties": {"primary": True, "ipConfigurations": [configuration]}}
+    return {
+        "location": LOCATION,
+        "sku": {"name": "Standard_D2s_v5", "tier": "Standard", "capacity": MACHINES},
+        "properties": {
+            "orchestrationMode": "Uniform",
+            "singlePlacementGroup": False,
+            "overprovision": False,
+            "upgradePolicy": {"mode": "Manual"},
+            "virtualMachineProfile": {
+                "osProfile": {"computerNamePrefix": "node-", "adminUsername": "gpufleet"},
+                "storageProfile": {
+                    "imageReference": {"publisher": "microsoft-dsvm", "offer": "ubuntu-hpc", "sku": "2404", "version": "1.0.0"},
+                    "osDisk": {"createOption": "FromImage", "managedDisk": {"storageAccountType": "Premium_LRS"}},
+                },
+                "networkProfile": {"networkInterfaceConfigurations": [card]},
+            },
+        },
+    }
+
+
+def reads(azure: Azure) -> Iterator[str]:
+    """Lines for the load generator: one GET each."""
+    for number in range(1_000):
+        set_path = f"{azure.group}/providers/Microsoft.Compute/virtualMachineScaleSets/pool{number % SETS}"
+        yield f"GET\t{azure.machine(number)}"
+        yield f"GET\t{azure.machine(number, '/instanceView')}"
+        yield f"GET\t{set_path}?{COMPUTE}"
+        yield f"GET\t{azure.group}?{GROUPS}"
+
+
+def operations(azure: Azure) -> Iterator[str]:
+    """Lines for the load generator: one operation on each instance."""
+    protection = {"location": LOCATION, "properties": {"protectionPolicy": {"protectFromScaleIn": True}}}
+    for number in range(SETS * MACHINES):
+        if number % 3 == 0:
+            yield f"PUT\t{azure.machine(number)}\t{json.dumps(protection)}"
+        else:
+            yield f"POST\t{azure.machine(number, '/restart' if number % 3 == 1 else '/reimage')}"
+
+
+def run_load(
+    load: Path, base: str, authority: str, token: str, lines: Iterable[str], seconds: int, clients: int, *, once: bool = False
+) -> Any:
+    """What the load generator measured; BenchFailed."""
+    command = [str(load), "-base", base, "-authority", authority, "-clients", str(clients), "-for", f"{seconds}s", *(["-once"] * once)]
+    environment = {**os.environ, "LOAD_TOKEN": token}
+    ended = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, env=environment, check=False, timeout=300)
+    if ended.returncode:
+        raise BenchFailed(f"the load generator failed: {ended.stderr.strip()}")
+    return json.loads(ended.stdout)
+
+
+def latencies(told: Any) -> str:
+    """Latencies in words."""
+    return ", ".join(f"{name} {told['milliseconds'][name]:.0f} ms" for name in ("p50", "p90", "p99"))
+
+
+if __name__ == "__main__":
+    main()

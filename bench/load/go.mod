@@ -1,0 +1,3 @@
+module gpufleet/load
+
+go 1.24

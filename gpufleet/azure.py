@@ -1,0 +1,106 @@
+"""gpufleet azure: serve the embedded Azure of a region over HTTPS, as Azure's own clients meet it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stacks.load import load_plan
+
+if TYPE_CHECKING:
+    from components.plan.model import RegionPlan
+    from rehearsal.arm.listening import Listening
+
+
+@click.command(short_help="Serve the embedded Azure of a region over HTTPS.")
+@click.option("--listen", default="127.0.0.1:0", show_default=True, help="Address to listen on; port 0 takes any that is free.")
+@click.option("--region", required=True, metavar="REGION", help="Name or file: its subscriptions, tenant and quotas.")
+@click.option(
+    "--state",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory that keeps everything, also what gpufleet up keeps in it; without one all is gone at the end.",
+)
+@click.option("--scenario", help="Name or file of what goes wrong; without one a kept state goes on in its own, a new one is calm.")
+@click.option("--clock", default="real", show_default=True, help="real, scaled:FACTOR (60 makes a minute a second), or manual.")
+@click.option("--metadata-port", type=click.IntRange(0, 65_535), default=0, help="Port of the metadata service; 0, the default, takes any.")
+def azure(listen: str, region: str, state: Path | None, scenario: str | None, clock: str, metadata_port: int) -> None:
+    """Serve the embedded Azure of REGION over HTTPS, as Azure's own clients, the Azure CLI and Pulumi meet it.
+
+    \b
+    It prints its endpoint, its certificate authority, and lines for a shell with which clients find it and sign in;
+    then "ready" and the endpoint. SIGINT or SIGTERM end it, with a snapshot where --state keeps one.
+      gpufleet azure --region dev --state out/dev/azure --clock scaled:60
+    Beside Azure Resource Manager it answers, at the same endpoint:
+      /metadata/endpoints, /<tenant>/oauth2/v2.0/token     where clients find out, and sign in
+      /keyvault/<vault>                                    each key vault: a SecretClient's vault_url, with verify_challenge_resource=False
+      /imds<resource id of a machine>/metadata             each machine's metadata service, which also has a port without TLS
+      /admin/clock, /admin/state, /admin/health            its clock (POST {"advance": "5m"}), what there is, what machines report
+    What was acknowledged is kept: after a kill -9 the same command goes on where it was.
+
+    Exit status: 0 ended when told to; 1 no snapshot could be written, the journal holds everything; 2 the command line, a file or the
+    address is refused.
+    """
+    # Azure's SDKs take seconds to import, which no other verb should pay.
+    from rehearsal.arm.listening import AddressRefused, read_address, serve
+    from rehearsal.arm.served import take_up
+    from rehearsal.arm.time_source import ClockRefused, read_clock
+    from rehearsal.state_directory import StateBroken, StateInUse
+
+    plan = load_plan(region)
+    with ExitStack() as ending:
+        folder = state if state is not None else Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="gpufleet-azure-")))
+        try:
+            address, factor = read_address(listen), read_clock(clock)
+            live = ending.enter_context(take_up(plan, folder, scenario, factor, keep=state is not None))
+            written = asyncio.run(serve(live, folder, address, metadata_port, lambda where: _tell(where, plan, state, clock)))
+        except (AddressRefused, ClockRefused, StateBroken, StateInUse) as error:
+            raise click.ClickException(str(error)) from None
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise click.ClickException(f"{error.filename or listen}: {error.strerror or error}; choose another") from None
+    sys.exit(0 if written else 1)
+
+
+def _tell(where: Listening, plan: RegionPlan, state: Path | None, clock: str) -> None:
+    """Print where it is and how a client gets in."""
+    names = {"tenant": plan.spec.access.tenant, "client": where.identity.client, "subscription": plan.spec.subscription}
+    click.echo(f"the embedded Azure of {plan.name}, on {clock} time, kept in {state or 'memory alone'}")
+    click.echo(f"  endpoint               {where.base}")
+    click.echo(f"  certificate authority  {where.authority}")
+    click.echo(f"  metadata service       {where.metadata}/imds<resource id of the machine>")
+    click.echo(f"  sign in                tenant {names['tenant']}, client {names['client']}, secret {where.identity.secret}")
+    click.echo(
+        "for azure-identity and Azure's SDKs (give credentials disable_instance_discovery=True, clients base_url and credential_scopes):"
+    )
+    _exports(
+        AZURE_AUTHORITY_HOST=where.base,
+        AZURE_TENANT_ID=names["tenant"],
+        AZURE_CLIENT_ID=names["client"],
+        AZURE_CLIENT_SECRET=where.identity.secret,
+        AZURE_SUBSCRIPTION_ID=names["subscription"],
+        REQUESTS_CA_BUNDLE=str(where.authority.resolve()),
+    )
+    click.echo("for Pulumi and Terraform:")
+    _exports(
+        ARM_METADATA_HOST=where.base.removeprefix("https://"),
+        ARM_TENANT_ID=names["tenant"],
+        ARM_CLIENT_ID=names["client"],
+        ARM_CLIENT_SECRET=where.identity.secret,
+        ARM_SUBSCRIPTION_ID=names["subscription"],
+        ARM_DISABLE_INSTANCE_DISCOVERY="true",
+        SSL_CERT_FILE=str(where.authority.resolve()),
+    )
+    click.echo(f"ready {where.base}")
+    sys.stdout.flush()
+
+
+def _exports(**values: str) -> None:
+    for key, value in values.items():
+        click.echo(f"  export {key}={value}")

@@ -1,0 +1,64 @@
+"""gpufleet preview: what gpufleet up would do to a region's embedded Azure, and whether it would get through."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from gpufleet.azure_options import allowed, azure_options, refusals_told, state_directory
+from gpufleet.up_progress import shown
+from gpufleet.up_summary import print_outcome
+from stacks.load import load_plan
+
+
+@click.command(short_help="Show what up would do, without doing it.")
+@click.argument("region")
+@azure_options
+@click.option("--accept-loss-of", type=click.IntRange(1), metavar="N", help="Show it with N machines given up, as up would need it.")
+@click.option("--diff", "everything", is_flag=True, help="Show every resource with its changed values, not only what fits a screen.")
+def preview(
+    region: str,
+    state: Path | None,
+    scenario: str | None,
+    parallel: int | None,
+    unprotect: tuple[str, ...],
+    accept_loss_of: int | None,
+    everything: bool,
+) -> None:
+    """Show what gpufleet up would do to the embedded Azure of REGION, without doing it.
+
+    \b
+    It brings a copy up and compares the two, so it also tells how long that takes in Azure's time, which refusals and
+    failures it meets in a scenario, and how many machines are left with an older model.
+      gpufleet preview dev                                after a change of the region file
+      gpufleet preview dev --diff                         with every value
+      gpufleet preview dev --scenario allocation-3-percent
+
+    Exits 0 when up would get through, with changes or without; 1 when something would fail or be refused.
+    """
+    from components.plan.limits import refuse_broken
+    from rehearsal.azure.scenario import Scenario
+    from rehearsal.azure.scenarios import load_scenario
+    from rehearsal.state_directory import StateDirectory
+    from rehearsal.upward.region_azure import kept_azure, new_azure
+    from rehearsal.upward.up import bring_up
+
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    began = time.monotonic()
+    plan = load_plan(region)
+    refuse_broken(plan)
+    conditions = load_scenario(scenario) if scenario else Scenario()
+    folder = state_directory(state, plan.name)
+    with refusals_told(console), shown(console, "preview") as progress:
+        if folder.exists():
+            with StateDirectory(folder) as directory:
+                cloud = kept_azure(directory, plan, conditions)
+        else:
+            cloud = new_azure(plan, conditions)
+        outcome = bring_up(plan, cloud, allowed(unprotect, parallel, accept_loss_of), progress)
+    print_outcome(console, outcome, time.monotonic() - began, None, everything=everything)
+    sys.exit(0 if outcome.complete else 1)

@@ -1,0 +1,71 @@
+"""gpufleet up: make a region's embedded Azure what the region file says."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from gpufleet.azure_options import allowed, azure_options, refusals_told, state_directory
+from gpufleet.up_progress import shown
+from gpufleet.up_summary import print_outcome
+from stacks.load import load_plan
+
+
+@click.command(short_help="Bring a region up in the embedded Azure, or change it there.")
+@click.argument("region")
+@azure_options
+@click.option(
+    "--accept-loss-of",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Let Azure take exactly N machines away, drained or not, where the region file asks for fewer.",
+)
+@click.option("--diff", "everything", is_flag=True, help="Show every resource with its changed values, not only what fits a screen.")
+def up(
+    region: str,
+    state: Path | None,
+    scenario: str | None,
+    parallel: int | None,
+    unprotect: tuple[str, ...],
+    accept_loss_of: int | None,
+    everything: bool,
+) -> None:
+    """Make the embedded Azure of REGION what the region file says: the base stack, then the clusters.
+
+    \b
+    No cloud account and no Pulumi CLI are needed. The program is the one that pulumi up runs; the Azure that it meets
+    is a model, kept in --state between two commands, whose time passes as fast as this machine can reckon.
+    Run it again after a change of the region file, or after something failed: it does what is missing, no more.
+      gpufleet up dev                                     from nothing, or from what stands
+      gpufleet preview dev                                what up would do, and whether it would get through
+      gpufleet up dev --scenario quota-one-short          the same in an Azure that grants too few vCPUs
+    What the region file no longer has is deleted. Protected resources (node pools, etcd, vaults, backups) are not, and no
+    machine is taken away that was not drained and deleted by instance before: both are refused, and then nothing changes.
+
+    Exits 1 when something failed or was refused, 2 when a file is refused or the directory is in use.
+    """
+    # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
+    from components.plan.limits import refuse_broken
+    from rehearsal.azure.scenario import Scenario
+    from rehearsal.azure.scenarios import load_scenario
+    from rehearsal.keeping import keep
+    from rehearsal.state_directory import StateDirectory
+    from rehearsal.upward.region_azure import kept_azure
+    from rehearsal.upward.up import bring_up
+
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    began = time.monotonic()
+    plan = load_plan(region)
+    refuse_broken(plan)
+    conditions = load_scenario(scenario) if scenario else Scenario()
+    folder = state_directory(state, plan.name)
+    with refusals_told(console), StateDirectory(folder) as directory, shown(console, "up") as progress:
+        cloud = kept_azure(directory, plan, conditions)
+        outcome = bring_up(plan, cloud, allowed(unprotect, parallel, accept_loss_of), progress)
+        keep(directory, cloud)
+    print_outcome(console, outcome, time.monotonic() - began, folder, everything=everything)
+    sys.exit(0 if outcome.complete else 1)

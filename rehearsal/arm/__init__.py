@@ -1,0 +1,1 @@
+"""ARM over HTTPS: the embedded Azure as the official clients meet it."""

@@ -1,0 +1,189 @@
+"""Answers as the instance metadata service of one machine, below /imds and the machine's resource id.
+
+https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service,
+https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events,
+https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+
+from rehearsal import changes
+from rehearsal.arm.calls import Call
+from rehearsal.arm.live import Live
+from rehearsal.arm.machine_document import document
+from rehearsal.arm.replies import reply
+from rehearsal.arm.sign_in import old_style
+from rehearsal.arm.tokens import Tokens
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.scheduled_events import scheduled_events_of
+
+VERSIONS = ("2017-04-02", "2017-08-01", "2018-02-01", "2019-06-01", "2020-09-01", "2021-01-01", "2021-02-01", "2021-12-13", "2023-07-01")
+"""Of the instance document; the newer ones only add to it."""
+EVENT_VERSIONS = ("2017-08-01", "2019-01-01", "2019-08-01", "2020-07-01")
+TOKEN_VERSIONS = ("2018-02-01", "2019-08-01")
+INSTANCE, MACHINE = "microsoft.compute/virtualmachinescalesets/virtualmachines", "microsoft.compute/virtualmachines"
+
+
+class MetadataRefused(Exception):
+    """A request that the service does not answer: HTTP status, sentence, and what else it tells."""
+
+    def __init__(self, status: int, sentence: str, **told: Any) -> None:
+        self.status, self.sentence, self.told = status, sentence, told
+        super().__init__(sentence)
+
+    def body(self) -> Json:
+        return {"error": self.sentence, **self.told}
+
+
+def metadata(call: Call, live: Live, tokens: Tokens) -> web.Response:
+    """Answer a machine; MetadataRefused."""
+    if call.headers.get("Metadata", "").lower() != "true":
+        raise MetadataRefused(400, "Bad request. Required metadata header not specified")
+    if "X-Forwarded-For" in call.headers:
+        raise MetadataRefused(400, "Bad request. The X-Forwarded-For header is not allowed")
+    machine, tail = _machine(live.cloud, call.parts[1:])
+    match call.method, tail:
+        case "GET", ("versions",):
+            return reply(200, {"apiVersions": list(VERSIONS)})
+        case "GET", ("instance", *path):
+            _check_version(call, VERSIONS)
+            return _shown(_inside(document(live.cloud, machine), path), call)
+        case "GET", ("scheduledevents",):
+            _check_version(call, EVENT_VERSIONS)
+            return reply(200, _events(live.cloud, machine.id))
+        case "POST", ("scheduledevents",):
+            _check_version(call, EVENT_VERSIONS)
+            _approve(call, live, machine.id)
+            return reply(200)
+        case "GET", ("identity", "oauth2", "token"):
+            _check_version(call, TOKEN_VERSIONS)
+            return reply(200, _token(call, live.cloud, machine, tokens))
+        case _:
+            raise MetadataRefused(404, "Not found")
+
+
+def _machine(cloud: Cloud, parts: Sequence[str]) -> tuple[Resource, tuple[str, ...]]:
+    """The machine whose id a path begins with, and what follows behind /metadata."""
+    lowered = [part.lower() for part in parts]
+    if "metadata" not in lowered:
+        raise MetadataRefused(404, "Not found. The path is /imds<resource id of the instance>/metadata/...")
+    split = len(lowered) - 1 - lowered[::-1].index("metadata")
+    try:
+        arm_id = parse("/" + "/".join(parts[:split]))
+        if arm_id.type.lower() not in (INSTANCE, MACHINE):
+            raise MetadataRefused(404, f"Not found. {arm_id.text[:300]} is no machine")
+        return cloud.get(arm_id.text), tuple(lowered[split + 1 :])
+    except AzureError as error:
+        raise MetadataRefused(404, f"Not found. {error.message}") from None
+
+
+def _check_version(call: Call, versions: Sequence[str]) -> None:
+    version = call.query.get("api-version", "")
+    if version not in versions:
+        reason = f"api-version {version[:40]!r} is not known" if version else "api-version was not specified in the request"
+        message = f"Bad request. {reason}. For more information refer to aka.ms/azureimds"
+        raise MetadataRefused(400, message, **{"newest-versions": list(reversed(versions[-3:]))})
+
+
+def _inside(told: Any, path: Sequence[str]) -> Any:
+    """What lies at a path inside the document; names in whatever capitals."""
+    for part in path:
+        if isinstance(told, dict):
+            named = {key.lower(): value for key, value in told.items()}
+            if part not in named:
+                raise MetadataRefused(404, "Not found")
+            told = named[part]
+        elif isinstance(told, list) and part.isdecimal() and int(part) < len(told):
+            told = told[int(part)]
+        else:
+            raise MetadataRefused(404, "Not found")
+    return told
+
+
+def _shown(told: Any, call: Call) -> web.Response:
+    """JSON for an object; text for a value, and for names where text is asked for."""
+    if isinstance(told, dict | list) and call.query.get("format", "json").lower() != "text":
+        return reply(200, told)
+    if isinstance(told, dict | list):
+        names = [f"{key}/" if isinstance(value, dict | list) else str(key) for key, value in _items(told)]
+        return web.Response(text="\n".join(names))
+    return web.Response(text=str(told))
+
+
+def _items(told: Any) -> Any:
+    return told.items() if isinstance(told, dict) else enumerate(told)
+
+
+def _events(cloud: Cloud, arm_id: ArmId) -> Json:
+    if arm_id.type.lower() == MACHINE:
+        return {"DocumentIncarnation": 1, "Events": []}
+    return scheduled_events_of(cloud).document(cloud, str(arm_id.parent).lower(), arm_id.name)
+
+
+def _approve(call: Call, live: Live, arm_id: ArmId) -> None:
+    """Approve events that the machine is told of, all of them or none."""
+    try:
+        asked = (call.json() or {}).get("StartRequests")
+    except AzureError as error:
+        raise MetadataRefused(400, f"Bad request. {error.message}") from None
+    wanted = [one.get("EventId") if isinstance(one, dict) else None for one in asked] if isinstance(asked, list) else [None]
+    if not wanted or not all(isinstance(one, str) for one in wanted):
+        raise MetadataRefused(400, 'Bad request. The body is {"StartRequests": [{"EventId": "..."}]}')
+    known = {event["EventId"] for event in _events(live.cloud, arm_id)["Events"]}
+    for one in wanted:
+        if str(one).upper() not in known:
+            raise MetadataRefused(400, f"Bad request. There is no scheduled event {str(one)[:60]!r}; read the document again")
+    live.make({"do": changes.APPROVE, "events": [str(one) for one in wanted]})
+
+
+def _token(call: Call, cloud: Cloud, machine: Resource, tokens: Tokens) -> Json:
+    """A token of one of the machine's identities: of the one that is asked for, of its own, or of the only one that it has."""
+    resource = call.query.get("resource", "")
+    if not resource:
+        raise _no_token("Required audience parameter not specified")
+    held = _identities(cloud, machine)
+    wanted = {
+        key: call.query[key].lower() for key in ("client_id", "object_id", "principal_id", "msi_res_id", "mi_res_id") if key in call.query
+    }
+    fits = [one for one in held if all(one[_KEYS[key]].lower() == value for key, value in wanted.items())]
+    if not wanted:
+        fits = [one for one in held if not one["id"]] or held
+    if not fits:
+        raise _no_token("Identity not found")
+    if len(fits) > 1:
+        raise _no_token(
+            "Multiple user assigned identities exist, please specify the clientId / resourceId of the identity in the token request"
+        )
+    who = fits[0]
+    granted = tokens.issue(who["clientId"], resource.removesuffix("/.default").rstrip("/"), who["principalId"])
+    return {**old_style(granted, resource), "client_id": who["clientId"]}
+
+
+_KEYS = {"client_id": "clientId", "object_id": "principalId", "principal_id": "principalId", "msi_res_id": "id", "mi_res_id": "id"}
+
+
+def _identities(cloud: Cloud, machine: Resource) -> list[dict[str, str]]:
+    """Identities of a machine, with client id, principal id and resource id, which is empty for its own."""
+    owner = cloud.get(str(machine.id.parent)) if machine.id.type.lower() == INSTANCE else machine
+    told = owner.body.get("identity") or {}
+    held = []
+    if told.get("principalId"):
+        client = cloud.stable_uuid(owner.key, "client")
+        held.append({"id": "", "clientId": client, "principalId": str(told["principalId"])})
+    for text in told.get("userAssignedIdentities") or {}:
+        found = cloud.find(text)
+        if found is not None:
+            held.append({"id": text, "clientId": found.properties["clientId"], "principalId": found.properties["principalId"]})
+    return held
+
+
+def _no_token(sentence: str) -> MetadataRefused:
+    return MetadataRefused(400, "invalid_request", error_description=sentence)

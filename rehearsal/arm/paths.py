@@ -1,0 +1,123 @@
+"""Decides what a URL's path asks for: one resource, a list, an action on a resource, an operation, or something of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from rehearsal.azure.arm_id import ArmId, parse
+
+
+@dataclass(frozen=True, slots=True)
+class OfResource:
+    """One resource, or with a tail an action on it or a view of it."""
+
+    id: ArmId
+    tail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OfList:
+    """All resources of a type below a scope; an empty type is every type."""
+
+    scope: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfOperation:
+    """The status of an operation, or with result what it came to."""
+
+    subscription: str
+    id: str
+    result: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OfLocation:
+    """Something that Azure tells of a location: usages, vmSizes."""
+
+    subscription: str
+    provider: str
+    location: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfSubscription:
+    """Something that Azure tells of a subscription itself: itself (empty), locations, providers, resources; with a provider's name."""
+
+    subscription: str
+    what: str
+    name: str = ""
+    tail: str = ""
+
+
+Asked = OfResource | OfList | OfOperation | OfLocation | OfSubscription
+
+
+def asked(parts: Sequence[str], types: Container[str]) -> Asked | None:
+    """What the parts of a path ask for; types are the modelled ones in lower case; None where it is no path of ARM's.
+
+    AzureError for an id that is none.
+    """
+    if parts[0].lower() != "subscriptions" or "" in parts:
+        return None
+    lowered = [part.lower() for part in parts]
+    if len(parts) == 1:
+        return OfList("", "Microsoft.Resources/subscriptions")
+    if "providers" not in lowered or lowered[2:] == ["providers"]:
+        return _outside_providers(parts, lowered)
+    last = len(lowered) - 1 - lowered[::-1].index("providers")
+    scope, tail = "/" + "/".join(parts[:last]), parts[last + 1 :]
+    if last == 2:
+        special = _of_provider(parts[1], tail)
+        if special is not None:
+            return special
+    if len(tail) < 2:
+        return None
+    if len(tail) % 2 == 1:
+        return OfResource(parse("/" + "/".join(parts)))
+    resource_type = "/".join((tail[0], *tail[1::2]))
+    if resource_type.lower() in types or len(tail) == 2:
+        return OfList(scope if len(tail) == 2 else "/" + "/".join(parts[:-1]), resource_type)
+    return OfResource(parse("/" + "/".join(parts[:-1])), tail[-1])
+
+
+def _outside_providers(parts: Sequence[str], lowered: list[str]) -> Asked | None:
+    """Subscriptions, resource groups and what is asked of them."""
+    subscription = "/" + "/".join(parts[:2])
+    match lowered[2:]:
+        case []:
+            return OfSubscription(parts[1], "")
+        case ["resourcegroups"]:
+            return OfList(subscription, "Microsoft.Resources/resourceGroups")
+        case ["resourcegroups", _]:
+            return OfResource(parse(f"{subscription}/resourceGroups/{parts[3]}"))
+        case ["resourcegroups", _, "resources"]:
+            return OfList(f"{subscription}/resourceGroups/{parts[3]}", "")
+        case ["resources"]:
+            return OfList(subscription, "")
+        case [what] if what in ("locations", "providers"):
+            return OfSubscription(parts[1], what)
+        case ["operationresults", operation]:
+            return OfOperation(parts[1], operation, result=True)
+        case _:
+            return None
+
+
+def _of_provider(subscription: str, tail: Sequence[str]) -> Asked | None:
+    """What hangs on a provider of a subscription and is no resource: the provider itself, operations, usages."""
+    match tail:
+        case [provider]:
+            return OfSubscription(subscription, "providers", provider)
+        case [provider, verb] if verb.lower() in ("register", "unregister"):
+            return OfSubscription(subscription, "providers", provider, verb.lower())
+        case [_, locations, _, kind, operation] if locations.lower() == "locations" and kind.lower().startswith("operation"):
+            return OfOperation(subscription, operation, result=kind.lower() == "operationresults")
+        case [provider, locations, location, what] if locations.lower() == "locations":
+            return OfLocation(subscription, provider, location, what.lower())
+        case [provider, what] if what.lower() == "skus":
+            return OfLocation(subscription, provider, "", "skus")
+        case _:
+            return None

@@ -1,0 +1,92 @@
+"""Decides what an answer looks like on the wire: status, headers, body, and where a long-running operation is asked about."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from rehearsal.arm.time_source import TimeSource
+from rehearsal.azure.arm_id import parse
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.resource import Answer, Operation
+
+POLL_EVERY = 10
+"""Seconds of Azure's time after which a client is told to ask again how an operation goes."""
+SHORTEST = 0.01
+"""Seconds here for which a client waits at least."""
+
+
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+_RUN = str(uuid.uuid4())[:24]
+_NUMBERS = itertools.count(1)
+
+
+def reply(status: int, body: Any = None, headers: Mapping[str, str] | None = None) -> web.Response:
+    """A response with the headers that every answer of ARM's has."""
+    # As unlike any other as a random one, without asking the system for random bytes each time.
+    request_id = f"{_RUN}{next(_NUMBERS):012x}"
+    told = {"x-ms-request-id": request_id, "x-ms-correlation-request-id": request_id, "Cache-Control": "no-cache", **(headers or {})}
+    if body is None:
+        return web.Response(status=status, headers=told)
+    told["Content-Type"] = "application/json; charset=utf-8"
+    return web.Response(status=status, body=_ENCODE(body).encode(), headers=told)
+
+
+def refusal(error: AzureError, clock: TimeSource) -> web.Response:
+    """An error in Azure's shape; a Retry-After in Azure's time is told in ours, in whole seconds as the standard has it."""
+    headers = dict(error.headers)
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(clock.here(error.retry_after))))
+    return reply(error.status, {"error": error.body()}, headers)
+
+
+def look_again(clock: TimeSource) -> dict[str, str]:
+    """When to ask again how an operation goes. Where time is fast a second is long; Azure's clients know milliseconds too.
+
+    https://github.com/Azure/azure-sdk-for-go/blob/0f9d9f4df19f46db7ff7c6ea7d5a3034f09e737e/sdk/azcore/internal/shared/shared.go
+    """
+    here = clock.here(POLL_EVERY)
+    return {"Retry-After": str(math.ceil(here))} if here >= 1 else {"retry-after-ms": str(math.ceil(max(here, SHORTEST) * 1_000))}
+
+
+def answered(answer: Answer, base: str, api_version: str, clock: TimeSource) -> web.Response:
+    """The answer to a change: with an operation, where to ask about it (https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations)."""
+    headers = dict(answer.headers)
+    if answer.operation is not None:
+        headers |= {"Azure-AsyncOperation": operation_url(answer.operation, base, api_version), **look_again(clock)}
+        if answer.status == 202:
+            headers["Location"] = operation_url(answer.operation, base, api_version, result=True)
+    return reply(answer.status, answer.body, headers)
+
+
+def operation_url(operation: Operation, base: str, api_version: str, *, result: bool = False) -> str:
+    """URL of an operation's status, or of its result."""
+    arm_id = parse(operation.key)
+    provider = arm_id.type.partition("/")[0]
+    location, kind = operation.location or "global", "operationResults" if result else "operations"
+    path = f"/subscriptions/{arm_id.subscription}/providers/{provider}/locations/{location}/{kind}/{operation.id}"
+    return f"{base}{path}?api-version={api_version}"
+
+
+def status_body(operation: Operation, path: str) -> dict[str, Any]:
+    """An operation's status, as Azure-AsyncOperation tells it; path is where it is asked about."""
+    body: dict[str, Any] = {
+        "id": path.partition("?")[0],
+        "name": operation.id,
+        "status": operation.status,
+        "startTime": stamp(operation.started),
+    }
+    if operation.ended is not None:
+        body["endTime"] = stamp(operation.ended)
+    if operation.error is not None:
+        body["error"] = operation.error
+    if operation.result is not None:
+        body["properties"] = {"output": operation.result}
+    return body

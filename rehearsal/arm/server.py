@@ -1,0 +1,105 @@
+"""Decides which service answers an HTTP request, and what becomes of an error."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from dataclasses import dataclass
+from functools import cached_property
+
+from aiohttp import web
+
+from rehearsal.arm import sign_in
+from rehearsal.arm.admin import administer
+from rehearsal.arm.calls import Call, read
+from rehearsal.arm.instance_metadata import MetadataRefused, metadata
+from rehearsal.arm.live import Live
+from rehearsal.arm.manager import Manager
+from rehearsal.arm.replies import refusal, reply
+from rehearsal.arm.subscriptions import tenants_told
+from rehearsal.arm.tokens import MANAGEMENT, VAULT, TokenRefused, Tokens
+from rehearsal.arm.vault_service import vault_service
+from rehearsal.azure.errors import AzureError
+
+
+@dataclass
+class Server:
+    """The embedded Azure behind one base URL."""
+
+    live: Live
+    tokens: Tokens
+
+    @cached_property
+    def manager(self) -> Manager:
+        return Manager(self.live, self.tokens.base)
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            call = await read(request)
+            return self.answer(call)
+        except AzureError as error:
+            return refusal(error, self.live.clock)
+        except (ConnectionError, web.HTTPException):
+            raise
+        except Exception:  # noqa: BLE001 a client must be told, and who runs this must see it
+            return _failed()
+
+    async def metadata_only(self, request: web.BaseRequest) -> web.StreamResponse:
+        """What is answered without TLS: the instance metadata service alone, as on a machine."""
+        if not request.raw_path.lower().startswith("/imds/"):
+            return reply(404, {"error": "Not found. Only the instance metadata service is here, below /imds<resource id of the instance>."})
+        return await self(request)
+
+    def answer(self, call: Call) -> web.Response:
+        """Answer one call, once whatever the answer tells of is kept; nothing else happens meanwhile."""
+        try:
+            self.live.catch_up()
+            answer = self._answer(call)
+        except AzureError as error:
+            answer = refusal(error, self.live.clock)
+        except TokenRefused as error:
+            answer = sign_in.refused(error)
+        except MetadataRefused as error:
+            answer = reply(error.status, error.body())
+        self.live.settle()
+        return answer
+
+    def _answer(self, call: Call) -> web.Response:
+        match call.parts[0].lower():
+            case "subscriptions":
+                return self.manager.answer(call, self._signed_in(call, MANAGEMENT))
+            case "imds":
+                return metadata(call, self.live, self.tokens)
+            case "keyvault":
+                return vault_service(call, self.live, self.tokens.base, self._signed_in(call, VAULT))
+            case "admin":
+                self._signed_in(call, MANAGEMENT)
+                return administer(call, self.live)
+            case "tenants" if not call.parts[1:]:
+                self._signed_in(call, MANAGEMENT)
+                return reply(200, tenants_told(self.live.cloud))
+            case "healthz":
+                return web.Response(text="ok\n")
+        found = sign_in.sign_in(call, self.tokens)
+        if found is None:
+            raise AzureError(404, "InvalidRequestUri", f"The request URI {call.path[:300]} is none of this service's.")
+        return found
+
+    def _signed_in(self, call: Call, audiences: tuple[str, ...]) -> str:
+        """Who asks; AzureError 401 with the challenge to sign in."""
+        try:
+            return self.tokens.check(call.headers.get("Authorization", ""), audiences)
+        except TokenRefused as error:
+            where = f"{self.tokens.base}/{self.tokens.tenant}"
+            told = ascii(error.message)[1:-1].replace('"', "'").replace(",", ";")
+            challenge = (
+                f'Bearer authorization="{where}", authorization_uri="{where}", resource="{audiences[0]}", '
+                f'error="invalid_token", error_description="{told}"'
+            )
+            raise AzureError(error.status, error.error, error.message, headers={"WWW-Authenticate": challenge}) from None
+
+
+def _failed() -> web.Response:
+    """What a client is told of a fault of ours; where it lies is for whoever runs this."""
+    traceback.print_exc(file=sys.stderr)
+    return reply(500, {"error": {"code": "InternalServerError", "message": "The embedded Azure failed; what it printed says how."}})

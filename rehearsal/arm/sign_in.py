@@ -1,0 +1,158 @@
+"""Answers what a client asks before its first request: where to sign in, with what keys, and what else this cloud has.
+
+https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import Any
+
+from aiohttp import web
+
+from rehearsal.arm.calls import Call
+from rehearsal.arm.replies import reply
+from rehearsal.arm.tokens import ALGORITHM, MANAGEMENT, TokenRefused, Tokens
+from rehearsal.azure.resource import Json
+
+FIRST_DICTIONARY = "2020-06-01"
+"""API version of /metadata/endpoints from which one environment is answered; earlier ones answer a list of them."""
+
+
+def sign_in(call: Call, tokens: Tokens) -> web.Response | None:
+    """The answer to a call about signing in, None where it is about something else; TokenRefused."""
+    tail = tuple(part.lower() for part in call.parts[1:])
+    tenant = call.parts[0]
+    match call.method, tail:
+        case "POST", ("oauth2", "v2.0", "token"):
+            return reply(200, tokens.grant(call.form(), tenant, call.headers.get("Authorization", "")))
+        case "POST", ("oauth2", "token"):
+            return reply(200, _version_one(call, tokens))
+        case "GET", ("v2.0", ".well-known", "openid-configuration") | (".well-known", "openid-configuration"):
+            tokens.check_tenant(tenant)
+            return reply(200, openid_configuration(tokens))
+        case "GET", ("discovery", "v2.0", "keys") | ("discovery", "keys"):
+            tokens.check_tenant(tenant)
+            return reply(200, keys(tokens))
+        case "GET", ("discovery", "instance") if tenant.lower() == "common":
+            return reply(200, instance_discovery(tokens))
+        case "GET", ("endpoints",) if tenant.lower() == "metadata":
+            one = endpoints(tokens)
+            old = call.query.get("api-version", FIRST_DICTIONARY) < FIRST_DICTIONARY
+            return reply(200, [one] if old else one)
+        case _:
+            return None
+
+
+def refused(error: TokenRefused) -> web.Response:
+    """A refusal in the shape of the identity platform."""
+    return reply(error.status, error.body(), {"Cache-Control": "no-store"})
+
+
+def endpoints(tokens: Tokens) -> Json:
+    """What this cloud has, as clients with a metadata host of their own want it; all that is not here has a name that leads nowhere.
+
+    https://github.com/pulumi/pulumi-azure-native/blob/0ca7570c3443ba3247c6b16e2ebd117deb6760fd/provider/pkg/azure/cloud/metadata/client.go
+    """
+    return {
+        # Clients take any other name, and any other identity provider, for an Azure Stack.
+        "name": "AzureCloud",
+        "portal": tokens.base,
+        "authentication": {
+            "loginEndpoint": tokens.base,
+            "audiences": [tokens.base, *MANAGEMENT],
+            "tenant": "common",
+            "identityProvider": "AAD",
+        },
+        "resourceManager": tokens.base,
+        "graph": f"{tokens.base}/graph",
+        "graphAudience": f"{tokens.base}/graph",
+        "microsoftGraphResourceId": f"{tokens.base}/graph",
+        "gallery": tokens.base,
+        "batch": f"{tokens.base}/batch",
+        "media": f"{tokens.base}/media",
+        "sqlManagement": f"{tokens.base}/sql",
+        "vmImageAliasDoc": f"{tokens.base}/aliases.json",
+        "activeDirectoryDataLake": f"{tokens.base}/datalake",
+        "suffixes": {
+            "keyVaultDns": "vault.invalid",
+            "storage": "storage.invalid",
+            "acrLoginServer": "registry.invalid",
+            "sqlServerHostname": "sql.invalid",
+            "mhsmDns": "managedhsm.invalid",
+            "mysqlServerEndpoint": "mysql.invalid",
+            "postgresqlServerEndpoint": "postgresql.invalid",
+            "mariadbServerEndpoint": "mariadb.invalid",
+            "attestationEndpoint": "attestation.invalid",
+            "synapseAnalytics": "synapse.invalid",
+            "storageSyncEndpointSuffix": "storagesync.invalid",
+            "azureFrontDoorEndpointSuffix": "frontdoor.invalid",
+            "azureDataLakeStoreFileSystem": "datalake.invalid",
+            "azureDataLakeAnalyticsCatalogAndJob": "datalakeanalytics.invalid",
+        },
+    }
+
+
+def instance_discovery(tokens: Tokens) -> Json:
+    """Which hosts are this cloud: only this one."""
+    host = tokens.base.removeprefix("https://")
+    return {
+        "tenant_discovery_endpoint": f"{tokens.base}/{tokens.tenant}/v2.0/.well-known/openid-configuration",
+        "api-version": "1.1",
+        "metadata": [{"preferred_network": host, "preferred_cache": host, "aliases": [host]}],
+    }
+
+
+def openid_configuration(tokens: Tokens) -> Json:
+    """OpenID Connect discovery: https://openid.net/specs/openid-connect-discovery-1_0.html"""
+    base = f"{tokens.base}/{tokens.tenant}"
+    return {
+        "issuer": f"{base}/v2.0",
+        "token_endpoint": f"{base}/oauth2/v2.0/token",
+        "authorization_endpoint": f"{base}/oauth2/v2.0/authorize",
+        "device_authorization_endpoint": f"{base}/oauth2/v2.0/devicecode",
+        "jwks_uri": f"{base}/discovery/v2.0/keys",
+        "response_types_supported": ["code", "id_token", "token"],
+        "subject_types_supported": ["pairwise"],
+        "scopes_supported": ["openid"],
+        "claims_supported": ["aud", "iss", "iat", "nbf", "exp", "appid", "azp", "oid", "sub", "tid", "ver"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+        "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
+        "tenant_region_scope": None,
+        "cloud_instance_name": tokens.base.removeprefix("https://"),
+    }
+
+
+def keys(tokens: Tokens) -> Json:
+    """The public key, as a JSON web key set."""
+    numbers = tokens.identity.key.public_key().public_numbers()
+    key = {"kty": "RSA", "use": "sig", "kid": tokens.identity.key_id, "alg": ALGORITHM, "n": _number(numbers.n), "e": _number(numbers.e)}
+    return {"keys": [key]}
+
+
+def old_style(granted: dict[str, Any], resource: str) -> Json:
+    """A granted token as the first version of the protocol, and the instance metadata service, write it: numbers are texts."""
+    now = int(time.time())
+    lasting = granted["expires_in"]
+    return {
+        "token_type": "Bearer",
+        "expires_in": str(lasting),
+        "ext_expires_in": str(lasting),
+        "expires_on": str(now + lasting),
+        "not_before": str(now),
+        "resource": resource,
+        "access_token": granted["access_token"],
+    }
+
+
+def _version_one(call: Call, tokens: Tokens) -> Json:
+    form = call.form()
+    if "resource" not in form:
+        raise TokenRefused(400, "invalid_request", "AADSTS900144: The request body must contain the following parameter: 'resource'.")
+    granted = tokens.grant(form, call.parts[0], call.headers.get("Authorization", ""))
+    return old_style(granted, form["resource"])
+
+
+def _number(value: int) -> str:
+    return base64.urlsafe_b64encode(value.to_bytes((value.bit_length() + 7) // 8)).rstrip(b"=").decode()

@@ -1,0 +1,94 @@
+"""Decides what Azure tells of a subscription, its providers and its locations."""
+
+from __future__ import annotations
+
+from rehearsal.arm.paths import OfLocation, OfSubscription
+from rehearsal.azure.api_versions import api_versions
+from rehearsal.azure.capacity import capacity_of
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.resource import Json
+
+
+def subscription_told(cloud: Cloud, what: OfSubscription) -> Json:
+    """The subscription itself, its locations or its providers; AzureError where there is no such thing."""
+    if what.subscription.lower() not in cloud.subscriptions:
+        raise AzureError(404, "SubscriptionNotFound", f"The subscription '{what.subscription}' could not be found.")
+    match what.what:
+        case "":
+            return _subscription(cloud, what.subscription)
+        case "locations":
+            return {"value": [_location(what.subscription, name) for name in _locations(cloud, what.subscription)]}
+        case "providers" if what.name:
+            return _provider(cloud, what.subscription, what.name)
+        case "providers":
+            names = sorted({kind.type.partition("/")[0] for kind in cloud.kinds.values()})
+            return {"value": [_provider(cloud, what.subscription, name) for name in names]}
+        case _:
+            raise AzureError(404, "InvalidRequestUri", f"A subscription has no '{what.what}' here.")
+
+
+def subscriptions_told(cloud: Cloud) -> Json:
+    """Every subscription, as a list."""
+    return {"value": [_subscription(cloud, one) for one in sorted(cloud.subscriptions)]}
+
+
+def tenants_told(cloud: Cloud) -> Json:
+    """The one tenant, as a list."""
+    return {"value": [{"id": f"/tenants/{cloud.tenant}", "tenantId": cloud.tenant, "tenantCategory": "Home", "displayName": "embedded"}]}
+
+
+def location_told(cloud: Cloud, what: OfLocation) -> Json:
+    """Usage against quota of a provider in a location; AzureError for what the embedded Azure does not tell."""
+    if what.subscription.lower() not in cloud.subscriptions:
+        raise AzureError(404, "SubscriptionNotFound", f"The subscription '{what.subscription}' could not be found.")
+    if what.provider.lower() == "microsoft.compute" and what.what == "usages":
+        return {"value": capacity_of(cloud).usages(cloud, what.subscription, what.location)}
+    raise AzureError(
+        404, "NotFound", f"The embedded Azure does not tell '{what.what}' of {what.provider} in {what.location or 'a subscription'}."
+    )
+
+
+def _subscription(cloud: Cloud, subscription: str) -> Json:
+    return {
+        "id": f"/subscriptions/{subscription}",
+        "subscriptionId": subscription,
+        "tenantId": cloud.tenant,
+        "displayName": f"embedded {subscription[:8]}",
+        "state": "Enabled",
+        "authorizationSource": "RoleBased",
+        "subscriptionPolicies": {"quotaId": "Embedded", "spendingLimit": "Off"},
+    }
+
+
+def _locations(cloud: Cloud, subscription: str) -> list[str]:
+    """Locations in which the subscription has anything."""
+    prefix = f"/subscriptions/{subscription.lower()}/"
+    return sorted({one.location for key, one in cloud.resources.items() if key.startswith(prefix) and one.location not in ("", "global")})
+
+
+def _location(subscription: str, name: str) -> Json:
+    return {"id": f"/subscriptions/{subscription}/locations/{name}", "name": name, "displayName": name, "regionalDisplayName": name}
+
+
+def _provider(cloud: Cloud, subscription: str, name: str) -> Json:
+    """A provider with its resource types and their API versions, newest first."""
+    types = [kind.type for kind in cloud.kinds.values() if kind.type.partition("/")[0].lower() == name.lower()]
+    if not types:
+        raise AzureError(404, "InvalidResourceNamespace", f"The resource namespace '{name}' is invalid.")
+    namespace = types[0].partition("/")[0]
+    return {
+        "id": f"/subscriptions/{subscription}/providers/{namespace}",
+        "namespace": namespace,
+        "registrationState": "Registered",
+        "registrationPolicy": "RegistrationRequired",
+        "resourceTypes": [
+            {
+                "resourceType": one.partition("/")[2],
+                "locations": [],
+                "apiVersions": list(reversed(api_versions(one))),
+                "capabilities": "None",
+            }
+            for one in sorted(types)
+        ],
+    }

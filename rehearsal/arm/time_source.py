@@ -1,0 +1,48 @@
+"""Decides what time it is in the embedded Azure: as on the wall, faster, or only as somebody moves it."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+
+SCALED = re.compile(r"scaled:(\d+(?:\.\d+)?)")
+
+
+class ClockRefused(ValueError):
+    """A clock that there is not."""
+
+
+@dataclass
+class TimeSource:
+    """factor is seconds of Azure's time per second here: 1 is real, more is faster, 0 is moved by hand.
+
+    began is Azure's moment at the start.
+    """
+
+    factor: float
+    began: float
+    _start: float = field(default_factory=time.monotonic)
+    _moved: float = 0.0
+
+    def now(self) -> float:
+        """Azure's moment, in seconds since 1970."""
+        return self.began + self._moved + (time.monotonic() - self._start) * self.factor
+
+    def move(self, seconds: float) -> None:
+        """Move time on by hand; seconds of Azure's time, at least 0."""
+        self._moved += max(0.0, seconds)
+
+    def here(self, seconds: float) -> float:
+        """How long a client should wait here for that many seconds of Azure's time; by hand, a moment."""
+        return seconds / self.factor if self.factor else min(seconds, 0.05)
+
+
+def read_clock(text: str) -> float:
+    """The factor that real, scaled:FACTOR or manual stands for; ClockRefused."""
+    if text in ("real", "manual"):
+        return 1.0 if text == "real" else 0.0
+    scaled = SCALED.fullmatch(text)
+    if not scaled or not 0 < float(scaled[1]) <= 1_000_000:
+        raise ClockRefused(f"{text!r} is no clock; give real, manual, or scaled:FACTOR with a factor above 0, up to 1000000")
+    return float(scaled[1])

@@ -1,0 +1,173 @@
+"""Decides how azure-native's flat inputs become the body that it sends, and which outputs it makes of the body that is answered.
+
+azure-native shows what is in a body's `properties` as the resource's own, takes the ids of identities as a list where Azure has an object,
+and calls some properties by other names: https://github.com/pulumi/pulumi-azure-native
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from rehearsal.arm_paths import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.azure.arm_id import GROUP_TYPE
+from rehearsal.azure.resource import Json
+from rehearsal.azure.sdk_shapes import shape_of
+from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Shape
+
+AZURE = "azure-native:"
+RESOURCE_GROUP = "resources:ResourceGroup"
+NOT_IN_BODY = MappingProxyType({"network:VirtualNetworkPeering": "syncRemoteAddressSpace"})
+"""The input of a type that is a query parameter of the request."""
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "authorization.RoleDefinition": {"roleType": "properties.type"},
+        "imagebuilder.Trigger": {"kind": "properties.kind"},
+        "keyvault.KeyAttributes": {"expires": "exp", "notBefore": "nbf"},
+        "keyvault.KeyProperties": {"releasePolicy": "release_policy"},
+        "keyvault.SecretAttributes": {"expires": "exp", "notBefore": "nbf"},
+        "network.IpamPoolPrefixAllocation": {"id": "pool.id"},
+        "storage.Encryption": {"encryptionIdentity": "identity", "keyVaultProperties": "keyvaultproperties"},
+        "storage.EncryptionIdentity": {
+            "encryptionFederatedIdentityClientId": "federatedIdentityClientId",
+            "encryptionUserAssignedIdentity": "userAssignedIdentity",
+        },
+        "storage.IPRule": {"iPAddressOrRange": "value"},
+        "storage.KeyVaultProperties": {"keyName": "keyname", "keyVaultUri": "keyvaulturi", "keyVersion": "keyversion"},
+        "storage.StorageAccountCreateParameters": {
+            "enableHttpsTrafficOnly": "properties.supportsHttpsTrafficOnly",
+            "enableNfsV3": "properties.isNfsV3Enabled",
+            "networkRuleSet": "properties.networkAcls",
+        },
+        "storage.VirtualNetworkRule": {"virtualNetworkResourceId": "id"},
+    }
+)
+"""By package and model, azure-native's name to the path in Azure's body: x-ms-client-name of https://github.com/Azure/azure-rest-api-specs."""
+
+
+def arm_type(resource_type: str, record_type: str = "A") -> str:
+    """Azure's resource type of azure-native's (`azure-native:network:Subnet` or `network:Subnet`); KeyError where it has no path.
+
+    record_type is the kind of record of a privatedns:PrivateRecordSet, which Azure has in the type.
+    """
+    key = resource_type.removeprefix(AZURE)
+    if key == RESOURCE_GROUP:
+        return GROUP_TYPE
+    path = SCOPE_PATHS[key][1] if key in SCOPE_PATHS else GROUP_PATHS[key]
+    provider, *rest = path.replace("{recordType}", record_type).split("/")
+    return "/".join((provider, *rest[0::2]))
+
+
+def path_inputs(resource_type: str) -> frozenset[str]:
+    """Inputs of an azure-native type that stand in the request's address and not in its body."""
+    key = resource_type.removeprefix(AZURE)
+    scope, path = SCOPE_PATHS[key] if key in SCOPE_PATHS else ("resourceGroupName", GROUP_PATHS.get(key, ""))
+    return frozenset({scope, NOT_IN_BODY.get(key, scope), *PLACEHOLDER.findall(path)})
+
+
+def to_arm(resource_type: str, inputs: Mapping[str, Any]) -> Json:
+    """The body that azure-native sends for plain inputs (no `Secret` in them); KeyError or UnknownShape for an unknown type."""
+    apart = path_inputs(resource_type)
+    body: Json = nested(_shape(resource_type), {key: item for key, item in inputs.items() if key not in apart})
+    return body
+
+
+def from_arm(resource_type: str, body: Mapping[str, Any]) -> Json:
+    """The outputs that azure-native gives a program from an answered body; the id is none of them, Pulumi keeps it apart."""
+    outputs: Json = _flat(_shape(resource_type), body)
+    outputs.pop("id", None)
+    return outputs
+
+
+def _shape(resource_type: str) -> ObjectOf:
+    return shape_of(arm_type(resource_type))
+
+
+def nested(shape: Shape | None, value: Any) -> Any:
+    """A flat value as it is in a body; what the shape does not know stays as and where it is."""
+    match shape, value:
+        case OneOf(), Mapping():
+            return nested(_variant(shape, value), value)
+        case ObjectOf(), Mapping():
+            return _placed(shape, value)
+        case MapOf(), list():
+            return {str(item): {} for item in value}
+        case MapOf(item), Mapping():
+            return {key: nested(item, held) for key, held in value.items()}
+        case ListOf(item), list() | tuple():
+            return [nested(item, held) for held in value]
+        case _:
+            return value
+
+
+def _placed(shape: ObjectOf, value: Mapping[str, Any]) -> Json:
+    body: Json = {}
+    renamed = _renamed(shape)
+    for key, item in value.items():
+        path = renamed.get(key) or (f"properties.{key}" if _is_inner(shape, key) else key)
+        *outer, last = path.split(".")
+        known: Shape | None = shape
+        place = body
+        for step in outer:
+            known = _part(known, step)
+            place = place.setdefault(step, {})
+        place[last] = nested(_part(known, last), item)
+    return body
+
+
+def _flat(shape: Shape | None, value: Any) -> Any:
+    match shape, value:
+        case OneOf(), Mapping():
+            return _flat(_variant(shape, value), value)
+        case ObjectOf(), Mapping():
+            return _flat_object(shape, value)
+        case MapOf(item), Mapping():
+            return {key: _flat(item, held) for key, held in value.items()}
+        case ListOf(item), list():
+            return [_flat(item, held) for held in value]
+        case _:
+            return value
+
+
+def _flat_object(shape: ObjectOf, body: Mapping[str, Any]) -> Json:
+    outputs: Json = {}
+    names = {path: name for name, path in _renamed(shape).items()}
+    for key, item in body.items():
+        known = _part(shape, key)
+        below = {path.partition(".")[2]: name for path, name in names.items() if path.startswith(f"{key}.")}
+        if isinstance(item, Mapping) and (below or (key == "properties" and shape.inner is not None)):
+            for inner_key, inner_item in item.items():
+                renamed = inner_key in below
+                name = below[inner_key] if renamed else str(inner_key)
+                if renamed or name not in outputs or _is_inner(shape, name):
+                    outputs[name] = _flat(_part(known, inner_key), inner_item)
+        else:
+            name = names.get(key, key)
+            if not (name in outputs and _is_inner(shape, name)):
+                outputs[name] = _flat(known, item)
+    return outputs
+
+
+def _renamed(shape: ObjectOf) -> Mapping[str, str]:
+    return RENAMED.get(f"{shape.package}.{shape.name}", {})
+
+
+def _is_inner(shape: ObjectOf, key: str) -> bool:
+    """Whether a flat name stands for what is in `properties`: an outer one that only Azure sets gives way to an inner one."""
+    inner = shape.inner.properties.get(key) if shape.inner else None
+    outer = shape.properties.get(key)
+    return inner is not None and (outer is None or (outer.read_only and not inner.read_only))
+
+
+def _part(shape: Shape | None, key: str) -> Shape | None:
+    base = shape.base if isinstance(shape, OneOf) else shape
+    held = base.properties.get(key) if isinstance(base, ObjectOf) else None
+    return held.shape if held else None
+
+
+def _variant(shape: OneOf, value: Mapping[str, Any]) -> ObjectOf:
+    return shape.variants.get(str(value.get(shape.discriminator)), shape.base)

@@ -1,0 +1,86 @@
+"""Decides when a call may be made: token buckets that are refilled at the end of each period, counted only when somebody asks.
+
+The published example of Microsoft.Compute is a test of it: https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.azure.call_rates import HOUR, Rate
+
+PRUNED_AT = 50_000
+"""Buckets from which on those that must be full again are forgotten."""
+
+Key = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Tokens left, the start of the present period in seconds since 1970, and calls asked for since the last refill."""
+
+    tokens: int
+    since: float
+    asked: int = 0
+
+    def refill(self, rate: Rate, now: float) -> None:
+        """Add what has come free since."""
+        periods = int((now - self.since) // rate.period)
+        if periods > 0:
+            self.tokens = min(rate.capacity, self.tokens + periods * rate.refill)
+            self.since += periods * rate.period
+            self.asked = 0
+
+    def wait(self, rate: Rate, now: float) -> int:
+        """Whole seconds until the next refill, at least one."""
+        return max(1, math.ceil(self.since + rate.period - now))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One bucket that a call is counted in: its key, its rate, and its name in headers and errors."""
+
+    key: Key
+    rate: Rate
+    name: str
+
+
+class Buckets:
+    """Buckets by key, each full when it is first met."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[Key, Bucket] = {}
+
+    def at(self, level: Level, now: float) -> Bucket:
+        """A bucket as it is now."""
+        bucket = self._buckets.get(level.key)
+        if bucket is None:
+            if len(self._buckets) >= PRUNED_AT:
+                # Every published bucket is full again after two idle hours, and a full one is as good as none.
+                self._buckets = {key: one for key, one in self._buckets.items() if now - one.since < 2 * HOUR}
+            bucket = self._buckets[level.key] = Bucket(level.rate.capacity, now)
+        bucket.refill(level.rate, now)
+        return bucket
+
+    def take(self, levels: list[Level], now: float) -> Level | None:
+        """Take one token of every bucket, or none of any where one is empty: that one's level."""
+        met = [(level, self.at(level, now)) for level in levels]
+        empty = None
+        for level, bucket in met:
+            bucket.asked += 1
+            if bucket.tokens < 1:
+                empty = empty or level
+        if empty is None:
+            for _, bucket in met:
+                bucket.tokens -= 1
+        return empty
+
+    def dump(self) -> list[Any]:
+        """Plain JSON of every bucket."""
+        return [[list(key), one.tokens, one.since, one.asked] for key, one in self._buckets.items()]
+
+    def load(self, data: list[Any]) -> None:
+        """Take up what dump told of."""
+        self._buckets = {tuple(key): Bucket(tokens, since, asked) for key, tokens, since, asked in data}

@@ -1,0 +1,180 @@
+"""Decides whether there is quota and hardware for a machine, and on which hardware it lands.
+
+What is reserved and placed is saved with the model and read back with it: a resource that is restored reserves and places nothing anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from rehearsal.azure import hosts
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.hosts import Hosts
+from rehearsal.azure.quota import MACHINES, Place, QuotaLedger, counted, size_of
+from rehearsal.azure.resource import Json
+from rehearsal.azure.scenario import AllocationFailure, elapsed, scenario_of
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+_GUIDANCE = "Read more about improving likelihood of allocation success at https://aka.ms/allocation-guidance"
+
+Reserved = tuple[str, str, str]
+"""Capacity reservation group, VM size and zone, all in lower case; the zone is empty outside one."""
+
+
+class Capacity:
+    """Quota in use, capacity reservations and what machines take of them, and hosts."""
+
+    def __init__(self) -> None:
+        self.quota = QuotaLedger()
+        self.hosts = Hosts()
+        self._reserved: dict[Reserved, tuple[int, int]] = {}
+
+    def reserve(
+        self, cloud: Cloud, *, subscription: str, location: str, size: str, spot: bool, machines: int, group: str = "", zone: str = ""
+    ) -> None:
+        """Take quota for so many more machines; AzureError OperationNotAllowed, and then nothing is taken.
+
+        group is the id of the capacity reservation group that they draw on: what is reserved there has its quota already.
+        """
+        self._change(cloud, (subscription, location), size, spot, machines, (group, size, zone))
+
+    def release(
+        self, cloud: Cloud, *, subscription: str, location: str, size: str, spot: bool, machines: int, group: str = "", zone: str = ""
+    ) -> None:
+        """Give back what reserve took; ValueError where more is given back than was taken."""
+        self._change(cloud, (subscription, location), size, spot, -machines, (group, size, zone))
+
+    def set_reserved(
+        self, cloud: Cloud, *, subscription: str, location: str, size: str, group: str, zone: str, machines: int, attempt: int = 0
+    ) -> None:
+        """Make a capacity reservation hold so many machines; AzureError for want of quota or hardware, and then nothing is changed.
+
+        Unused machines of it count as used quota; attempt says how often it was tried to hold more.
+        https://learn.microsoft.com/azure/virtual-machines/capacity-reservation-overview
+        """
+        known = size_of(size, location)
+        key = _reserved(group, size, zone)
+        holds, used = self._reserved.get(key, (0, 0))
+        if machines > max(holds, used) and self._fails(cloud, "/".join(key), location, known.name, zone, False, attempt):
+            raise _no_hardware(zone, ())
+        more = (max(machines, used) - max(holds, used)) * known.vcpus
+        self.quota.change(cloud, _place(subscription, location), dict.fromkeys(counted(known, spot=False), more))
+        self._keep(key, machines, used)
+
+    def drawn(self, *, group: str, size: str, zone: str) -> int:
+        """Machines that draw on a capacity reservation, those beyond what it holds too."""
+        return self._reserved.get(_reserved(group, size, zone), (0, 0))[1]
+
+    def place(
+        self,
+        cloud: Cloud,
+        *,
+        key: str,
+        location: str,
+        size: str,
+        zone: str = "",
+        spot: bool = False,
+        attempt: int = 0,
+        group: str = "",
+        constraints: tuple[str, ...] = (),
+    ) -> str:
+        """Put a machine on a host: the host's name; AzureError AllocationFailed and its kin where there is none.
+
+        key and attempt say which machine this is and how often it was tried; constraints are what narrows the choice, in Azure's words
+        ("Proximity Placement Group"). A capacity reservation that is not overdrawn always has hardware.
+        """
+        known = size_of(size, location)
+        holds, used = self._reserved.get(_reserved(group, size, zone), (0, 0))
+        if not (group and used <= holds) and self._fails(cloud, key, location, known.name, zone, spot, attempt):
+            raise _no_hardware(zone, constraints)
+        return self.hosts.place(cloud, location.lower(), zone, known.name, key, attempt)
+
+    def leave(self, host: str, *, broken: bool = False) -> None:
+        """Take a machine off its host; a broken host is not used again. KeyError where no machine is on it."""
+        self.hosts.leave(host, broken=broken)
+
+    def move(self, cloud: Cloud, host: str, *, key: str, attempt: int, broken: bool = False) -> str:
+        """Put a machine that is on a host on another one, as a redeploy does: the new host, never the old.
+
+        AzureError where there is none, and then it is still on the old one.
+        """
+        location, zone, size, _ = host.split("/")
+        new = self.place(cloud, key=key, location=location, size=size, zone="" if zone == "-" else zone, attempt=attempt)
+        self.hosts.leave(host, broken=broken)
+        return new
+
+    def faults(self, cloud: Cloud, host: str) -> tuple[str, ...]:
+        """Faults of a host that only a check on the machine finds: gpu, infiniband, nvlink, nvme."""
+        return hosts.faults(cloud, host)
+
+    def usages(self, cloud: Cloud, subscription: str, location: str) -> list[Json]:
+        """Use and limits, as `Microsoft.Compute/locations/<location>/usages` answers them."""
+        return self.quota.usages(cloud, _place(subscription, location))
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON of everything here."""
+        reserved = [[*key, *held] for key, held in self._reserved.items()]
+        return {"quota": self.quota.dump(), "hosts": self.hosts.dump(), "reserved": reserved}
+
+    def load(self, data: dict[str, Any]) -> None:
+        """Take up what dump told of."""
+        self.quota.load(data["quota"])
+        self.hosts.load(data["hosts"])
+        self._reserved = {(group, size, zone): (holds, used) for group, size, zone, holds, used in data["reserved"]}
+
+    def _change(self, cloud: Cloud, where: Place, size: str, spot: bool, machines: int, reserved: Reserved) -> None:
+        known = size_of(size, where[1])
+        charged, key = machines, _reserved(*reserved)
+        holds, used = self._reserved.get(key, (0, 0))
+        if reserved[0]:
+            charged = max(holds, used + machines) - max(holds, used)
+        changes = {MACHINES: machines, **dict.fromkeys(counted(known, spot), charged * known.vcpus)}
+        self.quota.change(cloud, _place(*where), changes)
+        if reserved[0]:
+            self._keep(key, holds, used + machines)
+
+    def _keep(self, key: Reserved, holds: int, used: int) -> None:
+        if holds or used:
+            self._reserved[key] = (holds, used)
+        else:
+            self._reserved.pop(key, None)
+
+    def _fails(self, cloud: Cloud, key: str, location: str, size: str, zone: str, spot: bool, attempt: int) -> bool:
+        rows = enumerate(scenario_of(cloud).allocation_failures)
+        meant = (one for one in rows if _meets(one[1], location, size, zone, spot) and one[1].holds(elapsed(cloud)))
+        return any(cloud.draw("allocation", number, key, attempt) < row.rate for number, row in meant)
+
+
+def capacity_of(cloud: Cloud) -> Capacity:
+    """The capacity that every kind of machine in a model draws on."""
+    return cast("Capacity", cloud.services.setdefault("capacity", Capacity()))
+
+
+def _place(subscription: str, location: str) -> Place:
+    return subscription.lower(), location.lower().replace(" ", "")
+
+
+def _reserved(group: str, size: str, zone: str) -> Reserved:
+    return group.lower(), size.lower(), zone
+
+
+def _meets(row: AllocationFailure, location: str, size: str, zone: str, spot: bool) -> bool:
+    return row.takes(size) and row.location in (None, location.lower()) and row.zone in (None, zone) and row.spot in (None, spot)
+
+
+def _no_hardware(zone: str, constraints: tuple[str, ...]) -> AzureError:
+    """The failure in Azure's words: https://learn.microsoft.com/troubleshoot/azure/virtual-machines/windows/allocation-failure"""
+    if constraints:
+        told = (*(("Availability Zone",) if zone else ()), *constraints, "VM Size")
+        lines = "".join(f"\n  - {one}" for one in told)
+        return AzureError(
+            409,
+            "OverconstrainedZonalAllocationRequest" if zone else "OverconstrainedAllocationRequest",
+            "Allocation failed. VM(s) with the following constraints cannot be allocated, because the condition is too restrictive. Please "
+            f"remove some constraints and try again. Constraints applied are:{lines}\n",
+        )
+    code, where = ("ZonalAllocationFailed", "zone") if zone else ("AllocationFailed", "region")
+    message = f"Allocation failed. We do not have sufficient capacity for the requested VM size in this {where}. {_GUIDANCE}"
+    return AzureError(409, code, message)

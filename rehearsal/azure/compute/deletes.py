@@ -1,0 +1,82 @@
+"""Decides how instances are deleted: the capacity falls at once, and a machine that was promised a notice gets it first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.compute import spans
+from rehearsal.azure.compute.instances import Instance, Model, state_of
+from rehearsal.azure.compute.machine import CREATING, RUNNING
+from rehearsal.azure.compute.work import begin_noticed, begin_task, give_up, pass_charge, preempt, shed, wait_for_notice
+from rehearsal.azure.resource import Operation, Resource
+from rehearsal.azure.scheduled_events import scheduled_events_of
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+
+def lower_capacity(cloud: Cloud, resource: Resource, going: Collection[Instance]) -> None:
+    """Take an explicit delete off sku.capacity, in what is told and in what the next PATCH starts from.
+
+    https://github.com/Azure/aks-engine/blob/f634f52ff4f6/pkg/operations/kubernetesupgrade/upgrader.go (it restores the count each time)
+    """
+    state = state_of(resource)
+    for one in going:
+        if not one.charged:
+            # A machine that is made to spare goes as one that counts: one fewer of those that are still made does.
+            making = next((other for other in state.living() if other.charged and other.state == CREATING), None)
+            if making is not None:
+                pass_charge(cloud, resource, making, one)
+    lower = max(0, int(resource.body["sku"]["capacity"]) - len(going))
+    resource.body = {**resource.body, "sku": {**resource.body["sku"], "capacity": lower}}
+    resource.sent = {**resource.sent, "sku": {**resource.sent["sku"], "capacity": lower}}
+    resource.version += 1
+
+
+def delete_all(cloud: Cloud, resource: Resource, operation: Operation, machines: Iterable[Instance]) -> None:
+    """Begin to delete instances for an operation, after their notice where their model promises one.
+
+    Every instance gets a notice of its own, and all of one call the same NotBefore.
+    https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-terminate-notification
+    """
+    for one in list(machines):
+        notice = notice_seconds(state_of(resource).models[one.model])
+        if notice is None or one.power != RUNNING:
+            begin_task(cloud, resource, operation, one, "delete")
+            continue
+        preempt(cloud, resource, one)
+        wait_for_notice(operation, one)
+        one.notice = scheduled_events_of(cloud).announce(
+            cloud, key=resource.key, instances=(str(one.id),), event_type="Terminate", not_before=cloud.now + notice
+        )
+    if state_of(resource).spare:
+        shed(cloud, resource)
+
+
+def notice_seconds(model: Model) -> float | None:
+    """Seconds of notice before a delete, None where the model promises none; Spot machines get none."""
+    told = (model.profile.get("scheduledEventsProfile") or {}).get("terminateNotificationProfile") or {}
+    if not told.get("enable") or model.spot:
+        return None
+    return spans.span_seconds(told.get("notBeforeTimeout", "PT5M"), "notBeforeTimeout")
+
+
+def terminate(cloud: Cloud, resource: Resource, event_id: str, numbers: Iterable[str]) -> None:
+    """A delete was approved, or its time has come: delete the instances that wait for it."""
+    for number in numbers:
+        one = state_of(resource).instances.get(number)
+        if one is not None and one.notice == event_id and one.going:
+            begin_noticed(cloud, resource, one)
+
+
+def delete_set(cloud: Cloud, resource: Resource, operation: Operation) -> None:
+    """Begin to delete a whole set: what else goes on ends, and instances that are going already go on."""
+    state = state_of(resource)
+    state.spare = False
+    going = [one for one in state.instances.values() if one.going]
+    for one in going:
+        earlier, one.doing, one.owes = cloud.operations[one.doing], operation.id, False
+        operation.waits_for += 1
+        give_up(cloud, resource, earlier, one, None)
+    delete_all(cloud, resource, operation, state.living())

@@ -1,0 +1,190 @@
+"""Decides what Azure tells of one instance and of its network interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING, Any
+
+from components.plan.vm_sizes import VM_SIZES
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.compute.health import health_of
+from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, Instance, computer_name, state_of
+from rehearsal.azure.compute.machine import RUNNING, TASKS, Machine
+from rehearsal.azure.compute.set_body import SECRETS
+from rehearsal.azure.compute.set_views import provisioning_status
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+INSTANCE = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
+INTERFACE = f"{INSTANCE}/networkInterfaces"
+AGENT = "2.15.0.1"
+"""waagent in https://github.com/Azure/azhpc-images (versions.json, 2026-07-29)"""
+
+
+def vm_id(cloud: Cloud, resource: Resource, one: Instance) -> str:
+    """The machine's own UUID: no other machine ever has it."""
+    return cloud.stable_uuid(state_of(resource).born, one.id)
+
+
+def placement_group(cloud: Cloud, resource: Resource, one: Instance) -> str:
+    """UUID of the placement group that an instance is in: one for the set, or one for each hundred ids."""
+    number = 0 if resource.properties["singlePlacementGroup"] else one.id // PLACEMENT_GROUP_MACHINES
+    return cloud.stable_uuid(state_of(resource).born, "placement group", number)
+
+
+def infiniband_domain(cloud: Cloud, resource: Resource, one: Instance) -> str | None:
+    """The placement group within which an instance reaches others by InfiniBand; None for a size or a set that has none.
+
+    A set with singlePlacementGroup false has machines of InfiniBand sizes without InfiniBand:
+    https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups
+    """
+    size = VM_SIZES.get(state_of(resource).models[one.model].size)
+    if size is None or not size.infiniband_ports or not resource.properties["singlePlacementGroup"]:
+        return None
+    return placement_group(cloud, resource, one)
+
+
+def instance_body(cloud: Cloud, resource: Resource, one: Instance) -> Json:
+    """An instance as a GET tells it: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/get"""
+    state = state_of(resource)
+    model = state.models[one.model]
+    profile = model.profile
+    name = f"{resource.id.name}_{one.id}"
+    own = f"{resource.id.text}/virtualMachines/{one.id}"
+    storage = profile.get("storageProfile") or {}
+    os_profile = {key: value for key, value in (profile.get("osProfile") or {}).items() if key not in (*SECRETS, "computerNamePrefix")}
+    properties: Json = {
+        "latestModelApplied": one.model == state.model and one.task not in ("update", "upgrade", "resize"),
+        "modelDefinitionApplied": "VirtualMachineScaleSet",
+        "vmId": vm_id(cloud, resource, one),
+        "hardwareProfile": {"vmSize": model.size},
+        "storageProfile": {
+            **storage,
+            "osDisk": {
+                "osType": "Linux",
+                "createOption": "FromImage",
+                **(storage.get("osDisk") or {}),
+                "name": f"{name}_OsDisk_{one.os_disk}",
+            },
+            "dataDisks": [{**disk, "name": f"{name}_disk{disk.get('lun')}"} for disk in storage.get("dataDisks") or []],
+        },
+        "osProfile": {"allowExtensionOperations": True, **os_profile, "computerName": computer_name(model, resource.id.name, one.id)},
+        "networkProfile": {
+            "networkInterfaces": [
+                {"id": f"{own}/networkInterfaces/{nic}", "properties": {"primary": primary}}
+                for nic, primary in {place.nic: place.nic_primary for place in model.places}.items()
+            ]
+        },
+        "networkProfileConfiguration": {
+            "networkInterfaceConfigurations": (profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or []
+        },
+        "diagnosticsProfile": profile.get("diagnosticsProfile") or {},
+        "provisioningState": one.state,
+        "timeCreated": stamp(one.created),
+    }
+    if one.protect_from_scale_in or one.protect_from_actions:
+        properties["protectionPolicy"] = {
+            "protectFromScaleIn": one.protect_from_scale_in,
+            "protectFromScaleSetActions": one.protect_from_actions,
+        }
+    body: Json = {
+        "id": own,
+        "name": name,
+        "type": INSTANCE,
+        "location": resource.body["location"],
+        "instanceId": str(one.id),
+        "sku": {"name": model.size, "tier": model.rest["tier"]},
+        "tags": resource.body.get("tags") or {} if one.tags is None else one.tags,
+        "properties": properties,
+    }
+    return {**body, "zones": [one.zone]} if one.zone else body
+
+
+def power_statuses(machine: Machine) -> list[Json]:
+    """Provisioning state and power state of a machine."""
+    status = provisioning_status(machine.state, machine.settled)
+    if machine.error is not None:
+        status = {**status, "code": f"ProvisioningState/failed/{machine.error['code']}", "message": machine.error["message"]}
+    power = {"code": f"PowerState/{machine.power}", "level": "Info", "displayStatus": f"VM {machine.power}"}
+    return [status, power] if machine.power else [status]
+
+
+def agent_view(cloud: Cloud, machine: Machine) -> Json:
+    """What the guest's agent tells: nothing while it is not up."""
+    up = machine.power == RUNNING and machine.ready <= cloud.now and not (machine.task and TASKS[machine.task].boots)
+    status = {
+        "code": "ProvisioningState/succeeded" if up else "ProvisioningState/Unavailable",
+        "level": "Info" if up else "Warning",
+        "displayStatus": "Ready" if up else "Not Ready",
+        "message": "Guest Agent is running" if up else "VM status blob is found but not yet populated.",
+        "time": stamp(cloud.now),
+    }
+    return {"vmAgentVersion": AGENT if up else "Unknown", "statuses": [status]}
+
+
+def instance_view(cloud: Cloud, resource: Resource, one: Instance) -> Json:
+    """https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/get-instance-view"""
+    model = state_of(resource).models[one.model]
+    name = f"{resource.id.name}_{one.id}"
+    view: Json = {
+        "platformUpdateDomain": 0,
+        "platformFaultDomain": one.fault_domain,
+        "placementGroupId": placement_group(cloud, resource, one),
+        "computerName": computer_name(model, resource.id.name, one.id),
+        "hyperVGeneration": "V2",
+        "vmAgent": agent_view(cloud, one),
+        "disks": [{"name": f"{name}_OsDisk_{one.os_disk}", "statuses": [provisioning_status("Succeeded", one.settled)]}],
+        "statuses": power_statuses(one),
+    }
+    health = health_of(cloud, resource, one)
+    if health is not None:
+        level = "Info" if health == "Healthy" else "Error" if health == "Unhealthy" else "Warning"
+        view["vmHealth"] = {
+            "status": {"code": f"HealthState/{health.lower()}", "level": level, "displayStatus": f"The VM is {health.lower()}"}
+        }
+    return view
+
+
+def interfaces(resource: Resource, one: Instance) -> Iterator[Json]:
+    """An instance's network interfaces with their addresses.
+
+    https://learn.microsoft.com/rest/api/virtualnetwork/network-interface-in-vm-ss/list-virtual-machine-scale-set-vm-network-interfaces
+    """
+    model = state_of(resource).models[one.model]
+    own = f"{resource.id.text}/virtualMachines/{one.id}"
+    configured = (model.profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or []
+    addresses = iter(one.addresses)
+    for nic in configured:
+        inner = nic.get("properties") or {}
+        text = f"{own}/networkInterfaces/{nic['name']}"
+        configurations = inner.get("ipConfigurations") or []
+        told: Json = {
+            "provisioningState": "Succeeded",
+            "primary": bool(inner.get("primary", len(configured) == 1)),
+            "enableAcceleratedNetworking": bool(inner.get("enableAcceleratedNetworking", False)),
+            "enableIPForwarding": bool(inner.get("enableIPForwarding", False)),
+            "virtualMachine": {"id": own},
+            "ipConfigurations": [_configuration(text, item, next(addresses), len(configurations)) for item in configurations],
+        }
+        if inner.get("networkSecurityGroup"):
+            told["networkSecurityGroup"] = inner["networkSecurityGroup"]
+        yield {"name": nic["name"], "id": text, "type": INTERFACE, "location": resource.body["location"], "properties": told}
+
+
+def _configuration(nic: str, item: Mapping[str, Any], address: int, count: int) -> Json:
+    inner = item.get("properties") or {}
+    told: Json = {
+        "provisioningState": "Succeeded",
+        "privateIPAddress": str(IPv4Address(address)),
+        "privateIPAllocationMethod": "Dynamic",
+        "privateIPAddressVersion": inner.get("privateIPAddressVersion", "IPv4"),
+        "subnet": {"id": inner["subnet"]["id"]},
+        "primary": bool(inner.get("primary", count == 1)),
+    }
+    for name in ("loadBalancerBackendAddressPools", "applicationSecurityGroups"):
+        if inner.get(name):
+            told[name] = inner[name]
+    return {"name": item["name"], "id": f"{nic}/ipConfigurations/{item['name']}", "properties": told}

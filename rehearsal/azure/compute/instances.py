@@ -1,0 +1,214 @@
+"""Says what a scale set keeps of its instances, and which addresses each of their ipConfigurations has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any, cast
+
+from rehearsal.azure.compute.machine import DELETING, Machine
+from rehearsal.azure.resource import Json, Resource
+
+BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+COMPUTER_NAME_DIGITS = 6
+PLACEMENT_GROUP_MACHINES = 100
+"""Machines of one placement group: https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups"""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPlace:
+    """One ipConfiguration of a model: names of the NIC and of itself, whether each is primary, and its subnet's id."""
+
+    nic: str
+    nic_primary: bool
+    name: str
+    primary: bool
+    subnet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What one version of a scale set's model makes of a machine: profile is virtualMachineProfile as it was sent, secrets and all.
+
+    places are its ipConfigurations, in the profile's order.
+    """
+
+    size: str
+    profile: Json
+    rest: Json
+    places: tuple[AddressPlace, ...]
+
+    @property
+    def spot(self) -> bool:
+        return self.profile.get("priority") in ("Spot", "Low")
+
+    @property
+    def ephemeral(self) -> bool:
+        disk = (self.profile.get("storageProfile") or {}).get("osDisk") or {}
+        return bool((disk.get("diffDiskSettings") or {}).get("option"))
+
+    @property
+    def image(self) -> Json:
+        return dict((self.profile.get("storageProfile") or {}).get("imageReference") or {})
+
+    @property
+    def reservation(self) -> str:
+        """Id of the capacity reservation group that its machines draw on, empty without one."""
+        group = ((self.profile.get("capacityReservation") or {}).get("capacityReservationGroup") or {}).get("id")
+        return str(group or "")
+
+
+@dataclass(slots=True)
+class Instance(Machine):
+    """One instance: id, moment of its making, model version that it has, that from which its OS was provisioned, zone, fault domain.
+
+    addresses are IPv4 addresses as integers, in the order of its model's places. charged says that it counts against quota (machines that
+    overprovisioning adds do not), health what its application reports ("" until told), repairs how many automatic repairs led to it
+    without its turning healthy, notice the id of the scheduled event that it waits for, owes that its removal calls for a replacement.
+    """
+
+    id: int = 0
+    created: float = 0.0
+    model: int = 0
+    os_model: int = 0
+    zone: str = ""
+    fault_domain: int = 0
+    addresses: tuple[int, ...] = ()
+    charged: bool = True
+    health: str = ""
+    repairs: int = 0
+    notice: str = ""
+    owes: bool = False
+    protect_from_scale_in: bool = False
+    protect_from_actions: bool = False
+    tags: Json | None = None
+
+    @property
+    def going(self) -> bool:
+        """Whether it is being deleted, and so no longer counts for the capacity."""
+        return self.state == DELETING
+
+
+@dataclass(slots=True)
+class SetState:
+    """What a scale set keeps beside its body: instances by id, model versions by number, and the number of the present one.
+
+    born is the set's uniqueId; put is the latest PUT's operation. turns counts the work done to its instances, from a number that no
+    earlier set of the same name had. spare says that overprovisioning made machines that do not count yet; active counts running
+    operations other than a PUT or DELETE. rolling tells of the latest rolling upgrade; suspended says that automatic repairs are, and
+    sweep is when they look next, 0 where no look is planned.
+    """
+
+    born: str = ""
+    instances: dict[str, Instance] = field(default_factory=dict)
+    models: dict[int, Model] = field(default_factory=dict)
+    model: int = 0
+    put: str = ""
+    next_id: int = 0
+    turns: int = 0
+    spare: bool = False
+    active: int = 0
+    rolling: Json | None = None
+    suspended: bool = False
+    sweep: float = 0.0
+
+    def living(self) -> list[Instance]:
+        """Instances that are not being deleted, in the order of their ids."""
+        return [one for one in self.instances.values() if not one.going]
+
+    def counted(self) -> list[Instance]:
+        """Those of them that the capacity counts: not what overprovisioning makes beyond it."""
+        return [one for one in self.instances.values() if one.charged and not one.going]
+
+
+def state_of(resource: Resource) -> SetState:
+    """The state of a scale set."""
+    return cast("SetState", resource.state)
+
+
+def instances_of(resource: Resource) -> Mapping[str, Instance]:
+    """A scale set's instances by instance id, those being deleted too."""
+    return state_of(resource).instances
+
+
+def addresses_of(resource: Resource) -> Iterator[tuple[str, str, str, int]]:
+    """Every address of a scale set's machines: instance id, NIC name, ipConfiguration name, IPv4 address as an integer."""
+    state = state_of(resource)
+    for key, one in state.instances.items():
+        for place, address in zip(state.models[one.model].places, one.addresses, strict=True):
+            yield key, place.nic, place.name, address
+
+
+def computer_name(model: Model, set_name: str, number: int) -> str:
+    """Host name that Azure gives an instance: the prefix and the instance id to base 36.
+
+    https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-instance-ids
+    """
+    prefix = (model.profile.get("osProfile") or {}).get("computerNamePrefix") or set_name
+    return f"{prefix}{_base36(number)}"
+
+
+@lru_cache(maxsize=4_096)
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = BASE36[digit] + digits
+    return digits.rjust(COMPUTER_NAME_DIGITS, "0")
+
+
+def model_of(body: Json) -> Model:
+    """The model that a scale set's body describes."""
+    properties = body.get("properties") or {}
+    profile = properties.get("virtualMachineProfile") or {}
+    rest = {
+        "identity": body.get("identity"),
+        "plan": body.get("plan"),
+        "tier": (body.get("sku") or {}).get("tier", "Standard"),
+        "proximityPlacementGroup": properties.get("proximityPlacementGroup"),
+        "additionalCapabilities": properties.get("additionalCapabilities"),
+    }
+    return Model(str(body["sku"]["name"]), profile, rest, tuple(_places(profile)))
+
+
+def _places(profile: Json) -> Iterator[AddressPlace]:
+    nics = (profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or []
+    for nic in nics:
+        inner = nic.get("properties") or {}
+        configurations = inner.get("ipConfigurations") or []
+        for one in configurations:
+            told = one.get("properties") or {}
+            yield AddressPlace(
+                str(nic.get("name")),
+                bool(inner.get("primary", len(nics) == 1)),
+                str(one.get("name")),
+                bool(told.get("primary", len(configurations) == 1)),
+                str((told.get("subnet") or {}).get("id", "")),
+            )
+
+
+_FIELDS = tuple(one.name for one in fields(Instance))
+_KEPT = tuple(one.name for one in fields(SetState) if one.name not in ("instances", "models"))
+
+
+def dump(state: SetState) -> Json:
+    """Plain JSON of a scale set's state."""
+    return {
+        **{name: getattr(state, name) for name in _KEPT},
+        "models": [[number, one.size, one.profile, one.rest] for number, one in state.models.items()],
+        "fields": list(_FIELDS),
+        "instances": [[getattr(one, name) for name in _FIELDS] for one in state.instances.values()],
+    }
+
+
+def load(data: Json) -> SetState:
+    """The state that dump told of."""
+    state = SetState(**{name: data[name] for name in _KEPT})
+    for number, size, profile, rest in data["models"]:
+        state.models[number] = Model(size, profile, rest, tuple(_places(profile)))
+    for row in data["instances"]:
+        told: dict[str, Any] = dict(zip(data["fields"], row, strict=True))
+        told["addresses"] = tuple(told["addresses"])
+        state.instances[str(told["id"])] = Instance(**told)
+    return state

@@ -1,0 +1,190 @@
+"""Decides what is done to one machine, whoever owns it, and what is left of it after: power, disks, host and guest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.capacity import capacity_of
+from rehearsal.azure.durations import seconds
+from rehearsal.azure.errors import AzureError, conflict
+from rehearsal.azure.resource import Json
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+CREATING, UPDATING, DELETING, SUCCEEDED, FAILED = "Creating", "Updating", "Deleting", "Succeeded", "Failed"
+RUNNING, STOPPED, DEALLOCATED = "running", "stopped", "deallocated"
+
+
+@dataclass(slots=True)
+class Machine:
+    """One machine: its provisioning state, Azure's PowerState (empty before it first ran) and host (empty without hardware).
+
+    doing is the id of the operation that works on it and task what that does, both empty when it is idle; turn tells that work from all
+    other; settled is when the last work ended. tasks and attempts count work and placements, so that each is drawn anew. os_disk and
+    local_disks count how often the OS disk, and the temporary and NVMe disks, were new: whatever lay on an earlier one is lost. ready is
+    the moment, in seconds since 1970, at which the guest is up.
+    """
+
+    state: str = CREATING
+    power: str = ""
+    host: str = ""
+    doing: str = ""
+    task: str = ""
+    turn: int = 0
+    tasks: int = 0
+    attempts: int = 0
+    os_disk: int = 0
+    local_disks: int = 0
+    ready: float = 0.0
+    settled: float = 0.0
+    error: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a machine may land: its own key, location, VM size, zone (empty outside one), and what it draws on."""
+
+    key: str
+    location: str
+    size: str
+    zone: str = ""
+    spot: bool = False
+    group: str = ""
+    constraints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something done to a machine: how long it takes (a name of durations), what it is meanwhile and afterwards.
+
+    hosts says what becomes of the hardware: kept, taken where it has none, moved to another, or left. wipes names the disks that are new
+    after it; boots says that the guest starts anew. powers are those in which Azure allows it, empty for all.
+    """
+
+    words: str
+    seconds: str
+    state: str = UPDATING
+    during: str = ""
+    after: str = ""
+    hosts: str = "kept"
+    wipes: str = ""
+    boots: bool = False
+    powers: tuple[str, ...] = ()
+
+
+_ON = (RUNNING, STOPPED)
+TASKS: Mapping[str, Task] = {
+    "create": Task("Create VM", "vm.create", CREATING, after=RUNNING, hosts="taken", wipes="os local", boots=True),
+    "delete": Task("Delete VM", "vm.delete", DELETING),
+    "start": Task("Start VM", "vm.start", during="starting", after=RUNNING, hosts="taken", boots=True),
+    "restart": Task("Restart VM", "vm.restart", after=RUNNING, boots=True, powers=_ON),
+    "poweroff": Task("Power Off VM", "vm.power_off", during="stopping", after=STOPPED),
+    "deallocate": Task("Deallocate VM", "vm.deallocate", during="deallocating", after=DEALLOCATED, hosts="left", wipes="local"),
+    "reimage": Task("Reimage VM", "vm.reimage", after=RUNNING, wipes="os", boots=True, powers=_ON),
+    "reimageall": Task("Reimage VM", "vm.reimage", after=RUNNING, wipes="os", boots=True, powers=_ON),
+    "reimagetemp": Task("Reimage VM", "vm.reimage", after=RUNNING, wipes="os local", boots=True, powers=_ON),
+    "redeploy": Task("Redeploy VM", "vm.redeploy", after=RUNNING, hosts="moved", wipes="local", boots=True, powers=_ON),
+    "update": Task("Update VM", "vm.update"),
+    "upgrade": Task("Update VM", "vm.reimage", wipes="os", boots=True),
+    "resize": Task("Update VM", "vm.redeploy", hosts="moved", wipes="local", boots=True),
+    "recover": Task("Recover VM", "vm.redeploy", after=RUNNING, hosts="broken", wipes="local", boots=True),
+    "reboot": Task("Maintain VM", "vm.restart", after=RUNNING, boots=True),
+}
+"""Temporary and NVMe disks are lost with the hardware, the OS disk by a reimage:
+https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-automatic-instance-repairs (table of repair actions)
+and https://learn.microsoft.com/troubleshoot/azure/virtual-machines/windows/redeploy-to-new-node-windows."""
+
+
+def refusal(machine: Machine, name: str, words: str) -> AzureError | None:
+    """Why a task may not begin on a machine, in Azure's words; None where it may. name is the machine's, words that of the operation."""
+    if machine.state == DELETING:
+        message = (
+            f"Operation '{words}' is not allowed on VM '{name}' since the VM is marked for deletion. You can only retry the Delete "
+            "operation (or wait for an ongoing one to complete)."
+        )
+        return conflict("OperationNotAllowed", message, name)
+    if machine.doing:
+        message = (
+            f"The request failed due to conflict with a concurrent request: '{words}' on VM '{name}' while '{TASKS[machine.task].words}' "
+            "is in progress. To resolve it, please refer to https://aka.ms/activitylog to get more details on the conflicting requests."
+        )
+        return conflict("Conflict", message, name)
+    return None
+
+
+def power_refusal(machine: Machine, name: str, task: str) -> AzureError | None:
+    """Why a machine's power does not allow a task; None where it does."""
+    allowed = TASKS[task].powers
+    if not allowed or machine.power in allowed:
+        return None
+    message = (
+        f"Operation '{TASKS[task].words}' is not allowed on VM '{name}' since it is {machine.power or 'not provisioned'}; it must be "
+        f"{' or '.join(allowed)}."
+    )
+    return conflict("OperationNotAllowed", message, name)
+
+
+def begin(cloud: Cloud, machine: Machine, task: str, operation: str, turn: int, site: Site) -> float:
+    """Begin a task: seconds that it takes."""
+    row = TASKS[task]
+    machine.doing, machine.task, machine.turn, machine.state = operation, task, turn, row.state
+    machine.power = row.during or machine.power
+    machine.tasks += 1
+    return seconds(cloud, row.seconds, site.key, machine.tasks)
+
+
+def end(cloud: Cloud, machine: Machine, site: Site) -> AzureError | None:
+    """End the task: what is left of the machine. The failure where it needed hardware and there was none."""
+    row = TASKS[machine.task]
+    fresh = row.hosts == "taken" and not machine.host
+    machine.doing = machine.task = ""
+    machine.settled = cloud.now
+    try:
+        _house(cloud, machine, row.hosts, site)
+    except AzureError as refused:
+        machine.state, machine.error = FAILED, refused.body()
+        machine.power = machine.power if machine.host else (DEALLOCATED if machine.power else "")
+        return refused
+    machine.state, machine.error = SUCCEEDED, None
+    machine.power = row.after or machine.power
+    machine.os_disk += "os" in row.wipes
+    machine.local_disks += "local" in row.wipes or (fresh and "os" not in row.wipes)
+    if row.boots and machine.power == RUNNING:
+        machine.ready = cloud.now + seconds(cloud, "vm.boot", site.key, machine.tasks)
+    return None
+
+
+def vacate(cloud: Cloud, machine: Machine) -> None:
+    """Leave the host, where the machine has one."""
+    if machine.host:
+        capacity_of(cloud).leave(machine.host)
+        machine.host = ""
+
+
+def _house(cloud: Cloud, machine: Machine, hosts: str, site: Site) -> None:
+    """Take, change or leave the hardware; AzureError where there is none, and then the machine stays where it was."""
+    if hosts == "left":
+        vacate(cloud, machine)
+    elif (hosts in ("moved", "broken") and machine.host) or (hosts == "taken" and not machine.host):
+        old = machine.host
+        machine.host = _place(cloud, machine, site)
+        if old:
+            capacity_of(cloud).leave(old, broken=hosts == "broken")
+
+
+def _place(cloud: Cloud, machine: Machine, site: Site) -> str:
+    machine.attempts += 1
+    return capacity_of(cloud).place(
+        cloud,
+        key=site.key,
+        location=site.location,
+        size=site.size,
+        zone=site.zone,
+        spot=site.spot,
+        attempt=machine.attempts,
+        group=site.group,
+        constraints=site.constraints,
+    )

@@ -1,0 +1,194 @@
+"""Decides the life of a Uniform scale set: what a PUT asks of it, and what happens to it as time passes.
+
+The capacity is what was asked for. When nothing goes on, and the last PUT succeeded, there are as many instances; after a PUT that failed
+for want of hardware there are fewer, and the next PUT makes those that are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.compute import evictions, repairs, upgrades
+from rehearsal.azure.compute.actions import SET_ACTIONS
+from rehearsal.azure.compute.deletes import delete_all, delete_set
+from rehearsal.azure.compute.images import check_image
+from rehearsal.azure.compute.immutable import at, check_changes
+from rehearsal.azure.compute.instances import Model, SetState, dump, load, model_of, state_of
+from rehearsal.azure.compute.machine import CREATING
+from rehearsal.azure.compute.rules import capacity_of_body, check_set
+from rehearsal.azure.compute.scaling import add, remove, surplus_of, take_addresses_again, victims
+from rehearsal.azure.compute.set_body import completed, effective
+from rehearsal.azure.compute.set_views import instance_view, skus
+from rehearsal.azure.compute.work import MODEL_DONE, TAKEN, begin_task, done, give_up, overtake, preempted
+from rehearsal.azure.durations import seconds
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.kind import Action, Kind
+from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource
+from rehearsal.azure.scheduled_events import scheduled_events_of
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
+_IMAGE = "properties.virtualMachineProfile.storageProfile.imageReference"
+
+
+class ScaleSet(Kind):
+    """A scale set: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets"""
+
+    type = SCALE_SET
+    actions: Mapping[str, Action] = SET_ACTIONS
+    interruptible = True
+
+    def __init__(self) -> None:
+        self.gets: Mapping[str, Action] = {"instanceview": self._instance_view, "skus": self._skus}
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """The published rules, what may not change, and an image that can be had where machines are to be made of it."""
+        whole = effective(body, previous)
+        check_set(arm_id, whole)
+        image = at(whole, _IMAGE)
+        more = capacity_of_body(whole) > (len(state_of(previous).counted()) if previous else 0)
+        if previous is not None:
+            check_changes(previous.sent, whole)
+        if image and (previous is None or more or image != at(previous.sent, _IMAGE)):
+            check_image(cloud, image, str(whole["location"]).lower().replace(" ", ""))
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Azure's defaults, without secrets; what the PUT leaves out is written into what is kept of it."""
+        body.update(effective(body, previous))
+        return completed(cloud, arm_id, body, previous)
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """Take quota and addresses for machines that are to be made; look whether as many may go as are to."""
+        if resource.state is None:
+            resource.state = SetState()
+        state = state_of(resource)
+        before = (state.model, dict(state.models))
+        model = model_of({**resource.sent, "sku": resource.body["sku"]})
+        state.model = _number_of(state, model)
+        state.models[state.model] = model
+        more = int(resource.body["sku"]["capacity"]) - len(state.counted())
+        try:
+            if more > 0:
+                surplus = surplus_of(resource, more)
+                add(cloud, resource, more, surplus)
+                state.spare = state.spare or surplus > 0
+            elif more < 0:
+                victims(resource, -more)
+        except AzureError:
+            state.model, state.models = before
+            raise
+        # Machines that an earlier PUT is making go on: https://github.com/Azure/azure-rest-api-specs/issues/22434
+        overtake(cloud, cloud.operations.get(state.put))
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+        """A PUT ends with its last instance."""
+        return None
+
+    def begun(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
+        """Make and delete machines, and bring all to the new model where the set is to do that by itself."""
+        state = state_of(resource)
+        if not state.born:
+            state.born = cloud.stable_uuid(SCALE_SET, operation.id)
+            state.turns = int(state.born[:8], 16) << 20
+        resource.properties["uniqueId"] = state.born
+        state.put, operation.waits_for = operation.id, 1
+        cloud.events.after(seconds(cloud, "scale_set.put", resource.key, resource.version), resource.key, MODEL_DONE, operation.id)
+        for one in state.instances.values():
+            if one.doing and not cloud.operations[one.doing].running:
+                one.doing = operation.id
+                operation.waits_for += 1
+        for one in state.living():
+            if one.state == CREATING and not one.doing:
+                begin_task(cloud, resource, operation, one, "create")
+        fewer = len(state.counted()) - int(resource.body["sku"]["capacity"])
+        if fewer > 0:
+            delete_all(cloud, resource, operation, victims(resource, fewer))
+        if _mode(resource) == "Automatic":
+            upgrades.bring_to_latest(cloud, resource, operation, upgrades.out_of_date(state))
+
+    def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
+        """All instances go, and then the set."""
+        operation.waits_for = 1
+        overtake(cloud, cloud.operations.get(state_of(resource).put))
+        upgrades.end_rolling(cloud, resource, "Cancelled", preempted())
+        delete_set(cloud, resource, operation)
+        cloud.events.after(seconds(cloud, "scale_set.delete", resource.key), resource.key, TAKEN, operation.id)
+
+    def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
+        """A delete ends with the last instance."""
+        return None
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """Give back what instances still hold, and end what still runs."""
+        for one in list(state_of(resource).instances.values()):
+            remove(cloud, resource, one)
+        scheduled_events_of(cloud).forget(resource.key)
+
+    def restored(self, cloud: Cloud, resource: Resource) -> None:
+        """Addresses are taken again; quota and hosts are saved with the capacity."""
+        take_addresses_again(cloud, resource)
+
+    def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
+        """Something that was planned happens."""
+        match name:
+            case "instance_done":
+                done(cloud, resource, args[0], args[1])
+            case "model_done" | "action_taken":
+                self._taken(cloud, resource, cloud.operations[args[0]], name)
+            case "batch_done":
+                upgrades.next_batch(cloud, resource, args[0])
+            case "replace":
+                repairs.replace(cloud, resource, cloud.operations[args[0]], args[1])
+            case "repairs":
+                repairs.sweep(cloud, resource)
+            case "scheduled_event":
+                evictions.happens(cloud, resource, args[0], args[1], args[2])
+            case "evict":
+                evictions.evict(cloud, resource, args[0])
+            case "host_failed":
+                evictions.fail_hosts(cloud, resource, args[0])
+            case "maintenance":
+                evictions.maintain(cloud, resource, args[0], args[1], args[2])
+            case _:
+                super().event(cloud, resource, name, args)
+
+    def _taken(self, cloud: Cloud, resource: Resource, operation: Operation, name: str) -> None:
+        give_up(cloud, resource, operation, None, None)
+        if name == MODEL_DONE and _mode(resource) == "Rolling":
+            upgrades.begin_rolling(cloud, resource)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """The body; Updating while anything goes on."""
+        if resource.operation or not state_of(resource).active:
+            return resource.body
+        return {**resource.body, "properties": {**resource.properties, "provisioningState": "Updating"}}
+
+    def _instance_view(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
+        return Answer(200, instance_view(resource))
+
+    def _skus(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
+        return Answer(200, skus(resource))
+
+    def dump(self, state: Any) -> Any:
+        """Plain JSON of the instances and models."""
+        return dump(state)
+
+    def load(self, data: Any) -> Any:
+        """The state that dump told of."""
+        return load(data)
+
+
+def _mode(resource: Resource) -> str:
+    return str((resource.properties.get("upgradePolicy") or {}).get("mode"))
+
+
+def _number_of(state: SetState, model: Model) -> int:
+    """Number of a model version: that of an equal one that is still known, else a new one."""
+    for number, known in state.models.items():
+        if known == model:
+            return number
+    return max(state.models, default=-1) + 1

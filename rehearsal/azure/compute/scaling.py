@@ -1,0 +1,208 @@
+"""Decides which instances a scale set gets and loses: ids, zones, fault domains, addresses and quota, and who goes first."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.capacity import capacity_of
+from rehearsal.azure.compute.instances import AddressPlace, Instance, Model, SetState, state_of
+from rehearsal.azure.compute.machine import Site, vacate
+from rehearsal.azure.errors import AzureError, conflict
+from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.resource import Resource
+from rehearsal.azure.scheduled_events import scheduled_events_of
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+OVERPROVISION = 0.2
+"""Machines made beyond those asked for, as a share: Azure tells to plan addresses for a fifth more, and no other figure.
+https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups"""
+
+
+def site_of(resource: Resource, one: Instance, model: Model | None = None) -> Site:
+    """Where an instance may land, by its model or by one that it is to get."""
+    wanted = model or state_of(resource).models[one.model]
+    group = wanted.rest["proximityPlacementGroup"]
+    return Site(
+        key=f"{resource.key}/virtualmachines/{one.id}",
+        location=resource.location,
+        size=wanted.size,
+        zone=one.zone,
+        spot=wanted.spot,
+        group=wanted.reservation,
+        constraints=("Proximity Placement Group",) if group else (),
+    )
+
+
+def surplus_of(resource: Resource, count: int) -> int:
+    """Machines that overprovisioning makes beyond count new ones."""
+    return math.ceil(count * OVERPROVISION) if resource.properties.get("overprovision") else 0
+
+
+def add(cloud: Cloud, resource: Resource, count: int, surplus: int = 0) -> list[Instance]:
+    """New instances of the present model, with quota but for the surplus, and addresses: all, or AzureError and none."""
+    state = state_of(resource)
+    model = state.models[state.model]
+    made = _spread(cloud, resource, state, count + surplus)
+    for one in made[count:]:
+        one.charged = False
+    charge(cloud, resource, model, made)
+    try:
+        addresses = take_addresses(cloud, model.places, len(made))
+    except AzureError:
+        discharge(cloud, resource, model, made)
+        raise
+    for one, own in zip(made, addresses, strict=True):
+        one.addresses = own
+        state.instances[str(one.id)] = one
+    state.next_id += len(made)
+    return made
+
+
+def _spread(cloud: Cloud, resource: Resource, state: SetState, count: int) -> list[Instance]:
+    """New instances, each in the zone and then the fault domain with the fewest."""
+    zones = resource.body.get("zones") or [""]
+    domains = range(int(resource.properties["platformFaultDomainCount"]))
+    living = state.living()
+    by_zone = Counter(one.zone for one in living)
+    by_domain = Counter((one.zone, one.fault_domain) for one in living)
+    made = []
+    for number in range(state.next_id, state.next_id + count):
+        zone = min(zones, key=by_zone.__getitem__)
+        domain = min(domains, key=[by_domain[zone, one] for one in domains].__getitem__)
+        by_zone[zone] += 1
+        by_domain[zone, domain] += 1
+        made.append(Instance(id=number, created=cloud.now, model=state.model, os_model=state.model, zone=zone, fault_domain=domain))
+    return made
+
+
+def take_addresses(cloud: Cloud, places: Sequence[AddressPlace], machines: int) -> list[tuple[int, ...]]:
+    """An address for each ipConfiguration of so many machines, in the order of the places: all, or AzureError and none."""
+    wanted = Counter(place.subnet for place in places)
+    taken: dict[str, list[int]] = {}
+    try:
+        for subnet, each in wanted.items():
+            taken[subnet] = pool_of(cloud, subnet).take(each * machines)
+    except AzureError:
+        for subnet, addresses in taken.items():
+            pool_of(cloud, subnet).release(addresses)
+        raise
+    if len(wanted) == 1:
+        (addresses,), each = taken.values(), len(places)
+        return [tuple(addresses[start : start + each]) for start in range(0, each * machines, each)]
+    ahead = {subnet: iter(addresses) for subnet, addresses in taken.items()}
+    return [tuple(next(ahead[place.subnet]) for place in places) for _ in range(machines)]
+
+
+def release_addresses(cloud: Cloud, places: Sequence[AddressPlace], addresses: Sequence[int]) -> None:
+    """Give a machine's addresses back."""
+    by_subnet = defaultdict(list)
+    for place, address in zip(places, addresses, strict=True):
+        by_subnet[place.subnet].append(address)
+    for subnet, own in by_subnet.items():
+        pool_of(cloud, subnet).release(own)
+
+
+def take_addresses_again(cloud: Cloud, resource: Resource) -> None:
+    """Take the addresses of all instances of a set that was read from a saved state."""
+    state = state_of(resource)
+    by_subnet = defaultdict(list)
+    for one in state.instances.values():
+        for place, address in zip(state.models[one.model].places, one.addresses, strict=True):
+            by_subnet[place.subnet].append(address)
+    for subnet, addresses in by_subnet.items():
+        pool_of(cloud, subnet).take_again(addresses)
+
+
+def charge(cloud: Cloud, resource: Resource, model: Model, machines: Iterable[Instance]) -> None:
+    """Take quota for machines of a model that count against it: for all, or AzureError and for none."""
+    done: Counter[str] = Counter()
+    try:
+        for zone, count in _by_zone(model, machines).items():
+            _quota(cloud, resource, model, zone, count)
+            done[zone] = count
+    except AzureError:
+        for zone, count in done.items():
+            _quota(cloud, resource, model, zone, -count)
+        raise
+
+
+def discharge(cloud: Cloud, resource: Resource, model: Model, machines: Iterable[Instance]) -> None:
+    """Give back the quota of machines of a model."""
+    for zone, count in _by_zone(model, machines).items():
+        _quota(cloud, resource, model, zone, -count)
+
+
+def _by_zone(model: Model, machines: Iterable[Instance]) -> Counter[str]:
+    """How many machines count against quota; by zone only where they draw on capacity reservations, which have one."""
+    return Counter(one.zone if model.reservation else "" for one in machines if one.charged)
+
+
+def _quota(cloud: Cloud, resource: Resource, model: Model, zone: str, machines: int) -> None:
+    capacity = capacity_of(cloud)
+    change = capacity.reserve if machines > 0 else capacity.release
+    change(
+        cloud,
+        subscription=resource.id.subscription,
+        location=resource.location,
+        size=model.size,
+        spot=model.spot,
+        machines=abs(machines),
+        group=model.reservation,
+        zone=zone,
+    )
+
+
+def remove(cloud: Cloud, resource: Resource, one: Instance) -> None:
+    """An instance is gone: host, addresses and quota are free."""
+    state = state_of(resource)
+    model = state.models[one.model]
+    del state.instances[str(one.id)]
+    vacate(cloud, one)
+    release_addresses(cloud, model.places, one.addresses)
+    discharge(cloud, resource, model, (one,))
+    scheduled_events_of(cloud).withdraw(cloud, resource.key, (str(one.id),))
+    _forget_models(state)
+
+
+def _forget_models(state: SetState) -> None:
+    """Drop models that no instance has any more."""
+    if len(state.models) > 1:
+        used = {state.model} | {number for one in state.instances.values() for number in (one.model, one.os_model)}
+        state.models = {number: model for number, model in state.models.items() if number in used}
+
+
+def victims(resource: Resource, count: int) -> list[Instance]:
+    """The instances that a smaller capacity deletes, in their order; AzureError where too many are protected.
+
+    Zones are balanced first, fault domains next (not for OldestVM and NewestVM), then the policy decides:
+    https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-scale-in-policy
+    """
+    living = state_of(resource).counted()
+    free = [one for one in living if not (one.protect_from_scale_in or one.protect_from_actions)]
+    if len(free) < count:
+        message = (
+            f"The capacity cannot be lowered by {count}: {len(living) - len(free)} of {len(living)} instances are protected from scale-in. "
+            "Remove their protection, or delete instances by id."
+        )
+        raise conflict("OperationNotAllowed", message, "sku.capacity")
+    rule = next(iter((resource.properties.get("scaleInPolicy") or {}).get("rules") or []), "Default")
+    by_zone = Counter(one.zone for one in living)
+    by_domain = Counter((one.zone, one.fault_domain) for one in living)
+    chosen = []
+    for _ in range(count):
+        fullest = max(by_zone[one.zone] for one in free)
+        among = [one for one in free if by_zone[one.zone] == fullest]
+        if rule == "Default":
+            most = max(by_domain[one.zone, one.fault_domain] for one in among)
+            among = [one for one in among if by_domain[one.zone, one.fault_domain] == most]
+        going = min(among, key=lambda one: one.id) if rule == "OldestVM" else max(among, key=lambda one: one.id)
+        free.remove(going)
+        by_zone[going.zone] -= 1
+        by_domain[going.zone, going.fault_domain] -= 1
+        chosen.append(going)
+    return chosen

@@ -1,0 +1,108 @@
+"""Decides what a scale set's body comes to: what a PUT that leaves something out means by it, and what a GET answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.arm_id import ArmId
+    from rehearsal.azure.cloud import Cloud
+
+KEPT = ("orchestrationMode", "singlePlacementGroup", "platformFaultDomainCount", "overprovision", "upgradePolicy", "virtualMachineProfile")
+"""Properties that a PUT to an existing scale set may leave out, and which then stay."""
+SECRETS = ("customData", "adminPassword")
+"""What Azure takes in osProfile and never tells."""
+
+
+def effective(body: Json, previous: Resource | None) -> Json:
+    """The whole body that a PUT means: what it leaves out of an existing scale set, and cannot have read, stays.
+
+    A capacity that is left out is the present one, so that a change of a tag does not scale.
+    """
+    if previous is None:
+        return body
+    sku = {**(previous.sent.get("sku") or {}), "capacity": previous.body["sku"]["capacity"], **(body.get("sku") or {})}
+    old = previous.sent.get("properties") or {}
+    properties = {**{name: old[name] for name in KEPT if name in old}, **(body.get("properties") or {})}
+    properties["virtualMachineProfile"] = _with_secrets(properties["virtualMachineProfile"], old["virtualMachineProfile"])
+    zones = {"zones": previous.sent["zones"]} if "zones" in previous.sent else {}
+    return {**zones, **body, "location": previous.body["location"], "sku": sku, "properties": properties}
+
+
+def _with_secrets(profile: Any, old: Json) -> Any:
+    """The profile with what its sender could not have read, and so left out."""
+    known = old.get("osProfile") or {}
+    kept = {name: known[name] for name in SECRETS if name in known}
+    if not kept or not isinstance(profile, Mapping):
+        return profile
+    return {**profile, "osProfile": {**kept, **(profile.get("osProfile") or {})}}
+
+
+def completed(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+    """The body that a GET answers: Azure's defaults, no secret, and what Azure adds."""
+    zones = body.get("zones") or []
+    born = previous.created if previous else cloud.now
+    given = body["properties"]
+    properties = {
+        "singlePlacementGroup": True,
+        "overprovision": True,
+        "doNotRunExtensionsOnOverprovisionedVMs": False,
+        "platformFaultDomainCount": 1 if zones else 5,
+        **given,
+        "virtualMachineProfile": _told(given["virtualMachineProfile"], arm_id.name, born),
+        "provisioningState": previous.properties.get("provisioningState", "Creating") if previous else "Creating",
+        "timeCreated": stamp(born),
+    }
+    sku = {"tier": "Standard", "capacity": 0, **body["sku"]}
+    told: Json = {**body, "sku": sku, "properties": properties}
+    if body.get("identity"):
+        told["identity"] = identity_told(cloud, arm_id.key, body["identity"])
+    return told
+
+
+def _told(profile: Json, name: str, born: float) -> Json:
+    os_profile = {key: value for key, value in (profile.get("osProfile") or {}).items() if key not in SECRETS}
+    storage = profile.get("storageProfile") or {}
+    os_disk = {"osType": "Linux", **(storage.get("osDisk") or {})}
+    if "diffDiskSettings" not in os_disk:
+        os_disk["managedDisk"] = {"storageAccountType": "Premium_LRS", **(os_disk.get("managedDisk") or {})}
+    told: Json = {
+        "priority": "Regular",
+        **profile,
+        "osProfile": {"computerNamePrefix": name, "allowExtensionOperations": True, "secrets": [], **os_profile},
+        "storageProfile": {**storage, "osDisk": os_disk},
+        "timeCreated": stamp(born),
+    }
+    if profile.get("extensionProfile"):
+        told["extensionProfile"] = without_protected_settings(profile["extensionProfile"])
+    return told
+
+
+def without_protected_settings(profile: Json) -> Json:
+    """An extension profile as Azure tells it: protected settings are never told."""
+    extensions = []
+    for one in profile.get("extensions") or []:
+        inner = {key: value for key, value in (one.get("properties") or {}).items() if key != "protectedSettings"}
+        extensions.append({**one, "properties": inner})
+    return {**profile, "extensions": extensions}
+
+
+def identity_told(cloud: Cloud, key: str, identity: Json) -> Json:
+    """An identity with the principals that Azure adds: its own, and those of the user-assigned ones that exist."""
+    told = dict(identity)
+    kind = str(identity.get("type", "None"))
+    if "SystemAssigned" in kind:
+        told |= {"principalId": cloud.stable_uuid("principal", key), "tenantId": cloud.tenant}
+    assigned = identity.get("userAssignedIdentities")
+    if isinstance(assigned, Mapping):
+        told["userAssignedIdentities"] = {one: _principal(cloud.find(one)) for one in assigned}
+    return told
+
+
+def _principal(identity: Resource | None) -> Json:
+    inner = identity.properties if identity else {}
+    return {name: inner[name] for name in ("principalId", "clientId") if name in inner}

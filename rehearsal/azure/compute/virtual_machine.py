@@ -1,0 +1,271 @@
+"""Decides the life of a single virtual machine: its disks and interfaces, its power, and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, cast
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.capacity import capacity_of
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.compute import machine as machines
+from rehearsal.azure.compute.disks import MACHINE, make
+from rehearsal.azure.compute.images import check_image
+from rehearsal.azure.compute.immutable import at
+from rehearsal.azure.compute.instance_views import agent_view, power_statuses
+from rehearsal.azure.compute.machine import DELETING, TASKS, Machine, Site, power_refusal, refusal, vacate
+from rehearsal.azure.compute.os_disks import deallocation_refused, is_ephemeral
+from rehearsal.azure.compute.provisioning import provisioning_error, slowness
+from rehearsal.azure.compute.set_body import SECRETS, identity_told
+from rehearsal.azure.compute.vm_rules import check_changes, check_machine
+from rehearsal.azure.compute.work import preempted
+from rehearsal.azure.durations import seconds
+from rehearsal.azure.errors import AzureError, conflict
+from rehearsal.azure.kind import Action, Kind
+from rehearsal.azure.references import references
+from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+DONE = "machine_done"
+ACTIONS = ("start", "restart", "poweroff", "deallocate", "redeploy", "reimage")
+_MAINTENANCE = {"Reboot": "reboot", "Redeploy": "redeploy"}
+
+
+def machine_of(resource: Resource) -> Machine:
+    """The state of a virtual machine."""
+    return cast("Machine", resource.state)
+
+
+class VirtualMachine(Kind):
+    """A virtual machine: https://learn.microsoft.com/rest/api/compute/virtual-machines"""
+
+    type = MACHINE
+
+    def __init__(self) -> None:
+        self.actions: Mapping[str, Action] = dict.fromkeys(ACTIONS, self._act)
+        self.gets: Mapping[str, Action] = {"instanceview": self._instance_view}
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """The published rules, what may not change, and an image that can be had here."""
+        check_machine(cloud, arm_id, body)
+        if previous is not None:
+            check_changes(previous, machine_of(previous).power, body)
+            if why := refusal(machine_of(previous), arm_id.name, TASKS["update"].words):
+                raise why
+        elif image := at(body, "properties.storageProfile.imageReference"):
+            check_image(cloud, image, str(body["location"]).lower().replace(" ", ""))
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Azure's defaults, without secrets; what a PUT cannot have read stays in what is kept of it."""
+        if previous is not None:
+            body["properties"] = _with_secrets(body["properties"], previous.sent["properties"])
+            body.setdefault("zones", previous.sent.get("zones") or [])
+        given = body["properties"]
+        os_profile = {name: value for name, value in (given.get("osProfile") or {}).items() if name not in SECRETS}
+        storage = {**(given.get("storageProfile") or {})}
+        storage["dataDisks"] = _data_disks(storage.get("dataDisks") or [], previous)
+        own = {"osType": "Linux", "deleteOption": "Detach", "name": f"{arm_id.name}_OsDisk_1"}
+        storage["osDisk"] = {**own, **(storage.get("osDisk") or {})}
+        if previous is not None and (known := at(previous.body, "properties.storageProfile.osDisk.managedDisk")):
+            storage["osDisk"]["managedDisk"] = known
+        created = previous.created if previous else cloud.now
+        properties = {
+            **given,
+            "storageProfile": storage,
+            "vmId": cloud.stable_uuid(MACHINE, cloud.seed, arm_id.key, created),
+            "timeCreated": stamp(created),
+        }
+        if os_profile:
+            properties["osProfile"] = {"allowExtensionOperations": True, "secrets": [], "computerName": arm_id.name, **os_profile}
+        told: Json = {**body, "properties": properties}
+        if body.get("identity"):
+            told["identity"] = identity_told(cloud, arm_id.key, body["identity"])
+        return told
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """Take quota: of a new machine, or of one of another size."""
+        if previous is None:
+            self._quota(cloud, resource, resource.body, 1)
+            resource.state = Machine()
+        elif at(previous, "properties.hardwareProfile.vmSize") != at(resource.body, "properties.hardwareProfile.vmSize"):
+            self._quota(cloud, resource, previous, -1)
+            try:
+                self._quota(cloud, resource, resource.body, 1)
+            except AzureError:
+                self._quota(cloud, resource, previous, 1)
+                raise
+
+    def _quota(self, cloud: Cloud, resource: Resource, body: Json, machines_more: int) -> None:
+        capacity = capacity_of(cloud)
+        site = _site(resource, body)
+        change = capacity.reserve if machines_more > 0 else capacity.release
+        change(
+            cloud,
+            subscription=resource.id.subscription,
+            location=site.location,
+            size=site.size,
+            spot=site.spot,
+            machines=1,
+            group=site.group,
+            zone=site.zone,
+        )
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+        """A PUT ends with what it does to the machine."""
+        return None
+
+    def begun(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
+        """Make the machine and its disks, move it for another size, or only take up the change."""
+        _bring_disks(cloud, resource)
+        machine = machine_of(resource)
+        moved = bool(machine.host) and machine.host.split("/")[2].lower() != _site(resource).size.lower()
+        self._begin(cloud, resource, operation, "create" if not machine.power else "resize" if moved else "update")
+
+    def _begin(self, cloud: Cloud, resource: Resource, operation: Operation, task: str) -> None:
+        machine, site = machine_of(resource), _site(resource)
+        duration = machines.begin(cloud, machine, task, operation.id, machine.turn + 1, site)
+        duration *= slowness(cloud, site, machine.tasks) if task == "create" else 1.0
+        cloud.events.after(duration, resource.key, DONE, operation.id, machine.turn)
+
+    def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
+        """A task is over, or the host breaks or is maintained."""
+        machine = machine_of(resource)
+        if name == DONE and machine.doing == args[0] and machine.turn == args[1]:
+            self._done(cloud, resource, cloud.operations[args[0]])
+        elif name in ("host_failed", "maintenance") and machine.power == machines.RUNNING and not machine.doing:
+            task = "recover" if name == "host_failed" else _MAINTENANCE.get(args[0])
+            if task is not None:
+                self._begin(cloud, resource, cloud.begin(resource.key, name, resource.location), task)
+
+    def _done(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
+        machine, site = machine_of(resource), _site(resource)
+        task = machine.task
+        error = machines.end(cloud, machine, site)
+        if error is None and task == "create":
+            error = provisioning_error(cloud, machine, site)
+        if error is None and "local" in TASKS[task].wipes and "os" not in TASKS[task].wipes and _ephemeral(resource):
+            machine.os_disk += 1
+        cloud.finish(operation, error)
+
+    def _act(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
+        """A power action, a redeploy or a reimage."""
+        task, machine, name = request.action.lower(), machine_of(resource), resource.id.name
+        if task == "deallocate" and _ephemeral(resource):
+            raise deallocation_refused(name)
+        if task == "reimage" and not _ephemeral(resource):
+            message = f"The Reimage operation is only supported for virtual machines with ephemeral OS disks, which '{name}' has not."
+            raise conflict("OperationNotAllowed", message, name)
+        why = refusal(machine, name, TASKS[task].words) or power_refusal(machine, name, task)
+        if why is not None:
+            raise why
+        if task == "reimage" and (request.body or {}).get("tempDisk"):
+            task = "reimagetemp"
+        operation = cloud.begin(resource.key, task, resource.location)
+        self._begin(cloud, resource, operation, task)
+        return Answer(202, operation=operation)
+
+    def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
+        """What goes on ends."""
+        machine = machine_of(resource)
+        if machine.doing and (running := cloud.operations[machine.doing]).running:
+            cloud.finish(running, preempted())
+        machine.state, machine.doing, machine.task = DELETING, operation.id, "delete"
+
+    def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
+        return seconds(cloud, "vm.delete", resource.key)
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """Give back host and quota, and delete the disks and interfaces that are to go with the machine."""
+        vacate(cloud, machine_of(resource))
+        self._quota(cloud, resource, resource.body, -1)
+        for text in _goes_along(resource.properties):
+            part = cloud.find(text)
+            if part is not None and not part.operation:
+                cloud.delete(part)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """The body, Updating while an action goes on, with the instance view where $expand asks for it."""
+        machine = machine_of(resource)
+        state = machine.state if machine.doing and not resource.operation else resource.properties.get("provisioningState")
+        told = {**resource.properties, "provisioningState": state}
+        if "instanceview" in str(query.get("$expand", "")).lower():
+            told["instanceView"] = _view(cloud, resource)
+        return {**resource.body, "properties": told}
+
+    def _instance_view(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
+        return Answer(200, _view(cloud, resource))
+
+    def dump(self, state: Any) -> Any:
+        return asdict(state)
+
+    def load(self, data: Any) -> Any:
+        return Machine(**data)
+
+
+def _view(cloud: Cloud, resource: Resource) -> Json:
+    machine = machine_of(resource)
+    name = at(resource.body, "properties.osProfile.computerName") or resource.id.name
+    return {
+        "computerName": name,
+        "hyperVGeneration": "V2",
+        "vmAgent": agent_view(cloud, machine),
+        "statuses": power_statuses(machine),
+    }
+
+
+def _site(resource: Resource, body: Json | None = None) -> Site:
+    """Where a machine may land, by its present body or another."""
+    whole = resource.body if body is None else body
+    group = at(whole, "properties.capacityReservation.capacityReservationGroup.id")
+    return Site(
+        key=resource.key,
+        location=resource.location,
+        size=str(at(whole, "properties.hardwareProfile.vmSize")),
+        zone=next(iter(whole.get("zones") or []), ""),
+        spot=(at(whole, "properties.priority") or "Regular") != "Regular",
+        group=str(group or ""),
+        constraints=("Proximity Placement Group",) if at(whole, "properties.proximityPlacementGroup.id") else (),
+    )
+
+
+def _ephemeral(resource: Resource) -> bool:
+    return is_ephemeral(at(resource.body, "properties.storageProfile.osDisk") or {})
+
+
+def _with_secrets(properties: Json, old: Json) -> Json:
+    """The properties with what their sender could not have read, and so left out."""
+    known = old.get("osProfile") or {}
+    kept = {name: known[name] for name in SECRETS if name in known}
+    return {**properties, "osProfile": {**kept, **(properties.get("osProfile") or known)}} if known else properties
+
+
+def _data_disks(given: list[Json], previous: Resource | None) -> list[Json]:
+    """Data disks as asked for, those that came with the machine under the id that they have."""
+    known = {disk["lun"]: disk for disk in at(previous.body, "properties.storageProfile.dataDisks") or []} if previous else {}
+    kept = ("name", "managedDisk")
+    return [{**{name: value for name, value in known.get(disk["lun"], {}).items() if name in kept}, **disk} for disk in given]
+
+
+def _bring_disks(cloud: Cloud, resource: Resource) -> None:
+    """Make the managed disks that come with the machine, and name them in its body."""
+    storage = resource.properties["storageProfile"]
+    disks = [(storage["osDisk"], storage["osDisk"]["name"])]
+    disks += [(disk, disk.get("name") or f"{resource.id.name}_DataDisk_{disk['lun']}") for disk in storage["dataDisks"]]
+    for disk, name in disks:
+        if not is_ephemeral(disk) and not (disk.get("managedDisk") or {}).get("id"):
+            text = make(cloud, resource, name, {"createOption": "FromImage", **disk})
+            disk |= {"name": name, "managedDisk": {"storageAccountType": "Premium_LRS", **(disk.get("managedDisk") or {}), "id": text}}
+    cloud.index.add(resource.id, references(resource.body, resource.key))
+
+
+def _goes_along(properties: Json) -> list[str]:
+    """Ids of the disks and interfaces whose deleteOption says Delete."""
+    storage = properties.get("storageProfile") or {}
+    disks = [storage.get("osDisk") or {}, *(storage.get("dataDisks") or [])]
+    found = [at(one, "managedDisk.id") for one in disks if one.get("deleteOption") == "Delete"]
+    nics = (properties.get("networkProfile") or {}).get("networkInterfaces") or []
+    found += [one.get("id") for one in nics if (one.get("properties") or {}).get("deleteOption") == "Delete"]
+    return [str(one) for one in found if one]

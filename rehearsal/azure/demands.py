@@ -1,0 +1,47 @@
+"""Decides whether a body has what its type cannot do without, and leaves alone what Azure fixes at creation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rehearsal.azure.errors import invalid, property_change_not_allowed
+from rehearsal.azure.resource import Json, Resource
+
+
+def at(body: Mapping[str, Any], path: str) -> Any:
+    """The value at a dotted path, None where there is none."""
+    value: Any = body
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def said(part: Mapping[str, Any] | None) -> Json:
+    """A part of a body without what is null: Azure takes that for not said."""
+    return {key: value for key, value in (part or {}).items() if value is not None}
+
+
+def needed(body: Json, path: str, entity: str) -> Any:
+    """The value at a path; AzureError InvalidParameter where it is absent, naming it as the type's own parameter (entity.path)."""
+    value = at(body, path)
+    if value is None:
+        raise invalid(f"Required parameter '{entity}.{path}' is missing (null).", f"{entity}.{path}")
+    return value
+
+
+def one_of(value: Any, allowed: Iterable[str], path: str) -> None:
+    """Refuse a value that Azure does not list; None is no value."""
+    known = tuple(allowed)
+    if value is not None and value not in known:
+        raise invalid(f"The value '{value}' of parameter {path} is invalid. Allowed values are: {', '.join(known)}.", path)
+
+
+def fixed(body: Json, previous: Resource | None, paths: Iterable[str], entity: str) -> None:
+    """AzureError PropertyChangeNotAllowed where a value that is given at one of the paths differs from the one that stands."""
+    if previous is None:
+        return
+    for path in paths:
+        new, old = at(body, path), at(previous.body, path)
+        if new is not None and new != old:
+            raise property_change_not_allowed(f"{entity}.{path}", old, new)

@@ -1,0 +1,39 @@
+"""Decides which diagnostic settings a resource may have; nothing is logged: https://learn.microsoft.com/rest/api/monitor/diagnostic-settings."""
+
+from __future__ import annotations
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.demands import said
+from rehearsal.azure.errors import conflict, invalid
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource import Json, Resource
+
+SETTINGS = 5
+"""Of one resource: https://learn.microsoft.com/azure/azure-monitor/platform/diagnostic-settings"""
+DESTINATIONS = ("workspaceId", "storageAccountId", "eventHubAuthorizationRuleId", "marketplacePartnerId")
+
+
+class DiagnosticSetting(Kind):
+    """A diagnostic setting of any resource."""
+
+    type = "Microsoft.Insights/diagnosticSettings"
+    tells_provisioning_state = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Somewhere to send to, something to send, and at most five on a resource."""
+        asked = said(body.get("properties"))
+        if not any(asked.get(name) for name in DESTINATIONS):
+            raise invalid(f"At least one data sink needs to be specified: {', '.join(DESTINATIONS)}.", "properties", "BadRequest")
+        if not asked.get("logs") and not asked.get("metrics"):
+            raise invalid("At least one of logs and metrics needs to be specified.", "properties", "BadRequest")
+        others = [one for one in cloud.list(arm_id.scope, self.type) if one.id.scope.lower() == arm_id.scope.lower()]
+        if previous is None and len(others) >= SETTINGS:
+            raise conflict("Conflict", f"The resource has {len(others)} diagnostic settings, of at most {SETTINGS}.", arm_id.scope)
+
+    def holds(self, resource: Resource, target: Resource) -> bool:
+        """It keeps nothing that it sends to from being deleted."""
+        return False
+
+
+KINDS: tuple[Kind, ...] = (DiagnosticSetting(),)

@@ -1,0 +1,163 @@
+"""Decides how roles are given: role definitions of one's own, and assignments of a role to a principal on a scope.
+
+https://learn.microsoft.com/rest/api/authorization/role-assignments,
+https://learn.microsoft.com/azure/role-based-access-control/troubleshooting
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.demands import needed, one_of
+from rehearsal.azure.durations import seconds
+from rehearsal.azure.errors import AzureError, conflict, invalid
+from rehearsal.azure.identity.directory import directory_of
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource import Json, Resource
+
+PRINCIPAL_TYPES = ("User", "Group", "ServicePrincipal", "ForeignGroup", "Device")
+ASSIGNMENTS = 4_000
+"""Role assignments in a subscription: https://learn.microsoft.com/azure/role-based-access-control/troubleshoot-limits"""
+
+
+class RoleAssignment(Kind):
+    """A role assignment, which hangs on whatever scope its id begins with and goes with it."""
+
+    type = "Microsoft.Authorization/roleAssignments"
+    tells_provisioning_state = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """A principal that is not gone, a role, and no second assignment of the same; an assignment is made anew, not changed."""
+        if not _is_uuid(arm_id.name):
+            raise invalid(
+                f"The role assignment ID '{arm_id.name}' is not valid. The role assignment ID must be a GUID.",
+                None,
+                "InvalidRoleAssignmentId",
+            )
+        role = str(needed(body, "properties.roleDefinitionId", "roleAssignment"))
+        principal = str(needed(body, "properties.principalId", "roleAssignment"))
+        one_of(body["properties"].get("principalType"), PRINCIPAL_TYPES, "principalType")
+        if not _is_uuid(principal):
+            raise invalid("A valid principal ID must be provided for role assignment.", "principalId", "InvalidPrincipalId")
+        if directory_of(cloud).lacks(principal):
+            raise _principal_not_found(cloud, principal)
+        if previous is not None:
+            _check_same(previous, role, principal)
+            return
+        for one in self._alike(cloud, arm_id, role, principal):
+            message = f"The role assignment already exists. The ID of the conflicting role assignment is {one.id.name.replace('-', '')}."
+            raise conflict("RoleAssignmentExists", message)
+        held = sum(1 for _ in cloud.list(f"/subscriptions/{arm_id.subscription}", self.type))
+        if held >= ASSIGNMENTS:
+            message = f"No more role assignments can be created in this subscription (role assignments count {held} limit {ASSIGNMENTS})."
+            raise conflict("RoleAssignmentLimitExceeded", message)
+
+    def _alike(self, cloud: Cloud, arm_id: ArmId, role: str, principal: str) -> list[Resource]:
+        everywhere = (cloud.resources[key] for key in cloud.index.of_type(self.type.lower()))
+        asked = (arm_id.scope.lower(), _role_name(role), principal.lower())
+        return [one for one in everywhere if _given(one) == asked]
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Its scope, and when it was given."""
+        made = previous.properties["createdOn"] if previous else stamp(cloud.now)
+        told = {"principalType": "User", **body["properties"], "scope": arm_id.scope, "createdOn": made, "updatedOn": stamp(cloud.now)}
+        return {**body, "properties": told}
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        """The answer to the PUT; that a role takes minutes to be felt is not modelled."""
+        return seconds(cloud, "role.put", resource.key, resource.version)
+
+    def holds(self, resource: Resource, target: Resource) -> bool:
+        """It keeps a custom role from being deleted, and nothing else."""
+        return target.id.type.lower() == RoleDefinition.type.lower()
+
+    def missing_reference(self, arm_id: ArmId, target: str) -> AzureError:
+        """A role that was deleted, or a scope that is not there."""
+        if "/roledefinitions/" in target.lower():
+            message = f"The specified role definition with ID '{target.rpartition('/')[2].replace('-', '')}' does not exist."
+            return AzureError(404, "RoleDefinitionDoesNotExist", message, target=target)
+        return super().missing_reference(arm_id, target)
+
+
+class RoleDefinition(Kind):
+    """A custom role: https://learn.microsoft.com/azure/role-based-access-control/custom-roles."""
+
+    type = "Microsoft.Authorization/roleDefinitions"
+    tells_provisioning_state = False
+    in_use_code = "RoleDefinitionHasAssignments"
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """A name of its own, and at least one scope in which it can be given."""
+        name = str(needed(body, "properties.roleName", "roleDefinition"))
+        if not needed(body, "properties.assignableScopes", "roleDefinition"):
+            raise invalid("A role definition must have at least one assignable scope.", "assignableScopes", "RoleDefinitionScopeMissing")
+        for one in (cloud.resources[key] for key in cloud.index.of_type(self.type.lower())):
+            if one.id.name.lower() != arm_id.name.lower() and one.properties["roleName"].lower() == name.lower():
+                message = f"A custom role with the same name already exists in this directory. Use a different name: '{name}'."
+                raise conflict("RoleDefinitionWithSameNameExists", message, "roleName")
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """A custom role, and when it was made."""
+        made = previous.properties["createdOn"] if previous else stamp(cloud.now)
+        told = {"type": "CustomRole", **body["properties"], "createdOn": made, "updatedOn": stamp(cloud.now)}
+        return {**body, "properties": told}
+
+    def given(self, cloud: Cloud, arm_id: ArmId) -> bool:
+        """Built-in roles, which nobody makes, and those of other directories' making; not a custom role that was deleted."""
+        return not directory_of(cloud).lacks(arm_id.name)
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """The role is in the directory."""
+        directory_of(cloud).add(resource.id.name)
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """The role is gone."""
+        directory_of(cloud).remove(resource.id.name)
+
+    def holds(self, resource: Resource, target: Resource) -> bool:
+        """Its assignable scopes keep nothing from being deleted."""
+        return False
+
+    def in_use(self, resource: Resource, by: Any) -> AzureError:
+        """A role that is given cannot be deleted."""
+        message = f"There are existing role assignments referencing role (code: {self.in_use_code}); remove them first: {min(by)}."
+        return conflict(self.in_use_code, message, resource.id.text)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _role_name(role: str) -> str:
+    return role.lower().rpartition("/")[2]
+
+
+def _given(assignment: Resource) -> tuple[str, str, str]:
+    properties = assignment.properties
+    return assignment.id.scope.lower(), _role_name(properties["roleDefinitionId"]), properties["principalId"].lower()
+
+
+def _check_same(previous: Resource, role: str, principal: str) -> None:
+    """https://learn.microsoft.com/azure/role-based-access-control/troubleshooting#symptom---arm-template-role-assignment-returns-badrequest-status"""
+    if _given(previous)[1:] != (_role_name(role), principal.lower()):
+        message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
+        raise AzureError(400, "RoleAssignmentUpdateNotPermitted", message)
+
+
+def _principal_not_found(cloud: Cloud, principal: str) -> AzureError:
+    """The sentence of https://github.com/Azure/HubAndSpokeResearchEnclave/issues/50."""
+    message = (
+        f"Principal {principal.replace('-', '')} does not exist in the directory {cloud.tenant}. Check that you have the correct principal "
+        "ID. If you are creating this principal and then immediately assigning a role, this error might be related to a replication delay. "
+        "In this case, set the role assignment principalType property to a value, such as ServicePrincipal, User, or Group.  "
+        "See https://aka.ms/docs-principaltype"
+    )
+    return AzureError(400, "PrincipalNotFound", message)

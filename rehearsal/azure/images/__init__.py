@@ -1,0 +1,10 @@
+"""Image galleries and the image builder: which versions there are, and where a machine can be made of one."""
+
+from rehearsal.azure.images.galleries import Gallery, Image
+from rehearsal.azure.images.templates import ImageTemplate, RunOutput
+from rehearsal.azure.images.versions import ImageVersion, latest, replicated
+from rehearsal.azure.kind import Kind
+
+KINDS: tuple[Kind, ...] = (Gallery(), Image(), ImageVersion(), ImageTemplate(), RunOutput())
+
+__all__ = ["KINDS", "latest", "replicated"]

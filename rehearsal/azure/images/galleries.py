@@ -1,0 +1,149 @@
+"""Decides how image galleries and the image definitions in them behave.
+
+https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery has the limits,
+https://learn.microsoft.com/rest/api/compute/gallery-images/create-or-update what is fixed at creation.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.demands import at, fixed, needed, one_of, said
+from rehearsal.azure.durations import seconds
+from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource import Json, Resource
+
+GALLERIES, DEFINITIONS, VERSIONS = 100, 1_000, 10_000
+"""Per subscription and region: https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery#limits"""
+GALLERY_NAME = re.compile(r"[^_\W][\w.]{0,79}(?<!\.)")
+"""https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftcompute"""
+IMAGE_NAME = re.compile(r"[^_\W][\w\-.]{0,79}(?<![-.])")
+
+
+def check_name(name: str, rule: re.Pattern[str], entity: str) -> None:
+    """AzureError InvalidParameter for a name that does not keep its rule."""
+    if not rule.fullmatch(name):
+        raise invalid(f"The entity name '{entity}' is invalid according to its validation rule: ^{rule.pattern}$.", entity)
+
+
+def check_room(cloud: Cloud, arm_id: ArmId, location: str, resource_type: str, limit: int) -> None:
+    """AzureError QuotaExceeded for one more of a type than a subscription holds in a region. The code is not published; the limit is."""
+    inside = cloud.list(f"/subscriptions/{arm_id.subscription}", resource_type)
+    held = sum(1 for one in inside if one.location == location)
+    if held >= limit:
+        what = resource_type.rpartition("/")[2]
+        raise conflict("QuotaExceeded", f"The subscription holds {held} gallery {what} in {location}, of at most {limit}.", arm_id.name)
+
+
+def check_empty(cloud: Cloud, resource: Resource) -> None:
+    """Refuse to delete what still has parts: https://github.com/jenkins-infra/azure/pull/1544 shows the sentence."""
+    inner = [cloud.resources[key].id for key in cloud.index.children(resource.key) if "/providers/" not in key[len(resource.key) :]]
+    if inner:
+        named = ", ".join(one.text.rpartition("/providers/")[2] for one in inner[:5])
+        message = (
+            f"Cannot delete resource while nested resources exist. Some existing nested resource IDs include: '{named}'. "
+            "Please delete all nested resources before deleting this resource."
+        )
+        raise conflict("CannotDeleteResource", message, resource.id.text)
+
+
+def place(body: Json) -> str:
+    """A body's location in lower case without spaces; AzureError LocationRequired."""
+    if not body.get("location"):
+        raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+    return str(body["location"]).lower().replace(" ", "")
+
+
+class Gallery(Kind):
+    """A gallery: https://learn.microsoft.com/rest/api/compute/galleries."""
+
+    type = "Microsoft.Compute/galleries"
+    deleted_though_in_use = True
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """A name of letters, digits, full stops and underscores, and room for one more in the region."""
+        location = place(body)
+        if previous is None:
+            check_name(arm_id.name, GALLERY_NAME, "gallery.name")
+            check_room(cloud, arm_id, location, self.type, GALLERIES)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """A name that is unique in the world is made of subscription and name."""
+        unique = {"uniqueName": f"{arm_id.subscription}-{arm_id.name.upper()}"}
+        return {**body, "properties": {**said(body.get("properties")), "identifier": unique}}
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        """As long as any small change of a gallery."""
+        return seconds(cloud, "image.put", resource.key, resource.version)
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """Only without definitions."""
+        check_empty(cloud, resource)
+
+
+class Image(Kind):
+    """An image definition: https://learn.microsoft.com/rest/api/compute/gallery-images."""
+
+    type = "Microsoft.Compute/galleries/images"
+    deleted_though_in_use = True
+    FIXED = (
+        "properties.identifier.publisher",
+        "properties.identifier.offer",
+        "properties.identifier.sku",
+        "properties.osType",
+        "properties.osState",
+        "properties.hyperVGeneration",
+        "properties.architecture",
+        "properties.purchasePlan",
+    )
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Who it is and what it runs are required, known and for good; features change only where allowUpdateImage says so."""
+        location = place(body)
+        for path in ("osType", "osState", "identifier.publisher", "identifier.offer", "identifier.sku"):
+            needed(body, f"properties.{path}", "galleryImage")
+        one_of(at(body, "properties.osType"), ("Linux", "Windows"), "galleryImage.properties.osType")
+        one_of(at(body, "properties.osState"), ("Generalized", "Specialized"), "galleryImage.properties.osState")
+        one_of(at(body, "properties.hyperVGeneration"), ("V1", "V2"), "galleryImage.properties.hyperVGeneration")
+        one_of(at(body, "properties.architecture"), ("x64", "Arm64"), "galleryImage.properties.architecture")
+        fixed(body, previous, self.FIXED, "galleryImage")
+        if previous is None:
+            check_name(arm_id.name, IMAGE_NAME, "galleryImage.name")
+            check_room(cloud, arm_id, location, self.type, DEFINITIONS)
+            self._check_identifier(cloud, arm_id, body)
+        else:
+            self._check_features(body, previous)
+
+    def _check_features(self, body: Json, previous: Resource) -> None:
+        """https://learn.microsoft.com/azure/virtual-machines/image-version#update-resources says when features may change."""
+        old, new = previous.properties.get("features") or [], at(body, "properties.features") or []
+        if new != old and not at(body, "properties.allowUpdateImage"):
+            raise property_change_not_allowed("galleryImage.properties.features", old, new)
+
+    def _check_identifier(self, cloud: Cloud, arm_id: ArmId, body: Json) -> None:
+        """No two definitions of a gallery have publisher, offer and sku in common (the code is not published; the rule is)."""
+        asked = _identifier(body["properties"])
+        for one in cloud.list(str(arm_id.parent), self.type):
+            if _identifier(one.properties) == asked:
+                message = f"Image definition '{one.id.name}' of the gallery has publisher, offer and sku '{'/'.join(asked)}' already."
+                raise conflict("Conflict", message, "galleryImage.properties.identifier")
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Generation V1 and x64 unless said otherwise, as API versions before 2025-03-03 have it."""
+        return {**body, "properties": {"hyperVGeneration": "V1", "architecture": "x64", **said(body["properties"])}}
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        """As long as any small change of a gallery."""
+        return seconds(cloud, "image.put", resource.key, resource.version)
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """Only without versions."""
+        check_empty(cloud, resource)
+
+
+def _identifier(properties: Json) -> tuple[str, ...]:
+    identifier = properties["identifier"]
+    return tuple(str(identifier[part]).lower() for part in ("publisher", "offer", "sku"))

@@ -1,0 +1,210 @@
+"""Decides how image versions are published: to which regions, with how many replicas, and from when on a machine can be made of one there.
+
+https://learn.microsoft.com/rest/api/compute/gallery-image-versions and https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.demands import at, fixed, needed, one_of, said
+from rehearsal.azure.durations import seconds
+from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
+from rehearsal.azure.images.galleries import VERSIONS, check_room, place
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource import Json, Resource
+
+REPLICAS = 100
+"""Replicas of a version in one region: https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery#limits"""
+STORAGE = ("Standard_LRS", "Standard_ZRS", "Premium_LRS", "PremiumV2_LRS")
+HIGHEST = 2**31 - 1
+"""Each part of a version is a 32-bit integer: https://learn.microsoft.com/azure/virtual-machines/shared-image-galleries#image-versions"""
+
+
+@dataclass(slots=True)
+class Replication:
+    """Where a version is or will be: by region in lower case, when its copy began and when it is whole, in seconds since 1970."""
+
+    regions: dict[str, tuple[float, float]]
+
+
+def replicated(cloud: Cloud, version_id: str, location: str) -> bool:
+    """Whether machines of a region can be made from an image version now; AzureError ResourceNotFound where there is no such version."""
+    copy = cloud.get(version_id).state.regions.get(region_key(location))
+    return copy is not None and copy[1] <= cloud.now
+
+
+def latest(cloud: Cloud, image_id: str, location: str) -> Resource | None:
+    """The highest version of an image definition that a region has whole and that is not kept out of "latest"; None without one."""
+    region = region_key(location)
+    fit = [one for one in cloud.list(image_id, ImageVersion.type) if replicated(cloud, one.id.text, region) and not _kept_out(one, region)]
+    return max(fit, key=lambda one: numbers(one.id.name), default=None)
+
+
+def numbers(name: str) -> tuple[int, int, int]:
+    """Major, minor and patch of a version's name; AzureError InvalidParameter."""
+    parts = name.split(".")
+    if len(parts) == 3 and all(part.isascii() and part.isdigit() and int(part) <= HIGHEST for part in parts):
+        return int(parts[0]), int(parts[1]), int(parts[2])
+    message = (
+        f"The gallery image version name '{name}' is invalid; it has the form MajorVersion.MinorVersion.Patch, each from 0 to {HIGHEST}."
+    )
+    raise invalid(message, "galleryImageVersionName")
+
+
+def region_key(location: str) -> str:
+    """A region as the model compares it: Sweden Central is swedencentral."""
+    return location.lower().replace(" ", "")
+
+
+class ImageVersion(Kind):
+    """An image version."""
+
+    type = "Microsoft.Compute/galleries/images/versions"
+    deleted_though_in_use = True
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """A number, a source that never changes, and target regions with the home region among them and at most 100 replicas each."""
+        location = place(body)
+        numbers(arm_id.name)
+        needed(body, "properties.storageProfile", "galleryImageVersion")
+        source = at(body, "properties.storageProfile.source") or at(body, "properties.storageProfile.osDiskImage.source")
+        if not source:
+            raise invalid("Required parameter 'galleryImageVersion.properties.storageProfile.source' is missing (null).", "source")
+        paths = ("properties.storageProfile.source", "properties.publishingProfile.replicationMode")
+        fixed(body, previous, paths, "galleryImageVersion")
+        if previous is None:
+            check_room(cloud, arm_id, location, self.type, VERSIONS)
+        _check_targets(body, location)
+        _end_of_life(body)
+        if previous is not None and not at(previous.body, "properties.safetyProfile.allowDeletionOfReplicatedLocations"):
+            gone = previous.state.regions.keys() - _targets(body, location).keys()
+            if gone:
+                raise property_change_not_allowed("galleryImageVersion.properties.publishingProfile.targetRegions", sorted(gone), [])
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """The home region alone, one replica on Standard_LRS, unless said otherwise; published when it was first made."""
+        properties = body["properties"]
+        asked = said(properties.get("publishingProfile"))
+        published = at(previous.body, "properties.publishingProfile.publishedDate") if previous else stamp(cloud.now)
+        defaults = {"replicaCount": 1, "excludeFromLatest": False, "storageAccountType": "Standard_LRS", "replicationMode": "Full"}
+        profile = {**defaults, "targetRegions": list(_targets(body, place(body)).values()), **asked, "publishedDate": published}
+        profile["targetRegions"] = [_target(one, profile) for one in profile["targetRegions"]]
+        safety = {
+            "reportedForPolicyViolation": False,
+            "allowDeletionOfReplicatedLocations": True,
+            **said(properties.get("safetyProfile")),
+        }
+        return {**body, "properties": {**properties, "publishingProfile": profile, "safetyProfile": safety}}
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """Begin a copy to each region that is new, and forget those that are named no longer."""
+        before = resource.state.regions if resource.state else {}
+        regions = _targets(resource.body, resource.location)
+        resource.state = Replication({name: before.get(name) or self._copy(cloud, resource, name) for name in regions})
+
+    def _copy(self, cloud: Cloud, resource: Resource, region: str) -> tuple[float, float]:
+        return (cloud.now, cloud.now + seconds(cloud, "image.replicate", resource.key, region, resource.version))
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        """Until the last region has its copy; with nothing to copy, as long as any small change."""
+        last: float = max(end for _, end in resource.state.regions.values())
+        return max(last - cloud.now, seconds(cloud, "image.put", resource.key, resource.version))
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """Not before its end of life where its safety profile blocks that."""
+        ends = _end_of_life(resource.body)
+        if not at(resource.body, "properties.safetyProfile.blockDeletionBeforeEndOfLife") or ends is None:
+            return
+        if ends.timestamp() > cloud.now:
+            message = f"Image version {resource.id.text} is kept until {ends.isoformat()}: blockDeletionBeforeEndOfLife is set."
+            raise conflict("OperationNotAllowed", message, "galleryImageVersion.properties.safetyProfile.blockDeletionBeforeEndOfLife")
+
+    def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
+        """As long as any small change of a gallery."""
+        return seconds(cloud, "image.put", resource.key, "delete")
+
+    def holds(self, resource: Resource, target: Resource) -> bool:
+        """A version is a copy: what it was made from may go."""
+        return False
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """The body, and the replication status where `$expand=ReplicationStatus` asks for it."""
+        if query.get("$expand", "").lower() != "replicationstatus":
+            return resource.body
+        return {**resource.body, "properties": {**resource.properties, "replicationStatus": _status(cloud, resource)}}
+
+    def dump(self, state: Any) -> Any:
+        """Regions with begin and end of their copies."""
+        return state.regions
+
+    def load(self, data: Any) -> Replication:
+        """What dump told of."""
+        return Replication({name: (begin, end) for name, (begin, end) in data.items()})
+
+
+def _end_of_life(body: Json) -> datetime | None:
+    """When a version's life ends, in UTC where it does not say; AzureError InvalidParameter for what is no moment."""
+    told = at(body, "properties.publishingProfile.endOfLifeDate")
+    if told is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(str(told))
+    except ValueError as error:
+        where = "galleryImageVersion.properties.publishingProfile.endOfLifeDate"
+        raise invalid(f"The value '{told}' of parameter {where} is no date and time.", where) from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _targets(body: Json, location: str) -> dict[str, Json]:
+    """Target regions by region; the home region alone where none are named."""
+    named = at(body, "properties.publishingProfile.targetRegions") or [{"name": location}]
+    return {region_key(str(one["name"])): one for one in named}
+
+
+def _target(region: Json, profile: Json) -> Json:
+    return {"regionalReplicaCount": profile["replicaCount"], "storageAccountType": profile["storageAccountType"], **said(region)}
+
+
+def _check_targets(body: Json, location: str) -> None:
+    where = "galleryImageVersion.properties.publishingProfile"
+    named = at(body, "properties.publishingProfile.targetRegions") or [{"name": location}]
+    regions = [region_key(str(needed(one, "name", f"{where}.targetRegions"))) for one in named]
+    if len(set(regions)) < len(regions):
+        raise invalid(f"Parameter '{where}.targetRegions' names a region twice: {', '.join(regions)}.", f"{where}.targetRegions")
+    if location not in regions:
+        # The sentence of https://github.com/hashicorp/packer/issues/8895
+        shown = ", ".join(regions)
+        message = f"Gallery image version publishing profile regions '{shown}' must contain the location of image version '{location}'."
+        raise invalid(message, f"{where}.targetRegions")
+    for one in ({"regionalReplicaCount": at(body, "properties.publishingProfile.replicaCount")}, *named):
+        count = one.get("regionalReplicaCount")
+        one_of(one.get("storageAccountType"), STORAGE, f"{where}.targetRegions.storageAccountType")
+        if count is not None and not 1 <= count <= REPLICAS:
+            message = f"The value '{count}' of parameter {where}.targetRegions.regionalReplicaCount is out of range 1 to {REPLICAS}."
+            raise invalid(message, f"{where}.targetRegions.regionalReplicaCount")
+
+
+def _kept_out(version: Resource, region: str) -> bool:
+    profile = version.properties["publishingProfile"]
+    own = _targets(version.body, version.location)[region].get("excludeFromLatest")
+    return bool(profile["excludeFromLatest"] or own)
+
+
+def _status(cloud: Cloud, resource: Resource) -> Json:
+    """https://learn.microsoft.com/rest/api/compute/gallery-image-versions/get#replicationstatus"""
+    summary = [_region_status(cloud.now, name, begin, end) for name, (begin, end) in resource.state.regions.items()]
+    whole = all(one["state"] == "Completed" for one in summary)
+    return {"aggregatedState": "Completed" if whole else "InProgress", "summary": summary}
+
+
+def _region_status(now: float, region: str, begin: float, end: float) -> Json:
+    if end <= now:
+        return {"region": region, "state": "Completed", "details": "", "progress": 100}
+    return {"region": region, "state": "Replicating", "details": "", "progress": int(100 * (now - begin) / (end - begin))}

@@ -1,0 +1,220 @@
+"""Decides which private addresses a subnet gives out: the lowest free one first, five kept back, so many in use per network."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.resource import Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+SERVICE = "addresses"
+KEPT_BELOW, KEPT_ABOVE = 4, 1
+"""Addresses that Azure keeps in every subnet, the first four and the last: https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq"""
+PER_NETWORK = 65_536
+"""Private addresses in use in one network.
+https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md"""
+PER_PEERED_GROUP = 128_000
+"""Private addresses in use in all networks that peerings join; the same page as PER_NETWORK."""
+
+PEERING = "microsoft.network/virtualnetworks/virtualnetworkpeerings"
+
+
+class AddressPool:
+    """The addresses of one subnet, as whole numbers of an ipaddress.IPv4Address.
+
+    Taking costs the same however full the subnet is: the lowest place that may be free is kept, and places from there on are looked through
+    at memory speed.
+    """
+
+    __slots__ = ("_base", "_free_from", "_name", "_network", "_taken", "prefix", "used")
+
+    def __init__(self, name: str, prefix: str, network: NetworkUse) -> None:
+        self.prefix = ipaddress.IPv4Network(prefix)
+        self._name = name
+        self.used = 0
+        self._base = int(self.prefix.network_address)
+        self._network = network
+        # One byte a place, as many as the highest address ever used needs: a /8 costs nothing until it is used.
+        self._taken = bytearray(b"\1" * KEPT_BELOW)
+        self._free_from = KEPT_BELOW
+
+    @property
+    def size(self) -> int:
+        """Addresses that may ever be taken."""
+        return self.prefix.num_addresses - KEPT_BELOW - KEPT_ABOVE
+
+    @property
+    def free(self) -> int:
+        """Addresses that may still be taken."""
+        return self.size - self.used
+
+    def take(self, count: int) -> list[int]:
+        """The lowest free addresses, all or none; AzureError SubnetIsFull, or that of a network's or peered group's limit."""
+        if count > self.free:
+            message = f"Subnet {self._name} with address prefix {self.prefix} does not have enough capacity for {count} IP addresses."
+            raise AzureError(400, "SubnetIsFull", message, target=str(self.prefix))
+        self._network.admit(count)
+        taken = self._taken
+        found: list[int] = []
+        place = self._free_from
+        for _ in range(count):
+            place = taken.find(0, place)
+            if place < 0:
+                place = len(taken)
+                taken.append(1)
+            else:
+                taken[place] = 1
+            found.append(self._base + place)
+            place += 1
+        self._free_from = place
+        self._count(count)
+        return found
+
+    def check(self, address: int) -> None:
+        """Refuse what the subnet could never give: AzureError PrivateIPAddressNotInSubnet or PrivateIPAddressInReservedRange."""
+        place = address - self._base
+        text = f"Private static IP address {ipaddress.IPv4Address(address)}"
+        if not 0 <= place < self.prefix.num_addresses:
+            raise invalid(f"{text} does not belong to the range of subnet prefix {self.prefix}.", code="PrivateIPAddressNotInSubnet")
+        if place < KEPT_BELOW or place >= self.prefix.num_addresses - KEPT_ABOVE:
+            raise invalid(f"{text} falls within reserved IP range of subnet prefix {self.prefix}.", code="PrivateIPAddressInReservedRange")
+
+    def take_exactly(self, address: int, user: str = "") -> None:
+        """Take one address for a user (an ipConfiguration's id): what check raises, or AzureError PrivateIPAddressIsAllocated."""
+        self.check(address)
+        if address in self:
+            text = ipaddress.IPv4Address(address)
+            message = f"IP configuration {user} is using the private IP address {text} which is already allocated."
+            raise invalid(message, user or None, "PrivateIPAddressIsAllocated")
+        self._network.admit(1)
+        self.take_again((address,))
+
+    def take_again(self, addresses: Iterable[int]) -> None:
+        """Take addresses that were given out before the model was saved: no limit is looked at. ValueError where one is in use."""
+        for address in addresses:
+            place = address - self._base
+            if address in self:
+                raise ValueError(f"{ipaddress.IPv4Address(address)} is in use already")
+            if place >= len(self._taken):
+                self._taken.extend(bytes(place + 1 - len(self._taken)))
+            self._taken[place] = 1
+            self._count(1)
+
+    def release(self, addresses: Iterable[int]) -> None:
+        """Give addresses back; ValueError for one that is not in use."""
+        for address in addresses:
+            place = address - self._base
+            if place < KEPT_BELOW or address not in self:
+                raise ValueError(f"{ipaddress.IPv4Address(address)} is not in use")
+            self._taken[place] = 0
+            self._free_from = min(self._free_from, place)
+            self._count(-1)
+
+    def __contains__(self, address: int) -> bool:
+        place = address - self._base
+        return 0 <= place < len(self._taken) and self._taken[place] == 1
+
+    def _count(self, more: int) -> None:
+        self.used += more
+        self._network.used += more
+
+
+class NetworkUse:
+    """Addresses in use in one virtual network, and in those that peerings join it with, as far as they reach."""
+
+    __slots__ = ("group", "text", "used")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.used = 0
+        self.group: tuple[NetworkUse, ...] = (self,)
+
+    def admit(self, more: int) -> None:
+        """Refuse what would exceed a limit. Azure publishes the limits and not the code of the refusal; this one is assumed."""
+        if self.used + more > PER_NETWORK:
+            raise self._exceeded(f"virtual network {self.text}", self.used, more, PER_NETWORK)
+        together = sum(one.used for one in self.group)
+        if together + more > PER_PEERED_GROUP:
+            raise self._exceeded(f"the networks peered with {self.text}", together, more, PER_PEERED_GROUP)
+
+    def _exceeded(self, where: str, used: int, more: int, bound: int) -> AzureError:
+        message = f"{used} private IP addresses are in use in {where}; {more} more would exceed the limit of {bound}. Use other networks."
+        return invalid(message, self.text, "PrivateIPAddressLimitExceeded")
+
+
+class Addresses:
+    """The pools of all subnets and what each network uses."""
+
+    def __init__(self) -> None:
+        self.pools: dict[str, AddressPool] = {}
+        self.networks: dict[str, NetworkUse] = {}
+
+    def pool(self, cloud: Cloud, subnet_id: str) -> AddressPool:
+        """The pool of a subnet, made at its first use; AzureError ResourceNotFound."""
+        key = subnet_id.lower()
+        pool = self.pools.get(key)
+        if pool is None:
+            subnet = cloud.get(subnet_id)
+            pool = self.pools[key] = AddressPool(subnet.id.name, prefix_of(subnet), self.network(cloud, subnet.id.parent or ""))
+        return pool
+
+    def network(self, cloud: Cloud, network_id: str) -> NetworkUse:
+        """What a network uses, its peered group found at its first use."""
+        use = self.networks.get(network_id.lower())
+        if use is None:
+            use = self.networks[network_id.lower()] = NetworkUse(network_id)
+            self.regroup(cloud, network_id)
+        return use
+
+    def forget(self, subnet_id: str) -> None:
+        """A subnet that uses nothing has gone or has another prefix."""
+        self.pools.pop(subnet_id.lower(), None)
+
+    def forget_network(self, network_id: str) -> None:
+        """A network has gone."""
+        self.networks.pop(network_id.lower(), None)
+
+    def regroup(self, cloud: Cloud, network_id: str) -> None:
+        """Find anew which networks count together with one, after a peering came or went; networks without a pool use nothing."""
+        members = dict.fromkeys(_joined(cloud, network_id.lower()))
+        group = tuple(self.networks[key] for key in members if key in self.networks)
+        for use in group:
+            use.group = group
+
+
+def _joined(cloud: Cloud, network_key: str) -> Iterable[str]:
+    """Keys of a network and of all that connected peerings reach from it: the limit is of a group, and a hub joins its spokes into one."""
+    found, ahead = {network_key: None}, [network_key]
+    while ahead:
+        for key in cloud.index.children(ahead.pop()):
+            peering = cloud.resources[key]
+            if peering.id.type.lower() != PEERING or peering.properties.get("peeringState") != "Connected":
+                continue
+            remote = str(peering.properties["remoteVirtualNetwork"]["id"]).lower()
+            if remote not in found:
+                found[remote] = None
+                ahead.append(remote)
+    return found
+
+
+def prefix_of(subnet: Resource) -> str:
+    """The IPv4 prefix of a subnet's body."""
+    properties = subnet.properties
+    return str(properties.get("addressPrefix") or properties["addressPrefixes"][0])
+
+
+def addresses_of(cloud: Cloud) -> Addresses:
+    """The addresses of a model."""
+    found: Addresses = cloud.services.setdefault(SERVICE, Addresses())
+    return found
+
+
+def pool_of(cloud: Cloud, subnet_id: str) -> AddressPool:
+    """The pool of a subnet by its id, in whatever capitals; AzureError ResourceNotFound."""
+    pools = addresses_of(cloud).pools
+    return pools.get(subnet_id.lower()) or addresses_of(cloud).pool(cloud, subnet_id)

@@ -1,0 +1,77 @@
+"""Decides which virtual network gateways Azure takes, and that they take the better part of an hour.
+
+https://learn.microsoft.com/azure/vpn-gateway/vpn-gateway-about-vpn-gateway-settings
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.errors import invalid
+from rehearsal.azure.network.network_kind import id_of, list_of, properties_of, zones_of
+from rehearsal.azure.network.private_addresses import AddressHolder, check_public_address_free
+from rehearsal.azure.network.subnets import network_of
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+SUBNET = "gatewaysubnet"
+SKUS_THAT_END = ("VpnGw1", "VpnGw2", "VpnGw3", "VpnGw4", "VpnGw5")
+"""Sizes without zones, of which no new ones are made since November 2025:
+https://learn.microsoft.com/azure/vpn-gateway/gateway-sku-consolidation"""
+
+
+class VirtualNetworkGateway(AddressHolder):
+    """A VPN or ExpressRoute gateway, for its place in the network alone: connections, clients and routes are not modelled."""
+
+    type = "Microsoft.Network/virtualNetworkGateways"
+    noun = "Virtual network gateway"
+    put_takes = "gateway.put"
+    delete_takes = "gateway.delete"
+    items = ("ipConfigurations",)
+    typed_items = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """It is in GatewaySubnet, the only one of its sort in its network, and its public addresses have zones as its size has."""
+        super().check(cloud, arm_id, body, previous)
+        inner = properties_of(body)
+        sku = str((inner.get("sku") or {}).get("name", ""))
+        if sku in SKUS_THAT_END and previous is None:
+            message = f"Gateway {arm_id.text} has size {sku}, of which no new ones are made; choose {sku}AZ."
+            raise invalid(message, "properties.sku.name", "NonAzSkusNotAllowedForVPNGateway")
+        items = list_of(body, "ipConfigurations")
+        if not items:
+            raise invalid(f"Gateway {arm_id.text} has no ipConfigurations.", "properties.ipConfigurations", "InvalidRequestFormat")
+        for item in items:
+            subnet = id_of(properties_of(item).get("subnet"))
+            if not subnet or parse(subnet).name.lower() != SUBNET:
+                message = f"Gateway {arm_id.text} is in subnet {subnet or 'none'}; it must be in the one called GatewaySubnet."
+                raise invalid(message, "properties.ipConfigurations", "GatewayNotInGatewaySubnet")
+            self._check_alone(cloud, arm_id, subnet, str(inner.get("gatewayType", "")))
+            self._check_public(cloud, arm_id, id_of(properties_of(item).get("publicIPAddress")), sku)
+
+    def _check_alone(self, cloud: Cloud, arm_id: ArmId, subnet: str, sort: str) -> None:
+        for key in cloud.index.users(subnet.lower()):
+            other = cloud.resources[key]
+            if key != arm_id.key and other.id.type.lower() == self.type.lower() and other.properties.get("gatewayType") == sort:
+                # The code is assumed.
+                message = f"Virtual network {network_of(subnet)} has gateway {other.id.text} of type {sort} already, and may have one."
+                raise invalid(message, arm_id.text, "OnlyOneGatewayOfTypeAllowedInVirtualNetwork")
+
+    def _check_public(self, cloud: Cloud, arm_id: ArmId, address: str, sku: str) -> None:
+        check_public_address_free(cloud, arm_id, address)
+        public = cloud.find(address) if address else None
+        if public is not None and sku.startswith("VpnGw") and sku.endswith("AZ") and not zones_of(public.body):
+            message = (
+                f"Standard Public IPs associated with VPN gateways with AZ VPN skus must have zones configured; {public.id.text} has none."
+            )
+            raise invalid(message, arm_id.text, "VmssVpnGatewayPublicIpsMustHaveZonesConfigured")
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Defaults: one active instance, no BGP."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        whole["properties"].setdefault("activeActive", False)
+        whole["properties"].setdefault("enableBgp", False)
+        return whole

@@ -1,0 +1,75 @@
+"""Decides which network interfaces Azure takes.
+
+https://learn.microsoft.com/rest/api/virtualnetwork/network-interfaces
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.errors import invalid
+from rehearsal.azure.network.backends import check_pool_room
+from rehearsal.azure.network.network_kind import id_of, list_of, properties_of, users_by_type
+from rehearsal.azure.network.private_addresses import AddressHolder, check_one_primary, check_public_address_free
+from rehearsal.azure.network.subnets import network_of
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+ADDRESSES_PER_INTERFACE = 256
+"""https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md"""
+MACHINES = "microsoft.compute/virtualmachines"
+
+
+class NetworkInterface(AddressHolder):
+    """A network interface of its own; those of scale sets live and die with their instances and are none of these."""
+
+    type = "Microsoft.Network/networkInterfaces"
+    noun = "Network interface"
+    in_use_code = "NicInUse"
+    items = ("ipConfigurations",)
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """It has ipConfigurations, one of them primary, all in one network, and its public addresses are nobody else's."""
+        super().check(cloud, arm_id, body, previous)
+        items = list_of(body, "ipConfigurations")
+        if not items:
+            message = f"Network interface {arm_id.text} must have one or more IP configurations."
+            raise invalid(message, arm_id.text, "NetworkInterfaceMustHaveAtLeastOneIpConfiguration")
+        if len(items) > ADDRESSES_PER_INTERFACE:
+            message = f"Network interface {arm_id.text} has {len(items)} private addresses, of at most {ADDRESSES_PER_INTERFACE}."
+            raise invalid(message, arm_id.text, "IpConfigurationCountLimitReached")
+        check_one_primary(arm_id, items)
+        networks = {network_of(place.subnet).lower() for place in self.places(arm_id, body)}
+        if len(networks) != 1:
+            message = f"The IP configurations of {arm_id.text} must be in subnets of one virtual network, not of {len(networks)}."
+            raise invalid(message, arm_id.text, "IpConfigurationsMustBeInOneVirtualNetwork")
+        for item in items:
+            check_public_address_free(cloud, arm_id, id_of(properties_of(item).get("publicIPAddress")))
+            for pool in list_of(item, "loadBalancerBackendAddressPools"):
+                if arm_id.key not in cloud.index.users(id_of(pool).lower()):
+                    check_pool_room(cloud, id_of(pool), 1)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Defaults, and a hardware address of Microsoft's block that depends on the id alone."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        inner: Json = whole["properties"]
+        for item in inner["ipConfigurations"]:
+            item["properties"].setdefault("primary", len(inner["ipConfigurations"]) == 1)
+            item["properties"].setdefault("privateIPAddressVersion", "IPv4")
+        inner.setdefault("enableAcceleratedNetworking", False)
+        inner.setdefault("enableIPForwarding", False)
+        inner.setdefault("nicType", "Standard")
+        digits = cloud.stable_uuid("macAddress", arm_id.key).upper()
+        inner["macAddress"] = f"00-0D-3A-{digits[:2]}-{digits[2:4]}-{digits[4:6]}"
+        return whole
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """With the machine that has it."""
+        told = super().view(cloud, resource, query)
+        for machine in users_by_type(cloud, resource).get(MACHINES, [])[:1]:
+            told["properties"] = {**told["properties"], "virtualMachine": {"id": machine}}
+        return told

@@ -1,0 +1,178 @@
+"""Decides which load balancers Azure takes: frontends, pools, probes, and rules that join these.
+
+https://learn.microsoft.com/rest/api/load-balancer/load-balancers; codes are those of
+https://learn.microsoft.com/azure/load-balancer/load-balancer-troubleshoot-deployment-errors, or marked as assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.network.network_kind import id_of, list_of, properties_of
+from rehearsal.azure.network.private_addresses import AddressHolder, check_public_address_free
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+FRONTENDS, POOLS, PROBES, RULES = "frontendIPConfigurations", "backendAddressPools", "probes", "loadBalancingRules"
+MOST = {FRONTENDS: 600, RULES: 1_500}
+"""https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer"""
+IDLE_MINUTES = range(4, 101)
+"""https://learn.microsoft.com/azure/load-balancer/load-balancer-tcp-idle-timeout"""
+SHORTEST_PROBE_SECONDS = 5
+"""https://learn.microsoft.com/azure/load-balancer/load-balancer-custom-probe-overview"""
+HIGHEST_PORT = {"frontendPort": 65_534, "backendPort": 65_535, "port": 65_535}
+"""https://learn.microsoft.com/rest/api/load-balancer/load-balancers/create-or-update#loadbalancingrule"""
+SETS, LINKS = "microsoft.compute/virtualmachinescalesets", "microsoft.network/privatelinkservices"
+
+JOINS = {"frontendIPConfiguration": FRONTENDS, "backendAddressPool": POOLS, "probe": PROBES}
+"""Fields of a rule that name another item of the load balancer, and where that is listed."""
+
+
+class LoadBalancer(AddressHolder):
+    """A Standard load balancer. Who is in its pools, and who answers its probes: rehearsal.azure.network.backends.
+
+    Not modelled: Basic ones, which have been retired, pools by address, outbound and inbound NAT rules beyond their names, packets.
+    """
+
+    type = "Microsoft.Network/loadBalancers"
+    noun = "Load balancer"
+    in_use_code = "InUseLoadBalancerCannotBeDeleted"
+    codes_by_user: Mapping[str, str] = {
+        SETS: "LoadBalancerInUseByVirtualMachineScaleSet",
+        LINKS: "CannotDeleteLoadBalancerWithPrivateLinkService",
+    }
+    put_takes = "load_balancer.put"
+    configurations = FRONTENDS
+    items = (FRONTENDS, POOLS, PROBES, RULES, "inboundNatRules", "inboundNatPools", "outboundRules")
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Frontends are inside or outside, rules join items of this very load balancer and do not collide, and no used item is left out."""
+        super().check(cloud, arm_id, body, previous)
+        if (body.get("sku") or {}).get("name") not in ("Standard", "Gateway"):
+            raise invalid(f"Load balancer {arm_id.text} needs sku Standard; Basic has been retired.", "sku.name", "BasicSkuNotSupported")
+        for name, most in MOST.items():
+            if len(found := list_of(body, name)) > most:
+                # Azure publishes the bound; the code is assumed.
+                message = f"Load balancer {arm_id.text} would have {len(found)} {name}, of at most {most}."
+                raise invalid(message, name, "LoadBalancerItemCountLimitReached")
+        if not list_of(body, FRONTENDS) and any(list_of(body, name) for name in self.items):
+            message = f"Load balancer {arm_id.text} has no frontend IP configuration and cannot have child resources."
+            raise invalid(message, arm_id.text, "LoadBalancerWithoutFrontendIPCantHaveChildResources")
+        for item in list_of(body, FRONTENDS):
+            _check_frontend(cloud, arm_id, item)
+        for item in list_of(body, PROBES):
+            _check_probe(arm_id, item)
+        self._check_rules(arm_id, body)
+        if previous is not None:
+            _check_items_stay(cloud, previous, body, self.items)
+
+    def _check_rules(self, arm_id: ArmId, body: Json) -> None:
+        known = {f"{arm_id.key}/{name}/{item['name']}".lower() for name in (FRONTENDS, POOLS, PROBES) for item in list_of(body, name)}
+        ports: dict[tuple[str, str, int], str] = {}
+        pools: dict[tuple[str, str, int], str] = {}
+        for rule in list_of(body, RULES):
+            inner, name = properties_of(rule), str(rule["name"])
+            for field in JOINS:
+                target = id_of(inner.get(field))
+                if target and target.lower() not in known:
+                    raise self.missing_reference(arm_id, target)
+            if not id_of(inner.get("frontendIPConfiguration")):
+                raise invalid(f"Load balancing rule {name} of {arm_id.text} has no frontendIPConfiguration.", name, "InvalidRequestFormat")
+            _check_rule(arm_id, name, inner)
+            protocol = str(inner.get("protocol", "")).lower()
+            front = (id_of(inner["frontendIPConfiguration"]).lower(), protocol, int(inner["frontendPort"]))
+            _check_free(ports, front, name, "RulesUseSameFrontendPortProtocolAndIPConfig", "frontend IP configuration, port and protocol")
+            if not inner.get("enableFloatingIP"):
+                back = (id_of(inner.get("backendAddressPool")).lower(), protocol, int(inner["backendPort"]))
+                _check_free(pools, back, name, "RulesUseSameBackendPortProtocolAndPool", "backend pool, port and protocol")
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Defaults, and for every item the rules that name it."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        whole["sku"].setdefault("tier", "Regional")
+        inner: Json = whole["properties"]
+        for name in self.items:
+            inner.setdefault(name, [])
+        for rule in inner[RULES]:
+            rule["properties"] = {
+                "enableFloatingIP": False,
+                "enableTcpReset": False,
+                "idleTimeoutInMinutes": IDLE_MINUTES[0],
+                "loadDistribution": "Default",
+                "disableOutboundSnat": False,
+                **rule["properties"],
+            }
+        for probe in inner[PROBES]:
+            probe["properties"].setdefault("intervalInSeconds", 15)
+            probe["properties"].setdefault("probeThreshold", 1)
+        for field, name in JOINS.items():
+            named: dict[str, list[Json]] = {}
+            for rule in inner[RULES]:
+                named.setdefault(id_of(rule["properties"].get(field)).lower(), []).append({"id": rule["id"]})
+            for item in inner[name]:
+                if rules := named.get(item["id"].lower()):
+                    item["properties"][RULES] = rules
+        return whole
+
+
+def _check_frontend(cloud: Cloud, arm_id: ArmId, item: Json) -> None:
+    inner = properties_of(item)
+    public, subnet, prefix = (id_of(inner.get(name)) for name in ("publicIPAddress", "subnet", "publicIPPrefix"))
+    if sum(1 for one in (public, subnet, prefix) if one) != 1:
+        message = f"Frontend {item['name']} of load balancer {arm_id.text} must name one of subnet, publicIPAddress and publicIPPrefix."
+        raise invalid(message, str(item["name"]), "LoadBalancerFrontendIPConfigMustReferenceSubnetOrPublicIP")
+    if not subnet and item.get("zones"):
+        message = f"Frontend {item['name']} of {arm_id.text} cannot have zones: those of its public address hold."
+        raise invalid(message, str(item["name"]), "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress")
+    check_public_address_free(cloud, arm_id, public)
+
+
+def _check_probe(arm_id: ArmId, item: Json) -> None:
+    inner, name = properties_of(item), str(item["name"])
+    protocol = str(inner.get("protocol", "")).lower()
+    refused = ""
+    if protocol not in ("tcp", "http", "https"):
+        refused = f"has protocol {inner.get('protocol')}, none of Tcp, Http, Https"
+    elif (protocol != "tcp") != bool(inner.get("requestPath")):
+        refused = f"has protocol {inner['protocol']} and requestPath {inner.get('requestPath')!r}: a path belongs to Http and Https"
+    elif inner.get("port") not in range(1, HIGHEST_PORT["port"] + 1):
+        refused = f"has port {inner.get('port')}, outside 1 to {HIGHEST_PORT['port']}"
+    elif inner.get("intervalInSeconds", SHORTEST_PROBE_SECONDS) < SHORTEST_PROBE_SECONDS:
+        refused = f"has interval {inner['intervalInSeconds']} s, of at least {SHORTEST_PROBE_SECONDS} s"
+    if refused:
+        raise invalid(f"Probe {name} of load balancer {arm_id.text} {refused}.", name, "InvalidLoadBalancerProbe")
+
+
+def _check_rule(arm_id: ArmId, name: str, rule: Json) -> None:
+    refused = ""
+    high_availability = str(rule.get("protocol", "")).lower() == "all"
+    for field in ("frontendPort", "backendPort"):
+        port, most = rule.get(field), HIGHEST_PORT[field]
+        if port not in range(most + 1) or (port == 0) != high_availability:
+            refused = f"has {field} {port}: 1 to {most}, and 0 for protocol All alone"
+    if rule.get("idleTimeoutInMinutes", IDLE_MINUTES[0]) not in IDLE_MINUTES:
+        refused = f"has idle timeout {rule['idleTimeoutInMinutes']} min, outside {IDLE_MINUTES[0]} to {IDLE_MINUTES[-1]}"
+    if refused:
+        raise invalid(f"Load balancing rule {name} of {arm_id.text} {refused}.", name, "InvalidLoadBalancingRule")
+
+
+def _check_free(taken: dict[tuple[str, str, int], str], key: tuple[str, str, int], name: str, code: str, what: str) -> None:
+    if key in taken:
+        raise invalid(f"Load balancing rules {taken[key]} and {name} use the same {what}: {key[1]} {key[2]}.", name, code)
+    taken[key] = name
+
+
+def _check_items_stay(cloud: Cloud, previous: Resource, body: Json, names: Iterable[str]) -> None:
+    """Refuse to leave out an item that somebody uses. The code is assumed."""
+    for name in names:
+        asked = {str(item["name"]).lower() for item in list_of(body, name)}
+        for item in list_of(previous.body, name):
+            users = [cloud.resources[key].id.text for key in cloud.index.users(str(item["id"]).lower()) if key != previous.key]
+            if str(item["name"]).lower() not in asked and users:
+                message = f"{item['id']} is in use by {', '.join(users[:3])} and cannot be left out."
+                raise AzureError(400, "InUseLoadBalancerItemCannotBeDeleted", message, target=item["id"])

@@ -1,0 +1,168 @@
+"""Decides which private addresses a resource with ipConfigurations holds: static ones as asked, dynamic ones the first that are free.
+
+https://learn.microsoft.com/azure/virtual-network/ip-services/private-ip-addresses
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING, Any
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.network.network_kind import NetworkKind, id_of, list_of, properties_of
+from rehearsal.azure.network.subnets import subnet_used_by
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+Held = tuple[str, int]
+"""Key of a subnet and an address of it."""
+
+
+@dataclass(slots=True)
+class Holding:
+    """The addresses that a resource holds, by the lower-case name of the ipConfiguration."""
+
+    addresses: dict[str, Held] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An ipConfiguration that wants an address: name, id, subnet's id, and the object that its address is read from and written to."""
+
+    name: str
+    id: str
+    subnet: str
+    body: Json
+    address_key: str
+    method_key: str
+
+    @property
+    def asked(self) -> int | None:
+        """The static address, None for a dynamic one; AzureError for what is no address."""
+        text = str(self.body.get(self.address_key) or "")
+        if str(self.body.get(self.method_key, "Dynamic")).lower() != "static":
+            return None
+        try:
+            return int(IPv4Address(text))
+        except ValueError:
+            message = f"IP configuration {self.id} has allocation method Static and address {text!r}; give an IPv4 address of its subnet."
+            raise invalid(message, self.id, "InvalidIPAddressFormat") from None
+
+
+class AddressHolder(NetworkKind):
+    """A resource that holds private addresses of subnets from its PUT to its delete."""
+
+    configurations = "ipConfigurations"
+    address_key, method_key = "privateIPAddress", "privateIPAllocationMethod"
+    nested = True
+    """Whether an ipConfiguration has its fields in properties of its own."""
+
+    def places(self, arm_id: ArmId, body: Json) -> Iterator[Place]:
+        """Its ipConfigurations that are in a subnet."""
+        for number, item in enumerate(list_of(body, self.configurations)):
+            inner = item.setdefault("properties", {}) if self.nested else item
+            name = str(item.get("name") or number)
+            if subnet := id_of(inner.get("subnet")):
+                yield Place(name, f"{arm_id.text}/{self.configurations}/{name}", subnet, inner, self.address_key, self.method_key)
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Its subnets are in its region and not kept for another service, and static addresses are addresses."""
+        super().check(cloud, arm_id, body, previous)
+        location = str(body.get("location", "")).lower().replace(" ", "")
+        for place in self.places(arm_id, body):
+            subnet_used_by(cloud, arm_id, place.subnet, location)
+            if (asked := place.asked) is not None and cloud.find(place.subnet) is not None:
+                pool_of(cloud, place.subnet).check(asked)
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """Keep what is held already and still wanted, give back the rest, take what is new: static addresses before dynamic ones."""
+        before: dict[str, Held] = resource.state.addresses if resource.state else {}
+        places = list(self.places(resource.id, resource.body))
+        kept = {place.name.lower(): held for place in places if (held := before.get(place.name.lower())) and _still(place, held)}
+        left = [held for name, held in before.items() if name not in kept]
+        _release(cloud, left)
+        taken: dict[str, Held] = {}
+        try:
+            for place in sorted(places, key=lambda one: one.asked is None):
+                if place.name.lower() not in kept:
+                    taken[place.name.lower()] = _take(cloud, place)
+        except AzureError:
+            _release(cloud, taken.values())
+            _take_again(cloud, left)
+            raise
+        found = kept | taken
+        resource.state = Holding({place.name.lower(): found[place.name.lower()] for place in places})
+        for place in places:
+            place.body[place.address_key] = str(IPv4Address(found[place.name.lower()][1]))
+            place.body.setdefault(place.method_key, "Dynamic")
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """Give everything back."""
+        if resource.state:
+            _release(cloud, resource.state.addresses.values())
+
+    def restored(self, cloud: Cloud, resource: Resource) -> None:
+        """Take again what it held."""
+        if resource.state:
+            _take_again(cloud, resource.state.addresses.values())
+
+    def dump(self, state: Any) -> Any:
+        """Subnet and address by ipConfiguration."""
+        return None if state is None else {name: list(held) for name, held in state.addresses.items()}
+
+    def load(self, data: Any) -> Any:
+        """The holding that dump told of."""
+        return None if data is None else Holding({name: (str(held[0]), int(held[1])) for name, held in data.items()})
+
+
+def addresses_held(resource: Resource) -> dict[str, int]:
+    """Addresses of a holder by the lower-case name of the ipConfiguration."""
+    return {name: held[1] for name, held in resource.state.addresses.items()} if resource.state else {}
+
+
+def check_public_address_free(cloud: Cloud, arm_id: ArmId, address_id: str) -> None:
+    """Refuse a public address that somebody else has."""
+    for key in cloud.index.users(address_id.lower()) if address_id else ():
+        if key != arm_id.key:
+            message = (
+                f"Resource {arm_id.text} is referencing public IP address {address_id} that is already allocated to resource "
+                f"{cloud.resources[key].id.text}."
+            )
+            raise invalid(message, arm_id.text, "PublicIPAddressInUse")
+
+
+def check_one_primary(arm_id: ArmId, items: Iterable[Json]) -> None:
+    """Refuse ipConfigurations of which not exactly one is primary; a single one is so by itself. The code is assumed."""
+    found = [properties_of(item).get("primary") for item in items]
+    if sum(1 for one in found if one) != 1 and (len(found) > 1 or found == [False]):
+        message = f"{arm_id.text} has {len(found)} IP configurations; exactly one of them must be primary."
+        raise invalid(message, arm_id.text, "ExactlyOneIpConfigurationMustBePrimary")
+
+
+def _still(place: Place, held: Held) -> bool:
+    asked = place.asked
+    return held[0] == place.subnet.lower() and (asked is None or asked == held[1])
+
+
+def _take(cloud: Cloud, place: Place) -> Held:
+    pool, asked = pool_of(cloud, place.subnet), place.asked
+    if asked is None:
+        return place.subnet.lower(), pool.take(1)[0]
+    pool.take_exactly(asked, place.id)
+    return place.subnet.lower(), asked
+
+
+def _release(cloud: Cloud, held: Iterable[Held]) -> None:
+    for subnet, address in held:
+        pool_of(cloud, subnet).release((address,))
+
+
+def _take_again(cloud: Cloud, held: Iterable[Held]) -> None:
+    for subnet, address in held:
+        pool_of(cloud, subnet).take_again((address,))

@@ -1,0 +1,190 @@
+"""Decides how private link services and private endpoints meet: who may connect, with which addresses.
+
+https://learn.microsoft.com/azure/private-link/private-link-service-overview,
+https://learn.microsoft.com/azure/private-link/private-endpoint-overview
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
+from rehearsal.azure.network.network_kind import id_of, list_of, properties_of, users_by_type
+from rehearsal.azure.network.private_addresses import AddressHolder, Place, addresses_held, check_one_primary
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+SOURCES_PER_SERVICE = 8
+"""NAT addresses of a service:
+https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#azure-private-link-limits"""
+ENDPOINTS = "microsoft.network/privateendpoints"
+CONNECTIONS = ("privateLinkServiceConnections", "manualPrivateLinkServiceConnections")
+
+DOMAINS = {
+    "vault": "vault.azure.net",
+    "blob": "blob.core.windows.net",
+    "file": "file.core.windows.net",
+    "queue": "queue.core.windows.net",
+    "table": "table.core.windows.net",
+    "dfs": "dfs.core.windows.net",
+    "web": "web.core.windows.net",
+}
+"""Public domain of a service's sub-resource: https://learn.microsoft.com/azure/private-link/private-endpoint-dns"""
+
+
+class PrivateLinkService(AddressHolder):
+    """A private link service in front of an internal frontend: its NAT addresses and who is connected; packets are not modelled.
+
+    While endpoints are connected it stays, which is assumed, as are the codes of its refusals but that of the subnet's policies.
+    """
+
+    type = "Microsoft.Network/privateLinkServices"
+    noun = "Private link service"
+    in_use_code = "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted"
+    guid = False
+    items = ("ipConfigurations",)
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """It has a frontend, and one to eight NAT addresses in subnets that let it be."""
+        super().check(cloud, arm_id, body, previous)
+        items = list_of(body, "ipConfigurations")
+        if not 1 <= len(items) <= SOURCES_PER_SERVICE:
+            message = f"Private link service {arm_id.text} has {len(items)} ipConfigurations, of 1 to {SOURCES_PER_SERVICE}."
+            raise invalid(message, "properties.ipConfigurations", "PrivateLinkServiceIpConfigurationCountInvalid")
+        check_one_primary(arm_id, items)
+        if not list_of(body, "loadBalancerFrontendIpConfigurations"):
+            message = f"Private link service {arm_id.text} names no loadBalancerFrontendIpConfigurations."
+            raise invalid(message, "properties.loadBalancerFrontendIpConfigurations", "PrivateLinkServiceMustReferenceLoadBalancerFrontend")
+        for place in self.places(arm_id, body):
+            subnet = cloud.find(place.subnet)
+            if subnet is not None and subnet.properties["privateLinkServiceNetworkPolicies"] != "Disabled":
+                message = (
+                    f"Private link service {arm_id.text} cannot be created in a subnet {subnet.id.text} since it has private link service "
+                    "network policies enabled."
+                )
+                raise invalid(message, subnet.id.text, "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled")
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Defaults, and the alias by which strangers find it."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        inner: Json = whole["properties"]
+        inner.setdefault("enableProxyProtocol", False)
+        location = str(body["location"]).lower().replace(" ", "")
+        inner["alias"] = f"{arm_id.name}.{cloud.stable_uuid('alias', arm_id.key)}.{location}.azure.privatelinkservice"
+        return whole
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """With the endpoints that are connected."""
+        told = super().view(cloud, resource, query)
+        found = [cloud.get(one) for one in users_by_type(cloud, resource).get(ENDPOINTS, [])]
+        connections = [
+            {
+                "id": f"{resource.id.text}/privateEndpointConnections/{one.id.name}",
+                "name": one.id.name,
+                "type": f"{self.type}/privateEndpointConnections",
+                "properties": {
+                    "privateEndpoint": {"id": one.id.text},
+                    "privateLinkServiceConnectionState": connection_of(one.body)["properties"]["privateLinkServiceConnectionState"],
+                    "provisioningState": "Succeeded",
+                },
+            }
+            for one in found
+        ]
+        return {**told, "properties": {**told["properties"], "privateEndpointConnections": connections}}
+
+
+class PrivateEndpoint(AddressHolder):
+    """A private endpoint: one address in a subnet for one service. What it is for, and where it is, stay.
+
+    Its network interface is no resource of its own here: the address is in customDnsConfigs, and in the zones of its zone group.
+    """
+
+    type = "Microsoft.Network/privateEndpoints"
+    noun = "Private endpoint"
+    put_takes = "private_endpoint.put"
+    guid = False
+    items = CONNECTIONS
+
+    def places(self, arm_id: ArmId, body: Json) -> Iterator[Place]:
+        """A static address for each of its ipConfigurations, else one that is free."""
+        subnet = id_of(properties_of(body).get("subnet"))
+        items = list_of(body, "ipConfigurations")
+        for item in items:
+            asked = {"privateIPAddress": properties_of(item).get("privateIPAddress"), "privateIPAllocationMethod": "Static"}
+            own = f"{arm_id.text}/ipConfigurations/{item.get('name')}"
+            yield Place(str(item.get("name")), own, subnet, asked, self.address_key, self.method_key)
+        if subnet and not items:
+            yield Place("default", arm_id.text, subnet, {}, self.address_key, self.method_key)
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """It names a subnet and one service, both for good."""
+        if not id_of(properties_of(body).get("subnet")):
+            raise invalid(f"Private endpoint {arm_id.text} names no subnet.", "properties.subnet", "InvalidRequestFormat")
+        super().check(cloud, arm_id, body, previous)
+        found = [item for name in CONNECTIONS for item in list_of(body, name)]
+        if len(found) != 1 or not target_of(body):
+            message = f"Private endpoint {arm_id.text} has {len(found)} connections; it must have one, with a privateLinkServiceId."
+            raise invalid(message, "properties.privateLinkServiceConnections", "PrivateEndpointMustHaveOneConnection")
+        if previous is not None:
+            old = {"subnet": id_of(previous.properties["subnet"]), "privateLinkServiceId": target_of(previous.body)}
+            new = {"subnet": id_of(properties_of(body)["subnet"]), "privateLinkServiceId": target_of(body)}
+            for name, before in old.items():
+                if before.lower() != new[name].lower():
+                    raise property_change_not_allowed(f"properties.{name}", before, new[name])
+        service = cloud.find(target_of(body))
+        if service is not None and not _listed(service, "visibility", arm_id.subscription, free=True):
+            message = f"Private link service {service.id.text} is not visible to subscription {arm_id.subscription}."
+            raise AzureError(403, "PrivateLinkServiceNotVisible", message, target=service.id.text)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Whether the service's owner has let it in: at once, where the request is no manual one and the owner allows it."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        connection = connection_of(whole)
+        service = cloud.find(target_of(whole))
+        manual = bool(list_of(whole, CONNECTIONS[1]))
+        approved = not manual or (service is not None and _listed(service, "autoApproval", arm_id.subscription, free=False))
+        connection["properties"]["privateLinkServiceConnectionState"] = {
+            "status": "Approved" if approved else "Pending",
+            "description": "Auto-approved" if approved else "Awaiting approval",
+            "actionsRequired": "None",
+        }
+        return whole
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """With the public name of what it is for, and its address."""
+        told = super().view(cloud, resource, query)
+        addresses = [str(IPv4Address(one)) for one in addresses_held(resource).values()]
+        groups = connection_of(resource.body)["properties"].get("groupIds") or ()
+        names = [f"{parse(target_of(resource.body)).name}.{DOMAINS[group]}" for group in groups if group in DOMAINS]
+        configs = [{"fqdn": name, "ipAddresses": addresses} for name in names] or [{"ipAddresses": addresses}]
+        return {**told, "properties": {**told["properties"], "customDnsConfigs": configs}}
+
+    def holds(self, resource: Resource, target: Resource) -> bool:
+        """It keeps its subnet and a private link service; another service may go and leaves it disconnected."""
+        return target.id.type.lower().startswith("microsoft.network/")
+
+
+def connection_of(body: Json) -> Json:
+    """The only connection of an endpoint's body."""
+    return next(item for name in CONNECTIONS for item in list_of(body, name))
+
+
+def target_of(body: Json) -> str:
+    """Id of the service that an endpoint's body is for."""
+    return str(properties_of(connection_of(body)).get("privateLinkServiceId") or "")
+
+
+def _listed(service: Resource, field: str, subscription: str, *, free: bool) -> bool:
+    """Whether a private link service names a subscription under a field, or leaves that to role assignments, which count as free says.
+
+    A service's own subscription sees it always. Services of other types have no such lists.
+    """
+    if service.id.type.lower() != PrivateLinkService.type.lower() or service.id.subscription.lower() == subscription.lower():
+        return True
+    named = [str(one).lower() for one in (service.properties.get(field) or {}).get("subscriptions") or ()]
+    return "*" in named or subscription.lower() in named or (free and not named)

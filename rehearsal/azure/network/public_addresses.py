@@ -1,0 +1,194 @@
+"""Decides which public addresses Azure gives: prefixes, and single ones, of a range that no network routes.
+
+https://learn.microsoft.com/azure/virtual-network/ip-services/public-ip-addresses,
+https://learn.microsoft.com/azure/virtual-network/ip-services/public-ip-address-prefix
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv4Network
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
+from rehearsal.azure.network.network_kind import NetworkKind, id_of, properties_of, users_by_type, zones_of
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+SERVICE = "public addresses"
+RANGE = IPv4Network("198.18.0.0/15")
+"""Where the model's public addresses lie: the range for benchmarks, https://www.rfc-editor.org/rfc/rfc2544, because the three ranges for
+documentation hold 768 addresses and a region of this fleet wants more."""
+PREFIX_LENGTHS = range(28, 32)
+"""IPv4 prefixes that Azure gives: https://learn.microsoft.com/azure/virtual-network/ip-services/public-ip-address-prefix#prefix-sizes"""
+NAT_GATEWAYS = "microsoft.network/natgateways"
+ADDRESSES = "microsoft.network/publicipaddresses"
+
+
+class PublicRange:
+    """Which public addresses are given out; the lowest free block first."""
+
+    def __init__(self) -> None:
+        self._taken = bytearray(RANGE.num_addresses)
+
+    def take(self, length: int) -> IPv4Network:
+        """The lowest free block of a prefix length; AzureError PublicIPCountLimitReached where none is left."""
+        size = 1 << (32 - length)
+        free = bytes(size)
+        start = self._taken.find(free)
+        while start >= 0:
+            aligned = -(-start // size) * size
+            if self._taken[aligned : aligned + size] == free:
+                block = IPv4Network((int(RANGE.network_address) + aligned, length))
+                self.mark(block, taken=True)
+                return block
+            start = self._taken.find(free, aligned)
+        message = f"No /{length} is left of {RANGE}, from which the embedded Azure gives public addresses; delete some."
+        raise AzureError(409, "PublicIPCountLimitReached", message)
+
+    def mark(self, block: IPv4Network, *, taken: bool) -> None:
+        """Give a block out, or take it back."""
+        first = int(block.network_address) - int(RANGE.network_address)
+        self._taken[first : first + block.num_addresses] = bytes([taken]) * block.num_addresses
+
+
+def _range_of(cloud: Cloud) -> PublicRange:
+    found: PublicRange = cloud.services.setdefault(SERVICE, PublicRange())
+    return found
+
+
+class PublicPrefix(NetworkKind):
+    """A public prefix: Standard, IPv4, of a size that stays."""
+
+    type = "Microsoft.Network/publicIPPrefixes"
+    noun = "Public IP prefix"
+    in_use_code = "InUsePublicIpPrefixCannotBeDeleted"
+    users: Mapping[str, str] = {"publicIPAddresses": ADDRESSES}
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Its size is one that Azure gives, and stays. The code for a size is assumed."""
+        super().check(cloud, arm_id, body, previous)
+        check_version(arm_id, body)
+        length = properties_of(body).get("prefixLength")
+        if not isinstance(length, int) or length not in PREFIX_LENGTHS:
+            message = (
+                f"Public IP prefix {arm_id.text} has prefix length {length}; Azure gives /{PREFIX_LENGTHS[0]} to /{PREFIX_LENGTHS[-1]}."
+            )
+            raise invalid(message, "properties.prefixLength", "InvalidPublicIPPrefixLength")
+        if previous is not None and length != previous.properties["prefixLength"]:
+            raise property_change_not_allowed("properties.prefixLength", previous.properties["prefixLength"], length)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Defaults, and the block that it has."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        whole["sku"] = {"name": "Standard", "tier": "Regional", **(whole.get("sku") or {})}
+        whole["properties"].setdefault("publicIPAddressVersion", "IPv4")
+        if previous is not None:
+            whole["properties"]["ipPrefix"] = previous.properties["ipPrefix"]
+        return whole
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """A new one gets the lowest free block."""
+        if previous is None:
+            resource.properties["ipPrefix"] = str(_range_of(cloud).take(resource.properties["prefixLength"]))
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """The block is free."""
+        _range_of(cloud).mark(IPv4Network(resource.properties["ipPrefix"]), taken=False)
+
+    def restored(self, cloud: Cloud, resource: Resource) -> None:
+        """The block is taken again."""
+        _range_of(cloud).mark(IPv4Network(resource.properties["ipPrefix"]), taken=True)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """With the NAT gateway that has it."""
+        told = super().view(cloud, resource, query)
+        for gateway in users_by_type(cloud, resource).get(NAT_GATEWAYS, [])[:1]:
+            told["properties"] = {**told["properties"], "natGateway": {"id": gateway}}
+        return told
+
+
+class PublicAddress(NetworkKind):
+    """A public address: Standard and static, of Azure's range or of a prefix. Names in public DNS are not modelled.
+
+    Basic ones have been retired:
+    https://azure.microsoft.com/updates/upgrade-to-standard-sku-public-ip-addresses-in-azure-by-30-september-2025-basic-sku-will-be-retired/
+    """
+
+    type = "Microsoft.Network/publicIPAddresses"
+    noun = "Public IP address"
+    in_use_code = "PublicIPAddressCannotBeDeleted"
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Standard, static, and in the zones of its prefix."""
+        super().check(cloud, arm_id, body, previous)
+        check_version(arm_id, body)
+        if (body.get("sku") or {}).get("name", "Basic") == "Basic":
+            message = (
+                "Cannot create more than 0 IPv4 Basic SKU public IP addresses for this subscription in this region. "
+                f"Give {arm_id.text} sku Standard."
+            )
+            raise invalid(message, arm_id.text, "IPv4BasicSkuPublicIpCountLimitReached")
+        if properties_of(body).get("publicIPAllocationMethod") != "Static":
+            message = f"Standard sku publicIp {arm_id.text} must have AllocationMethod set to Static."
+            raise invalid(message, arm_id.text, "StandardSkuPublicIPAddressesMustBeStatic")
+        prefix_id = id_of(properties_of(body).get("publicIPPrefix"))
+        if previous is not None and prefix_id.lower() != id_of(previous.properties.get("publicIPPrefix")).lower():
+            raise property_change_not_allowed("properties.publicIPPrefix.id", id_of(previous.properties.get("publicIPPrefix")), prefix_id)
+        prefix = cloud.find(prefix_id) if prefix_id else None
+        if prefix is not None and zones_of(prefix.body) != zones_of(body):
+            message = f"{arm_id.text} is in zones {zones_of(body)} and its prefix in {zones_of(prefix.body)}; they must be the same."
+            raise invalid(message, arm_id.text, "PublicIpAndPublicIpPrefixZonesDoNotMatch")
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Defaults, and the address that it has."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        whole["sku"].setdefault("tier", "Regional")
+        inner: Json = whole["properties"]
+        inner.setdefault("publicIPAddressVersion", "IPv4")
+        inner.setdefault("idleTimeoutInMinutes", 4)
+        if previous is not None:
+            inner["ipAddress"] = previous.properties["ipAddress"]
+        return whole
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """A new one gets the lowest free address, of its prefix where it has one."""
+        if previous is not None:
+            return
+        if prefix_id := id_of(resource.properties.get("publicIPPrefix")):
+            resource.properties["ipAddress"] = _of_prefix(cloud, resource, cloud.get(prefix_id))
+        else:
+            resource.properties["ipAddress"] = str(_range_of(cloud).take(32).network_address)
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """The address is free, of the range or of its prefix."""
+        self._mark(cloud, resource, taken=False)
+
+    def restored(self, cloud: Cloud, resource: Resource) -> None:
+        """The address is taken again."""
+        self._mark(cloud, resource, taken=True)
+
+    def _mark(self, cloud: Cloud, resource: Resource, *, taken: bool) -> None:
+        if not id_of(resource.properties.get("publicIPPrefix")):
+            _range_of(cloud).mark(IPv4Network(f"{resource.properties['ipAddress']}/32"), taken=taken)
+
+
+def _of_prefix(cloud: Cloud, resource: Resource, prefix: Resource) -> str:
+    """The lowest address of a prefix that none of its public addresses has."""
+    users = [cloud.resources[key] for key in cloud.index.users(prefix.key) if key != resource.key]
+    used = {one.properties.get("ipAddress") for one in users}
+    block = IPv4Network(prefix.properties["ipPrefix"])
+    for number in range(block.num_addresses):
+        if (text := str(IPv4Address(int(block.network_address) + number))) not in used:
+            return text
+    message = f"Public IP prefix {prefix.id.text} ({block}) has no address left for {resource.id.text}."
+    raise invalid(message, prefix.id.text, "PublicIPPrefixOutOfIpAddresses")
+
+
+def check_version(arm_id: ArmId, body: Json) -> None:
+    """Refuse IPv6, which is not modelled."""
+    if properties_of(body).get("publicIPAddressVersion", "IPv4") != "IPv4":
+        raise invalid(f"The embedded Azure models IPv4 alone; {arm_id.text} is IPv6.", arm_id.text, "NotModelled")

@@ -1,0 +1,190 @@
+"""Decides which rules a security group takes, and which every group has. What the rules let through is not modelled.
+
+https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_network
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.network import parts
+from rehearsal.azure.network.network_kind import NetworkKind, properties_of
+from rehearsal.azure.network.subnets import INTERFACES, Subnet
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+COLLECTION = "securityRules"
+RULES_PER_GROUP = 1_000
+ADDRESSES_PER_SIDE = 4_000
+"""Addresses and ranges in one side of a rule; both bounds are of
+https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md"""
+PRIORITIES = range(100, 4_097)
+"""https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview#security-rules"""
+HIGHEST_PORT = 65_535
+SETS = "microsoft.compute/virtualmachinescalesets"
+
+DEFAULT_RULES = (
+    ("AllowVnetInBound", "Inbound", 65_000, "Allow", "VirtualNetwork", "VirtualNetwork"),
+    ("AllowAzureLoadBalancerInBound", "Inbound", 65_001, "Allow", "AzureLoadBalancer", "*"),
+    ("DenyAllInBound", "Inbound", 65_500, "Deny", "*", "*"),
+    ("AllowVnetOutBound", "Outbound", 65_000, "Allow", "VirtualNetwork", "VirtualNetwork"),
+    ("AllowInternetOutBound", "Outbound", 65_001, "Allow", "*", "Internet"),
+    ("DenyAllOutBound", "Outbound", 65_500, "Deny", "*", "*"),
+)
+"""Name, direction, priority, access, source and destination of the rules that every group has.
+https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview#default-security-rules"""
+
+
+class SecurityRule(NetworkKind):
+    """A rule of a group; changes of one group come one after another."""
+
+    type = "Microsoft.Network/networkSecurityGroups/securityRules"
+    noun = "Security rule"
+    shares_lock_of_parent = True
+    tracked = guid = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """It is well formed and nobody else in its group has its priority."""
+        group = arm_id.parent or ""
+        siblings = {one.id.name: one.body for one in parts.present(cloud, group.lower(), COLLECTION) if one.key != arm_id.key}
+        check_rules({**siblings, arm_id.name: body}, checked=siblings)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Azure answers the lists of several prefixes and ports, empty where one alone was given."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        for side in ("source", "destination"):
+            whole["properties"].setdefault(f"{side}AddressPrefixes", [])
+            whole["properties"].setdefault(f"{side}PortRanges", [])
+        return whole
+
+
+class SecurityGroup(NetworkKind):
+    """A security group; a body makes its rules those that it lists, none where it lists none."""
+
+    type = "Microsoft.Network/networkSecurityGroups"
+    noun = "Network security group"
+    in_use_code = "InUseNetworkSecurityGroupCannotBeDeleted"
+    codes_by_user: Mapping[str, str] = {SETS: "NetworkSecurityGroupInUseByVirtualMachineScaleSet"}
+    users: Mapping[str, str] = {"subnets": Subnet.type.lower(), "networkInterfaces": INTERFACES}
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Its rules are well formed and no two of one direction have one priority."""
+        super().check(cloud, arm_id, body, previous)
+        parts.check_rest(cloud, arm_id)
+        wanted = parts.listed(arm_id, body, COLLECTION) or {}
+        check_rules({one.name: rule for one, rule in wanted.values()})
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """The rules become those of the body."""
+        parts.exchange(cloud, resource, parts.listed(resource.id, resource.body, COLLECTION) or {}, COLLECTION)
+
+    def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
+        """A PATCH leaves the rules as they are by now."""
+        return parts.sent_anew(cloud, resource, COLLECTION)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """With its own rules and those that every group has."""
+        told = super().view(cloud, resource, query)
+        rules = {COLLECTION: parts.shown(cloud, resource, COLLECTION), "defaultSecurityRules": list(_default_rules(resource))}
+        return {**told, "properties": {**told["properties"], **rules}}
+
+
+def check_rules(rules: Mapping[str, Json], checked: Iterable[str] = ()) -> None:
+    """Refuse rules of one group: bodies by name; checked names those that were looked at before, but for their priorities."""
+    if len(rules) > RULES_PER_GROUP:
+        message = f"A network security group would have {len(rules)} rules, of at most {RULES_PER_GROUP}."
+        raise invalid(message, COLLECTION, "SecurityRuleCountLimitReached")
+    known = set(checked)
+    taken: dict[tuple[str, int], str] = {}
+    for name, body in rules.items():
+        if name not in known:
+            _check_rule(name, properties_of(body))
+        place = (str(properties_of(body)["direction"]).lower(), int(properties_of(body)["priority"]))
+        if place in taken:
+            message = f"Security rule {name} conflicts with rule {taken[place]}. Rules cannot have the same Priority and Direction."
+            raise invalid(message, name, "SecurityRuleConflict")
+        taken[place] = name
+
+
+def _check_rule(name: str, rule: Json) -> None:
+    for field, allowed in (("direction", ("inbound", "outbound")), ("access", ("allow", "deny"))):
+        if str(rule.get(field, "")).lower() not in allowed:
+            raise invalid(
+                f"Security rule {name} needs a {field}, one of {', '.join(allowed)}.", f"properties.{field}", "InvalidRequestFormat"
+            )
+    if not rule.get("protocol"):
+        raise invalid(f"Security rule {name} needs a protocol.", "properties.protocol", "InvalidRequestFormat")
+    priority = rule.get("priority")
+    if not isinstance(priority, int) or priority not in PRIORITIES:
+        message = f"Security rule has invalid Priority. Value provided: {priority} Allowed range {PRIORITIES[0]}-{PRIORITIES[-1]}."
+        raise invalid(message, name, "SecurityRuleInvalidPriority")
+    for side in ("source", "destination"):
+        _check_prefixes(name, rule, side)
+        for ports in _values(rule, f"{side}PortRange"):
+            _check_ports(ports)
+
+
+def _check_prefixes(name: str, rule: Json, side: str) -> None:
+    found = list(_values(rule, f"{side}AddressPrefix", "es"))
+    if not found and not rule.get(f"{side}ApplicationSecurityGroups"):
+        message = f"Security rule {name} must specify {side}AddressPrefix, {side}AddressPrefixes or {side}ApplicationSecurityGroups."
+        raise invalid(message, name, "SecurityRuleParameterNotSpecified")
+    if len(found) > ADDRESSES_PER_SIDE:
+        message = f"Security rule {name} has {len(found)} {side} addresses, of at most {ADDRESSES_PER_SIDE}."
+        raise invalid(message, name, "SecurityRuleAddressCountLimitReached")
+    for text in found:
+        if text[:1].isdigit() and not _is_prefix(text):
+            raise invalid(f"Security rule has invalid Address prefix. Value provided: {text}", name, "SecurityRuleInvalidAddressPrefix")
+
+
+def _is_prefix(text: str) -> bool:
+    """Whether a text that begins with a digit is an address or a CIDR; service tags begin with a letter."""
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_ports(text: str) -> None:
+    low, _, high = text.partition("-")
+    if text != "*" and not (low.isdigit() and (high or low).isdigit() and int(low) <= int(high or low) <= HIGHEST_PORT):
+        raise _invalid_ports(text)
+
+
+def _invalid_ports(text: str) -> AzureError:
+    message = (
+        f"Security rule has invalid Port range. Value provided: {text}. Value should be an integer OR integer range with '-' delimiter. "
+        f"Valid range 0-{HIGHEST_PORT}."
+    )
+    return invalid(message, text, "SecurityRuleInvalidPortRange")
+
+
+def _values(rule: Json, name: str, plural: str = "s") -> Iterator[str]:
+    """What a rule says under a name, alone or in a list."""
+    if rule.get(name):
+        yield str(rule[name])
+    yield from map(str, rule.get(f"{name}{plural}") or ())
+
+
+def _default_rules(group: Resource) -> Iterator[Json]:
+    for name, direction, priority, access, source, destination in DEFAULT_RULES:
+        inner = {
+            "provisioningState": "Succeeded",
+            "direction": direction,
+            "priority": priority,
+            "access": access,
+            "protocol": "*",
+            "sourceAddressPrefix": source,
+            "sourcePortRange": "*",
+            "destinationAddressPrefix": destination,
+            "destinationPortRange": "*",
+        }
+        own = f"{group.id.text}/defaultSecurityRules/{name}"
+        yield {"id": own, "name": name, "type": f"{group.id.type}/defaultSecurityRules", "properties": inner}

@@ -1,0 +1,131 @@
+"""Decides how subnets behave: where they lie, who leads out of them, and that what is in use neither moves nor goes.
+
+https://learn.microsoft.com/rest/api/virtualnetwork/subnets
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.network import prefixes
+from rehearsal.azure.network.addresses import addresses_of, pool_of, prefix_of
+from rehearsal.azure.network.network_kind import NetworkKind, id_of, properties_of
+from rehearsal.azure.network.parts import present
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+SUBNETS_PER_NETWORK = 3_000
+"""https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md"""
+COLLECTION = "subnets"
+INTERFACES = "microsoft.network/networkinterfaces"
+
+
+class Subnet(NetworkKind):
+    """A subnet. Changes of one network come one after another: its siblings and the network itself are held meanwhile.
+
+    A prefix is one IPv4 CIDR; while addresses of it are in use it stays. Service endpoints and policies are kept as sent, without effect.
+    """
+
+    type = "Microsoft.Network/virtualNetworks/subnets"
+    noun = "Subnet"
+    in_use_code = "InUseSubnetCannotBeDeleted"
+    shares_lock_of_parent = True
+    tracked = guid = False
+    items = ("delegations",)
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """It lies in its network, apart from its siblings, and its prefix is free to change."""
+        super().check(cloud, arm_id, body, previous)
+        network = cloud.get(arm_id.parent or "")
+        own = prefixes.of_subnet(body, arm_id.text)
+        prefixes.check_inside(arm_id.name, own, network.id, prefixes.of_resource(network))
+        siblings = [one for one in present(cloud, network.key, COLLECTION) if one.key != arm_id.key]
+        check_count(network.id, len(siblings) + 1)
+        for one in siblings:
+            prefixes.check_apart(network.id, {one.id.name: prefixes.of_subnet(one.body, one.key), arm_id.name: own})
+        check_subnet(cloud, arm_id, body, previous, network.location)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Policies as Azure sets them: off for private endpoints, on for private link services."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        inner: Json = whole["properties"]
+        inner.setdefault("delegations", [])
+        inner.setdefault("privateEndpointNetworkPolicies", "Disabled")
+        inner.setdefault("privateLinkServiceNetworkPolicies", "Enabled")
+        return whole
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """Another prefix is another pool; none of the old one is in use."""
+        addresses = addresses_of(cloud)
+        pool = addresses.pools.get(resource.key)
+        if pool is not None and str(pool.prefix) != prefix_of(resource):
+            addresses.forget(resource.key)
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """It stays while addresses of it are in use, by machines too whose scale set names another subnet by now."""
+        super().removable(cloud, resource)
+        used = pool_of(cloud, resource.key).used
+        if used and not any(True for _ in cloud.index.users(resource.key)):
+            message = f"Subnet {resource.id.text} is in use by {used} IP configurations and cannot be deleted."
+            raise AzureError(400, self.in_use_code, message, target=resource.id.text)
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """Its pool goes with it."""
+        addresses_of(cloud).forget(resource.key)
+
+
+def check_count(network: ArmId, count: int) -> None:
+    """Refuse more subnets than a network holds. Azure publishes the bound and not the code; this one is assumed."""
+    if count > SUBNETS_PER_NETWORK:
+        message = f"Virtual network {network.text} would have {count} subnets, of at most {SUBNETS_PER_NETWORK}."
+        raise invalid(message, network.text, "SubnetCountLimitReached")
+
+
+def check_subnet(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None, location: str) -> None:
+    """What concerns one subnet alone, whether it was sent by itself or in its network's body."""
+    if previous is not None and prefix_of(previous) != str(prefixes.of_subnet(body, arm_id.text)) and pool_of(cloud, arm_id.text).used:
+        message = f"IpPrefix {prefix_of(previous)} on Subnet {arm_id.name} has active allocations and cannot be deleted."
+        raise invalid(message, arm_id.text, "InUsePrefixCannotBeDeleted")
+    for name in ("natGateway", "networkSecurityGroup", "routeTable"):
+        used = cloud.find(id_of(properties_of(body).get(name)))
+        if used is not None and used.location != location:
+            raise Subnet().missing_reference(arm_id, used.id.text)
+    _check_nat_gateway(cloud, arm_id, id_of(properties_of(body).get("natGateway")))
+
+
+def _check_nat_gateway(cloud: Cloud, arm_id: ArmId, gateway: str) -> None:
+    """A NAT gateway serves subnets of one network. The code is assumed.
+    https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource#limitations"""
+    for key in cloud.index.users(gateway.lower()) if gateway else ():
+        user = cloud.resources[key].id
+        if user.type.lower() == Subnet.type.lower() and (user.parent or "").lower() != (arm_id.parent or "").lower():
+            message = f"NAT gateway {gateway} serves subnet {user.text} and cannot span virtual networks; {arm_id.text} needs another."
+            raise invalid(message, arm_id.text, "NatGatewayCannotSpanVirtualNetworks")
+
+
+def subnet_used_by(cloud: Cloud, arm_id: ArmId, subnet_id: str, location: str) -> Resource | None:
+    """The subnet that a resource wants addresses of; None where there is none, which the model itself refuses.
+
+    AzureError InvalidResourceReference where the subnet's network is in another region, SubnetIsDelegated (assumed) where the subnet is
+    kept for a service.
+    """
+    subnet = cloud.find(subnet_id)
+    if subnet is None or subnet.id.type.lower() != Subnet.type.lower():
+        return None
+    network = cloud.get(subnet.id.parent or "")
+    if location and network.location != location:
+        raise Subnet().missing_reference(arm_id, subnet_id)
+    service = next((str(properties_of(one).get("serviceName", "")) for one in subnet.properties.get("delegations") or ()), "")
+    if service and not arm_id.type.lower().startswith(service.lower()):
+        message = f"Subnet {subnet.id.text} is delegated to {service}; {arm_id.text} cannot use it."
+        raise AzureError(400, "SubnetIsDelegated", message, target=subnet.id.text)
+    return subnet
+
+
+def network_of(subnet_id: str) -> str:
+    """Id of the network that a subnet is in."""
+    return parse(subnet_id).parent or ""

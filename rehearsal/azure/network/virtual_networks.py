@@ -1,0 +1,104 @@
+"""Decides how virtual networks behave: their prefixes, and the subnets that come and go with their bodies.
+
+https://learn.microsoft.com/rest/api/virtualnetwork/virtual-networks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.errors import invalid
+from rehearsal.azure.network import parts, prefixes
+from rehearsal.azure.network.addresses import addresses_of
+from rehearsal.azure.network.network_kind import NetworkKind, check_names, list_of, properties_of
+from rehearsal.azure.network.peerings import check_new_prefixes
+from rehearsal.azure.network.subnets import COLLECTION, check_count, check_subnet
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+PEERINGS = "virtualNetworkPeerings"
+LINKS = "microsoft.network/privatednszones/virtualnetworklinks"
+
+
+class VirtualNetwork(NetworkKind):
+    """A virtual network.
+
+    A body that lists subnets makes them those: others are deleted, and it is refused where one of these is in use. A body without the
+    property leaves them alone, as Azure does since API version 2023-09-01 (before, it deleted them):
+    https://d365hub.com/Posts/Details/b43b9bd4-0607-42f7-aecf-d1338c5074ee/azure-virtual-network-now-supports-updates-without-subnet-property.
+    Peerings are resources of their own; a body may repeat those that there are and makes no new ones. Not modelled: IPv6, address
+    management pools, DDoS plans.
+    """
+
+    type = "Microsoft.Network/virtualNetworks"
+    noun = "Virtual network"
+    in_use_code = "InUseVirtualNetworkCannotBeDeleted"
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Prefixes are well written; every subnet, sent or there, lies inside and apart; no subnet or peering of it is being changed."""
+        super().check(cloud, arm_id, body, previous)
+        own = prefixes.of_network(body, arm_id.text)
+        parts.check_rest(cloud, arm_id)
+        wanted = parts.listed(arm_id, body, COLLECTION)
+        subnets = {part.id.name: part.body for part in parts.present(cloud, arm_id.key, COLLECTION)}
+        if wanted is not None:
+            parts.check_leaving(cloud, arm_id, wanted, COLLECTION)
+            subnets = {one.name: sent for one, sent in wanted.values()}
+            location = str(body["location"]).lower().replace(" ", "")
+            for one, sent in wanted.values():
+                check_names(one, list_of(sent, "delegations"))
+                check_subnet(cloud, one, sent, cloud.resources.get(one.key), location)
+        found = {name: prefixes.of_subnet(sent, f"{arm_id.text}/{COLLECTION}/{name}") for name, sent in subnets.items()}
+        check_count(arm_id, len(found))
+        for name, prefix in found.items():
+            prefixes.check_inside(name, prefix, arm_id, own)
+        prefixes.check_apart(arm_id, found)
+        if previous is not None:
+            check_new_prefixes(cloud, previous, own)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Defaults; subnets stay in the body until their references have been looked up."""
+        for item in properties_of(body).get(PEERINGS) or ():
+            if cloud.find(f"{arm_id.text}/{PEERINGS}/{item.get('name')}") is None:
+                message = (
+                    f"The embedded Azure makes no peering from a network's body; PUT {arm_id.text}/{PEERINGS}/{item.get('name')} instead."
+                )
+                raise invalid(message, PEERINGS, "NotModelled")
+        whole = super().complete(cloud, arm_id, body, previous)
+        inner: Json = whole["properties"]
+        inner.pop(PEERINGS, None)
+        inner.setdefault("enableDdosProtection", False)
+        inner.setdefault("privateEndpointVNetPolicies", "Disabled")
+        return whole
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """The subnets become those of the body."""
+        parts.exchange(cloud, resource, parts.listed(resource.id, resource.body, COLLECTION), COLLECTION)
+
+    def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
+        """A PATCH leaves the subnets alone."""
+        inner = {name: value for name, value in properties_of(resource.sent).items() if name != COLLECTION}
+        return {**resource.sent, "properties": inner}
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """Its subnets have to be free; Azure then speaks of the subnet."""
+        super().removable(cloud, resource)
+        for part in parts.present(cloud, resource.key, COLLECTION):
+            cloud.check_removable(part)
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """What it used is forgotten, and the links that made private zones known in it are gone."""
+        addresses_of(cloud).forget_network(resource.key)
+        for key in list(cloud.index.users(resource.key)):
+            if (user := cloud.resources[key]).id.type.lower() == LINKS:
+                parts.discard(cloud, user)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """With its subnets and peerings as they are."""
+        told = super().view(cloud, resource, query)
+        found = {name: parts.shown(cloud, resource, name) for name in (COLLECTION, PEERINGS)}
+        return {**told, "properties": {**told["properties"], **found}}

@@ -1,0 +1,57 @@
+"""Decides which requests Azure fails of itself: in the intervals and services of the scenario's outages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.scenario import Outage, elapsed, scenario_of
+from rehearsal.azure.throttle import location_of
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+    from rehearsal.azure.kind import Kind
+    from rehearsal.azure.resource import Request
+
+RETRY_AFTER = 30
+"""Seconds that a client is asked to wait while a service is unavailable; Azure publishes no figure."""
+
+
+class ApiOutage:
+    """A gate that is shut while an outage goes on. What runs already goes on running: machines do not need the API."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def admit(self, cloud: Cloud, request: Request, kind: Kind, /) -> Mapping[str, str]:
+        """No headers; AzureError ServiceUnavailable (503) or InternalServerError (500) in an outage."""
+        for number, outage in enumerate(scenario_of(cloud).outages):
+            if not (outage.holds(elapsed(cloud)) and _meant(outage, cloud, request, kind)):
+                continue
+            self._asked += 1
+            if cloud.draw("outage", number, self._asked) < outage.rate:
+                raise _refusal(outage, kind.type.partition("/")[0])
+        return {}
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON of how many requests have met an outage: each is a draw of its own."""
+        return {"asked": self._asked}
+
+    def load(self, data: dict[str, Any]) -> None:
+        """Take up what dump told of."""
+        self._asked = data["asked"]
+
+
+def _meant(outage: Outage, cloud: Cloud, request: Request, kind: Kind) -> bool:
+    provider = kind.type.partition("/")[0].lower()
+    if outage.services and provider not in {service.lower() for service in outage.services}:
+        return False
+    return outage.location is None or location_of(cloud, request) == outage.location
+
+
+def _refusal(outage: Outage, provider: str) -> AzureError:
+    if outage.status == 503:
+        message = f"The service {provider} is temporarily unavailable. Please try again later."
+        return AzureError(503, "ServiceUnavailable", message, headers={"Retry-After": str(RETRY_AFTER)})
+    return AzureError(500, "InternalServerError", f"Encountered internal server error in {provider}. Please try again later.")

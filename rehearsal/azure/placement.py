@@ -1,0 +1,208 @@
+"""Decides how capacity reservations and proximity placement groups behave: what they hold, and what may be in them.
+
+https://learn.microsoft.com/azure/virtual-machines/capacity-reservation-overview and
+https://learn.microsoft.com/azure/virtual-machines/co-location
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.capacity import capacity_of
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.durations import seconds
+from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.quota import size_of
+from rehearsal.azure.resource import Json, Operation, Resource
+
+GROUP = "Microsoft.Compute/capacityReservationGroups"
+PLACEMENT_GROUPS_PER_GROUP = 800
+"""Proximity placement groups in a resource group: https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
+
+
+class _WithoutState(Kind):
+    """A type whose bodies carry no provisioningState."""
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """The body with what refers to the resource."""
+        kept = {key: value for key, value in resource.properties.items() if key != "provisioningState"}
+        return {**resource.body, "properties": {**kept, **self.found_in(cloud, resource, query)}}
+
+    def found_in(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """Properties that say what is in the resource now."""
+        raise NotImplementedError
+
+
+class CapacityReservationGroup(_WithoutState):
+    """A capacity reservation group: https://learn.microsoft.com/rest/api/compute/capacity-reservation-groups"""
+
+    type = GROUP
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Zones are for good."""
+        _require_location(body)
+        if previous is not None and "zones" in body and body["zones"] != previous.body.get("zones"):
+            raise property_change_not_allowed("zones", previous.body.get("zones"), body["zones"])
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        return {**_zones(previous), **body, "properties": dict(body.get("properties") or {})}
+
+    def found_in(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        reservations = [cloud.resources[key] for key in cloud.index.children(resource.key)]
+        told: Json = {"capacityReservations": [{"id": one.id.text} for one in reservations]}
+        if _wants_instance_view(query):
+            views = [{"name": one.id.name, **_instance_view(one)} for one in reservations]
+            told["instanceView"] = {"capacityReservations": views}
+        return told
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """A group goes when the reservations in it have gone."""
+        inside = list(cloud.index.children(resource.key))
+        if inside:
+            names = ", ".join(cloud.resources[key].id.name for key in inside[:3])
+            message = f"Capacity Reservation Group '{resource.id.name}' cannot be deleted while it holds {names}; delete these first."
+            raise conflict("OperationNotAllowed", message, resource.id.text)
+
+
+class CapacityReservation(Kind):
+    """Machines of one size in one zone that are kept for a group: https://learn.microsoft.com/rest/api/compute/capacity-reservations"""
+
+    type = f"{GROUP}/capacityReservations"
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Size and zone are for good; only how many machines are kept may change."""
+        _require_location(body)
+        sku, zones = body.get("sku") or {}, body.get("zones") or []
+        capacity = sku.get("capacity")
+        if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 0:
+            raise invalid(f"sku.capacity is {capacity!r}; give the number of machines to keep.", "sku.capacity")
+        size_of(str(sku.get("name", "")), str(body["location"]))
+        group = cloud.get(str(arm_id.parent))
+        if len(zones) > 1 or not set(zones) <= set(group.body.get("zones") or []):
+            allowed = group.body.get("zones") or "none"
+            raise invalid(f"zones is {zones!r}; give at most one, of those of the capacity reservation group: {allowed}.", "zones")
+        if previous is not None:
+            old = previous.body
+            if str(sku.get("name")).lower() != str(old["sku"]["name"]).lower():
+                raise property_change_not_allowed("sku.name", old["sku"]["name"], sku.get("name"))
+            if "zones" in body and zones != (old.get("zones") or []):
+                raise property_change_not_allowed("zones", old.get("zones"), zones)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        made = stamp(previous.created if previous else cloud.now)
+        properties = {
+            "reservationId": cloud.stable_uuid("reservation", arm_id.key, made),
+            "platformFaultDomainCount": 1,
+            "provisioningTime": stamp(cloud.now),
+            "timeCreated": made,
+        }
+        return {**_zones(previous), **body, "sku": {"tier": "Standard", **body["sku"]}, "properties": properties}
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """Quota and hardware are taken at once, all or nothing."""
+        self._hold(cloud, resource, int(resource.body["sku"]["capacity"]))
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+        return seconds(cloud, "reservation.put", resource.key, resource.version)
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """A reservation goes when no machine draws on it any more."""
+        drawn = capacity_of(cloud).drawn(group=str(resource.id.parent), size=str(resource.body["sku"]["name"]), zone=_zone(resource))
+        if drawn:
+            message = (
+                f"Capacity Reservation '{resource.id.name}' cannot be deleted while {drawn} virtual machines are associated with it; "
+                "delete them, or take the group out of their profile."
+            )
+            raise conflict("OperationNotAllowed", message, resource.id.text)
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        self._hold(cloud, resource, 0)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        if not _wants_instance_view(query):
+            return resource.body
+        return {**resource.body, "properties": {**resource.properties, "instanceView": _instance_view(resource)}}
+
+    def finished(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
+        resource.properties["provisioningTime"] = stamp(cloud.now)
+
+    def _hold(self, cloud: Cloud, resource: Resource, machines: int) -> None:
+        capacity_of(cloud).set_reserved(
+            cloud,
+            subscription=resource.id.subscription,
+            location=resource.location,
+            size=str(resource.body["sku"]["name"]),
+            group=str(resource.id.parent),
+            zone=_zone(resource),
+            machines=machines,
+            attempt=resource.version,
+        )
+
+
+class ProximityPlacementGroup(_WithoutState):
+    """A proximity placement group: https://learn.microsoft.com/rest/api/compute/proximity-placement-groups"""
+
+    type = "Microsoft.Compute/proximityPlacementGroups"
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Its type and zone are for good, and a resource group holds so many."""
+        _require_location(body)
+        asked = (body.get("properties") or {}).get("proximityPlacementGroupType", "Standard")
+        if previous is not None:
+            old = previous.properties["proximityPlacementGroupType"]
+            if asked != old:
+                raise property_change_not_allowed("proximityPlacementGroupType", old, asked)
+            if "zones" in body and body["zones"] != previous.body.get("zones"):
+                raise property_change_not_allowed("zones", previous.body.get("zones"), body["zones"])
+        elif sum(1 for _ in cloud.list(arm_id.group_id, self.type)) >= PLACEMENT_GROUPS_PER_GROUP:
+            message = f"The resource group holds {PLACEMENT_GROUPS_PER_GROUP} proximity placement groups, the most that it may."
+            raise conflict("OperationNotAllowed", message, arm_id.name)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        properties = {"proximityPlacementGroupType": "Standard", **(body.get("properties") or {})}
+        return {**_zones(previous), **body, "properties": properties}
+
+    def found_in(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        users = [cloud.resources[key] for key in cloud.index.users(resource.key) if key in cloud.resources]
+        told: dict[str, list[Any]] = {"virtualMachines": [], "virtualMachineScaleSets": []}
+        for user in users:
+            kind = user.id.type.rpartition("/")[2]
+            if kind in told:
+                told[kind].append({"id": user.id.text})
+        return {key: value for key, value in told.items() if value}
+
+
+def _require_location(body: Json) -> None:
+    if not body.get("location"):
+        raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+
+
+def _zones(previous: Resource | None) -> Json:
+    """The zones that a resource has, for a body that does not repeat them."""
+    return {"zones": previous.body["zones"]} if previous is not None and "zones" in previous.body else {}
+
+
+def _zone(resource: Resource) -> str:
+    return "".join((resource.body.get("zones") or [])[:1])
+
+
+def _wants_instance_view(query: Mapping[str, str]) -> bool:
+    return query.get("$expand", "").lower() == "instanceview"
+
+
+def _instance_view(resource: Resource) -> Json:
+    state = str(resource.properties.get("provisioningState", "Succeeded"))
+    status = {
+        "code": f"ProvisioningState/{state.lower()}",
+        "level": "Info",
+        "displayStatus": f"Provisioning {state.lower()}",
+        "time": stamp(resource.changed),
+    }
+    return {"utilizationInfo": {"currentCapacity": int(resource.body["sku"]["capacity"])}, "statuses": [status]}
+
+
+KINDS: tuple[Kind, ...] = (CapacityReservationGroup(), CapacityReservation(), ProximityPlacementGroup())

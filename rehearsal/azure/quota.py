@@ -1,0 +1,153 @@
+"""Decides whether a subscription's quota in a location holds so many more machines, and keeps what is used of it to the vCPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from components.plan.vm_sizes import VM_SIZES, VmSize
+from rehearsal.azure.errors import AzureError, conflict
+from rehearsal.azure.resource import Json
+from rehearsal.azure.scenario import Grant, scenario_of
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+MACHINES, CORES, SPOT_CORES = "virtualMachines", "cores", "lowPriorityCores"
+"""Names under which `az vm list-usage` counts machines, regular vCPUs of every family, and spot vCPUs."""
+MACHINES_BOUND = 25_000
+"""Machines per subscription and location: https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
+SETS, SETS_BOUND = "virtualMachineScaleSets", 2_500
+"""Scale sets per subscription and location; the same page."""
+NO_BOUND = 2**31 - 1
+"""What `usages` tells as the limit of a family that nobody has bounded."""
+_TOLD = {CORES: "Total Regional Cores", SPOT_CORES: "LowPriorityCores"}
+_LOCALIZED = {
+    CORES: "Total Regional vCPUs",
+    SPOT_CORES: "Total Regional Low-priority vCPUs",
+    MACHINES: "Virtual Machines",
+    SETS: "Virtual Machine Scale Sets",
+}
+_BY_NAME = {name.lower(): size for name, size in VM_SIZES.items()}
+
+Place = tuple[str, str]
+"""Subscription and location, both in lower case."""
+
+
+def size_of(name: str, location: str) -> VmSize:
+    """The VM size of a name in whatever capitals; AzureError SkuNotAvailable where it is not sold here."""
+    found = _BY_NAME.get(name.lower())
+    if found is None:
+        message = (
+            f"The requested size '{name}' is currently not available in location '{location}'. Please try another size or deploy to a "
+            f"different location or different zone. Known here: {', '.join(sorted(VM_SIZES))}."
+        )
+        raise conflict("SkuNotAvailable", message, name)
+    return found
+
+
+def counted(size: VmSize, spot: bool) -> tuple[str, ...]:
+    """Names under which a size's vCPUs count: spot machines have one quota of their own, beside all others.
+
+    https://learn.microsoft.com/azure/virtual-machines/quotas
+    """
+    return (SPOT_CORES,) if spot else (CORES, size.family)
+
+
+class QuotaLedger:
+    """What is used, by subscription, location and name; a taking that would not fit changes nothing."""
+
+    def __init__(self) -> None:
+        self._used: dict[Place, Counter[str]] = {}
+
+    def used(self, place: Place, name: str) -> int:
+        """vCPUs, or machines, in use under a name."""
+        return self._used.get(place, Counter())[name.lower()]
+
+    def change(self, cloud: Cloud, place: Place, changes: Mapping[str, int]) -> None:
+        """Use more of some names and less of others; AzureError OperationNotAllowed where that passes a bound."""
+        used = self._used.get(place) or Counter()
+        for name, more in changes.items():
+            bound = self.bound(cloud, place, name)
+            if more > 0 and bound is not None and used[name.lower()] + more > bound:
+                raise _exceeded(name, place, bound, used[name.lower()], more)
+            if used[name.lower()] + more < 0:
+                raise ValueError(f"{-more} of {name} are given back in {place[1]}, and {used[name.lower()]} are in use")
+        for name, more in changes.items():
+            used[name.lower()] += more
+        self._used[place] = used
+
+    def bound(self, cloud: Cloud, place: Place, name: str) -> int | None:
+        """What is granted under a name, by the row that says most exactly where; None is without bound."""
+        if name == MACHINES:
+            return MACHINES_BOUND
+        rows = [row for row in scenario_of(cloud).quotas.granted if row.family.lower() == name.lower() and _meant(row, place)]
+        return max(rows, key=_exactness).vcpus if rows else None
+
+    def usages(self, cloud: Cloud, place: Place) -> list[Json]:
+        """Every name with its use and limit, as `Microsoft.Compute/locations/<location>/usages` answers them.
+
+        https://learn.microsoft.com/rest/api/compute/usage/list
+        """
+        here = cloud.list(f"/subscriptions/{place[0]}", "Microsoft.Compute/virtualMachineScaleSets")
+        sets = sum(1 for one in here if one.location == place[1])
+        names = _names(scenario_of(cloud).quotas.granted)
+        rows = ((name, self.used(place, name), self.bound(cloud, place, name)) for name in names)
+        return [_usage(*row) for row in ((SETS, sets, SETS_BOUND), *rows)]
+
+    def dump(self) -> Json:
+        """Plain JSON of what is used."""
+        return {"/".join(place): dict(used) for place, used in self._used.items()}
+
+    def load(self, data: Mapping[str, Mapping[str, int]]) -> None:
+        """Take up what dump told of."""
+        self._used = {(key.split("/")[0], key.split("/")[1]): Counter(used) for key, used in data.items()}
+
+
+def _usage(name: str, used: int, bound: int | None) -> Json:
+    return {
+        "unit": "Count",
+        "currentValue": used,
+        "limit": NO_BOUND if bound is None else bound,
+        "name": {"value": name, "localizedValue": _LOCALIZED.get(name, f"{name} vCPUs")},
+    }
+
+
+def _names(granted: Iterable[Grant]) -> list[str]:
+    """Every name that usages lists, each once, those of the whole location first."""
+    families = sorted({size.family for size in VM_SIZES.values()})
+    named = {name.lower(): name for name in (*(row.family for row in granted), MACHINES, CORES, SPOT_CORES, *families)}
+    first = [MACHINES, CORES, SPOT_CORES]
+    return [*first, *sorted(name for key, name in named.items() if key not in {one.lower() for one in first})]
+
+
+def _meant(row: Grant, place: Place) -> bool:
+    return (row.subscription or place[0]).lower() == place[0] and (row.location or place[1]) == place[1]
+
+
+def _exactness(row: Grant) -> int:
+    return (row.subscription is not None) + (row.location is not None)
+
+
+def _exceeded(name: str, place: Place, bound: int, used: int, more: int) -> AzureError:
+    """The refusal in Azure's words: https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-resource-quota"""
+    if name == MACHINES:
+        return conflict(
+            "OperationNotAllowed",
+            f"Operation could not be completed as it results in exceeding quota limits of VirtualMachines in location {place[1]}. Maximum "
+            f"allowed: {bound}, Current in use: {used}, Additional requested: {more}.",
+            MACHINES,
+        )
+    told = _TOLD.get(name, f"{name} Cores")
+    return AzureError(
+        409,
+        "OperationNotAllowed",
+        f"Operation could not be completed as it results in exceeding approved {told} quota. Additional details - Deployment Model: "
+        f"Resource Manager, Location: {place[1]}, Current Limit: {bound}, Current Usage: {used}, Additional Required: {more}, "
+        f"(Minimum) New Limit Required: {used + more}. Submit a request for Quota increase by specifying parameters listed in the "
+        "'Details' section for deployment to succeed. Please read more about quota limits at "
+        "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests",
+        target=name,
+        details=(AzureError(409, "QuotaExceeded", f"{told}: {used} of {bound} are in use, {more} more are asked for."),),
+    )

@@ -1,0 +1,266 @@
+"""Says what goes on in an embedded Azure: how long things take, what is granted, and what goes wrong, when and how often."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from components.spec.types import AzureLocation, Model, Uuid, VmSizeName
+from rehearsal.azure.clock import EPOCH
+from rehearsal.azure.duration_table import Duration, What
+from rehearsal.azure.spans import Span, span_seconds
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+Share = Annotated[float, Field(ge=0, le=1)]
+PerDay = Annotated[float, Field(ge=0, le=1_000)]
+Family = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_]{3,60}$")]
+Zone = Literal["1", "2", "3"]
+Provider = Annotated[str, Field(pattern=r"^Microsoft\.[A-Za-z]{2,40}$")]
+
+
+class Machines(Model):
+    """Which machines a row is about: all, or those of a VM size."""
+
+    vm_size: VmSizeName | None = None
+    """VM size that is meant; every size without one."""
+
+    def takes(self, size: str) -> bool:
+        """Whether a size, in whatever capitals, is meant."""
+        return self.vm_size is None or self.vm_size.lower() == size.lower()
+
+
+class Interval(Model):
+    """A time from one moment until another."""
+
+    starts: Span = "0s"
+    """Span from the scenario's start after which this begins."""
+    ends: Span | None = None
+    """Span from the scenario's start at which this ends; without one it lasts."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Interval:
+        if self.ends is not None and span_seconds(self.ends) <= span_seconds(self.starts):
+            raise ValueError(f"ends at {self.ends}, not after it starts at {self.starts}; give a later end")
+        return self
+
+    def holds(self, elapsed: float) -> bool:
+        """Whether a moment, in seconds from the scenario's start, lies in it; the end does not."""
+        return span_seconds(self.starts) <= elapsed and (self.ends is None or elapsed < span_seconds(self.ends))
+
+
+class AllocationFailure(Machines, Interval):
+    """Machines for which Azure finds no hardware: a share of the attempts, and all of them where the rate is 1."""
+
+    rate: Share
+    """Share of the attempts to place a machine that fail."""
+    zone: Zone | None = None
+    """Availability zone that is meant; every zone, and machines without one, where none is named."""
+    location: AzureLocation | None = None
+    """Azure location that is meant; every location without one."""
+    spot: bool | None = None
+    """True means spot machines alone, false regular ones alone; without it both are meant."""
+
+
+class Grant(Model):
+    """vCPUs that Azure grants."""
+
+    family: Family
+    """VM family as `az vm list-usage` names it; `cores` is the total of a location, `lowPriorityCores` all spot machines."""
+    vcpus: Annotated[int, Field(ge=0, le=100_000_000)]
+    """Granted vCPUs."""
+    subscription: Uuid | None = None
+    """Subscription of the grant; each that exists without one."""
+    location: AzureLocation | None = None
+    """Azure location of the grant; each without one."""
+
+
+class Shortage(Model):
+    """A grant that falls short of what the region file asks for."""
+
+    machines: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """Machines of the family's largest size that no quota is left for."""
+    family: Family | None = None
+    """VM family, or `lowPriorityCores`; without one that of which the region uses the most vCPUs."""
+
+
+class Quotas(Model):
+    """What Azure has granted; what is not named here is as the region file's quotas say, and without bound where they say nothing."""
+
+    granted: tuple[Grant, ...] = Field(default=(), max_length=500)
+    """Grants that hold instead of those of the region file."""
+    short: tuple[Shortage, ...] = Field(default=(), max_length=20)
+    """Grants that are made to fall short of the region file's needs."""
+
+
+class SlowProvisioning(Machines):
+    """Machines that take longer to be made."""
+
+    rate: Share
+    """Share of the machines."""
+    factor: Annotated[float, Field(ge=1, le=100)]
+    """How many times as long they take."""
+
+
+class FailedProvisioning(Machines):
+    """Machines whose making ends in an error."""
+
+    rate: Share
+    """Share of the attempts."""
+    code: Literal["OSProvisioningTimedOut", "OSProvisioningInternalError", "VMExtensionProvisioningError", "InternalExecutionError"]
+    """Azure's error code."""
+
+
+class BadHosts(Machines):
+    """Hosts with a fault that Azure does not notice: only a check on the machine finds it, and only other hardware cures it."""
+
+    share: Share
+    """Share of the hosts."""
+    fault: Literal["gpu", "infiniband", "nvme", "nvlink"] = "gpu"
+    """What is broken."""
+
+
+class Maintenance(Machines):
+    """A maintenance of hosts that Azure announces."""
+
+    at: Span
+    """Span from the scenario's start at which it is announced."""
+    share: Share
+    """Share of the instances that it meets."""
+    kind: Literal["Freeze", "Reboot", "Redeploy"] = "Freeze"
+    """What happens to them: a pause of seconds, a restart, or a move to another host that wipes local disks."""
+    notice: Span = "15m"
+    """Time between the announcement and the earliest moment at which it happens."""
+    location: AzureLocation | None = None
+    """Azure location that is meant; every location without one."""
+
+
+class HostFailures(Machines):
+    """Hosts that break without notice; Azure moves the machine to another one."""
+
+    per_instance_day: PerDay
+    """Failures per instance and day."""
+
+
+class EvictionBurst(Machines):
+    """Spot machines that are taken back all at once."""
+
+    at: Span
+    """Span from the scenario's start."""
+    share: Share
+    """Share of the spot instances."""
+    location: AzureLocation | None = None
+    """Azure location that is meant; every location without one."""
+
+
+class Evictions(Machines):
+    """Spot machines that are taken back one by one."""
+
+    per_instance_day: PerDay
+    """Evictions per spot instance and day."""
+
+
+class Outage(Interval):
+    """A time in which requests are answered with an error."""
+
+    services: tuple[Provider, ...] = Field(default=(), max_length=20)
+    """Resource providers that fail, such as Microsoft.Compute; all without any."""
+    status: Literal[500, 503] = 503
+    """HTTP status of the answers."""
+    rate: Share = 1.0
+    """Share of the requests that fail."""
+    location: AzureLocation | None = None
+    """Azure location that is meant; every location without one."""
+
+
+class Throttling(Model):
+    """Whether Azure's published call rates are enforced, and how many times as high as published they are."""
+
+    enabled: bool = True
+    """False lets every call through."""
+    compute: Annotated[float, Field(gt=0, le=1_000)] = 1.0
+    """Factor on the token buckets of Microsoft.Compute, both refill and capacity."""
+    network: Annotated[float, Field(gt=0, le=1_000)] = 1.0
+    """Factor on the calls per five minutes of Microsoft.Network."""
+    arm: Annotated[float, Field(gt=0, le=1_000)] = 1.0
+    """Factor on the calls per hour of Azure Resource Manager itself."""
+
+
+class Scenario(Model):
+    """One scenario file: everything that an embedded Azure does of itself. An empty one is an Azure in which nothing goes wrong."""
+
+    seed: Annotated[int, Field(ge=0, le=2**53)] = 0
+    """What every draw depends on: the same seed and the same requests give the same history."""
+    durations: Mapping[What, Duration] = Field(default_factory=dict)
+    """How long operations take; what is not named takes its default."""
+    duration_factor: Annotated[float, Field(ge=0, le=100)] = 1.0
+    """Factor on every duration; 0 does everything at once."""
+    quotas: Quotas = Quotas()
+    """vCPUs that are granted."""
+    allocation_failures: tuple[AllocationFailure, ...] = Field(default=(), max_length=100)
+    """Machines for which there is no hardware. Where several rows meet a machine, any of them may fail it."""
+    slow_provisioning: tuple[SlowProvisioning, ...] = Field(default=(), max_length=100)
+    """Machines that take longer to be made."""
+    failed_provisioning: tuple[FailedProvisioning, ...] = Field(default=(), max_length=100)
+    """Machines whose making ends in an error."""
+    spare_hosts: Annotated[float, Field(ge=0, le=10)] = 0.05
+    """Free hosts of a VM size in a zone, as a share of those that were in use at most: a machine that is deleted and made anew lands on
+    any of them or on its old host, each as likely. No figure is published."""
+    bad_hosts: tuple[BadHosts, ...] = Field(default=(), max_length=100)
+    """Hosts with a fault that only a check on the machine finds."""
+    maintenance: tuple[Maintenance, ...] = Field(default=(), max_length=100)
+    """Maintenance that Azure announces."""
+    host_failures: tuple[HostFailures, ...] = Field(default=(), max_length=100)
+    """Hosts that break without notice."""
+    evictions: tuple[Evictions, ...] = Field(default=(), max_length=100)
+    """Spot machines that are taken back one by one."""
+    eviction_bursts: tuple[EvictionBurst, ...] = Field(default=(), max_length=100)
+    """Spot machines that are taken back all at once."""
+    outages: tuple[Outage, ...] = Field(default=(), max_length=100)
+    """Times in which requests are answered with an error."""
+    throttling: Throttling = Throttling()
+    """Azure's call rates."""
+
+
+@dataclass(slots=True)
+class InForce:
+    """A scenario and the moment, in seconds since 1970, that its spans count from."""
+
+    scenario: Scenario
+    began: float
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON of it."""
+        return {"scenario": self.scenario.model_dump(mode="json"), "began": self.began}
+
+    def load(self, data: dict[str, Any]) -> None:
+        """Take up what dump told of: a saved model goes on in the scenario that it was in."""
+        self.scenario, self.began = Scenario.model_validate_json(json.dumps(data["scenario"])), data["began"]
+
+
+NOTHING_WRONG = Scenario()
+
+
+def begin(cloud: Cloud, scenario: Scenario) -> None:
+    """Put a scenario in force from now on; what befalls machines of itself is planned where the model has the service for it."""
+    cloud.services["scenario"] = InForce(scenario, cloud.now)
+    happenings = cloud.services.get("happenings")
+    if happenings is not None:
+        happenings.begin(cloud)
+
+
+def scenario_of(cloud: Cloud) -> Scenario:
+    """The scenario in force; one in which nothing goes wrong where none was begun."""
+    force: InForce | None = cloud.services.get("scenario")
+    return force.scenario if force is not None else NOTHING_WRONG
+
+
+def elapsed(cloud: Cloud) -> float:
+    """Seconds since the scenario in force began; since the model did where none was begun."""
+    force: InForce | None = cloud.services.get("scenario")
+    return cloud.now - (force.began if force is not None else EPOCH)

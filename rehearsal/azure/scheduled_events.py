@@ -1,0 +1,194 @@
+"""Decides what machines are told of what will happen to them, and when it may begin: at once when approved, at the latest when announced.
+
+https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from components.plan.vm_sizes import VM_SIZES
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.resource import Json
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+SERVICE = "scheduled_events"
+EventType = Literal["Terminate", "Preempt", "Reboot", "Redeploy", "Freeze"]
+SCHEDULED, STARTED = "Scheduled", "Started"
+LISTED_AFTER_START = 600.0
+"""Seconds for which a started event stays in the document, roughly, where nobody says that it is over: the published time line."""
+FREEZE = 9
+"""Seconds that a freeze is told to last: the documentation's example; other kinds are told as -1, unknown."""
+_DESCRIPTIONS = {
+    "Terminate": "Virtual machine is going to be deleted as requested by authorized user.",
+    "Preempt": "Spot virtual machine is going to be evicted.",
+    "Reboot": "Host server is undergoing maintenance.",
+    "Redeploy": "Host server is undergoing an emergency repair.",
+    "Freeze": "Virtual machine is being paused because of a memory-preserving Live Migration operation.",
+}
+_GPU_SIZES = frozenset(name.lower() for name, size in VM_SIZES.items() if size.gpus)
+
+
+@dataclass(slots=True)
+class Notice:
+    """One scheduled event of a scale set: key is the set's, instances are ids in it, not_before is in seconds since 1970."""
+
+    id: str
+    key: str
+    instances: list[str]
+    event_type: EventType
+    not_before: float
+    source: str
+    status: str = SCHEDULED
+    approved: bool = False
+
+
+class ScheduledEvents:
+    """Events that are announced and not over, by id, in the order of their making."""
+
+    def __init__(self) -> None:
+        self._notices: dict[str, Notice] = {}
+        self._of_set: dict[str, dict[str, Notice]] = {}
+        self._incarnations: Counter[str] = Counter()
+        self._made = 0
+
+    def announce(self, cloud: Cloud, *, key: str, instances: Iterable[str], event_type: EventType, not_before: float) -> str:
+        """Tell instances of a scale set what will happen to them, not before a moment: the event's id.
+
+        When it is approved, or the moment has come, the scale set's kind is given the event "scheduled_event" with the id, the type, the
+        list of instance ids and "approved" or "timeout". A moment that is past starts it at once, as a hardware failure does.
+        """
+        self._made += 1
+        source = "User" if event_type == "Terminate" else "Platform"
+        notice = Notice(cloud.stable_uuid(SERVICE, cloud.seed, self._made), key, list(instances), event_type, not_before, source)
+        self._keep(notice)
+        self._incarnations[key] += 1
+        if not_before <= cloud.now:
+            self._start(cloud, notice, "timeout")
+        else:
+            cloud.events.at(not_before, SERVICE, "due", notice.id)
+        return notice.id
+
+    def approve(self, cloud: Cloud, event_id: str) -> None:
+        """Let an event begin before its time, as a StartRequests entry does; AzureError where there is no such event.
+
+        An approved delete waits until no other delete of its scale set is pending without approval: each of them then goes by its own
+        approval or timeout. https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-terminate-notification
+        """
+        notice = self._notices.get(event_id.lower())
+        if notice is None:
+            raise AzureError(400, "BadRequest", f"There is no scheduled event '{event_id}'; read the document again.", target="EventId")
+        if notice.status == STARTED or notice.approved:
+            return
+        notice.approved = True
+        if notice.event_type == "Terminate":
+            self._start_approved_deletes(cloud, notice.key)
+        else:
+            self._start(cloud, notice, "approved")
+
+    def finish(self, event_id: str) -> None:
+        """Take an event out of the document: it is over, or will not come. An unknown id is over already."""
+        notice = self._notices.pop(event_id, None)
+        if notice is not None:
+            del self._of_set[notice.key][event_id]
+            self._incarnations[notice.key] += 1
+
+    def withdraw(self, cloud: Cloud, key: str, instances: Iterable[str]) -> None:
+        """Take out of every event what is no longer there; events without an instance left are over."""
+        gone = set(instances)
+        for notice in [one for one in self._of(key) if gone.intersection(one.instances)]:
+            notice.instances = [one for one in notice.instances if one not in gone]
+            self._incarnations[key] += 1
+            if not notice.instances:
+                self.finish(notice.id)
+        self._start_approved_deletes(cloud, key)
+
+    def forget(self, key: str) -> None:
+        """A scale set is gone, and with it whatever was announced to it."""
+        for event_id in self._of_set.pop(key, {}):
+            del self._notices[event_id]
+        self._incarnations.pop(key, None)
+
+    def pending(self, key: str) -> tuple[Notice, ...]:
+        """Events of a scale set that have not started."""
+        return tuple(notice for notice in self._of(key) if notice.status == SCHEDULED)
+
+    def document(self, cloud: Cloud, key: str, instance_id: str) -> Json:
+        """What the metadata service answers an instance (API version 2020-07-01).
+
+        An instance sees every event of its set, which is taken for one placement group; GPU machines in sets with one fault domain see
+        their own alone.
+        """
+        resource = cloud.resources[key]
+        alone = resource.properties.get("platformFaultDomainCount") == 1 and _size(resource.body) in _GPU_SIZES
+        seen = (one for one in self._of(key) if not alone or instance_id in one.instances)
+        return {"DocumentIncarnation": 1 + self._incarnations[key], "Events": [_told(resource.id.name, notice) for notice in seen]}
+
+    def event(self, cloud: Cloud, name: str, args: tuple[Any, ...]) -> None:
+        """A time has come: "due" that of an event which nobody has approved, "over" that of one which started."""
+        notice = self._notices.get(args[0])
+        if notice is None:
+            return
+        if name == "over":
+            self.finish(notice.id)
+        elif notice.status == SCHEDULED:
+            self._start(cloud, notice, "timeout")
+            self._start_approved_deletes(cloud, notice.key)
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON of what is announced."""
+        return {"made": self._made, "incarnations": dict(self._incarnations), "notices": [asdict(one) for one in self._notices.values()]}
+
+    def load(self, data: dict[str, Any]) -> None:
+        """Take up what dump told of."""
+        self._made, self._incarnations = data["made"], Counter(data["incarnations"])
+        self._notices, self._of_set = {}, {}
+        for item in data["notices"]:
+            self._keep(Notice(**item))
+
+    def _keep(self, notice: Notice) -> None:
+        self._notices[notice.id] = self._of_set.setdefault(notice.key, {})[notice.id] = notice
+
+    def _of(self, key: str) -> Iterable[Notice]:
+        return self._of_set.get(key, {}).values()
+
+    def _start_approved_deletes(self, cloud: Cloud, key: str) -> None:
+        deletes = [notice for notice in self.pending(key) if notice.event_type == "Terminate"]
+        if all(notice.approved for notice in deletes):
+            for notice in deletes:
+                self._start(cloud, notice, "approved")
+
+    def _start(self, cloud: Cloud, notice: Notice, how: str) -> None:
+        notice.status = STARTED
+        self._incarnations[notice.key] += 1
+        cloud.events.after(0.0, notice.key, "scheduled_event", notice.id, notice.event_type, list(notice.instances), how)
+        cloud.events.after(LISTED_AFTER_START, SERVICE, "over", notice.id)
+
+
+def scheduled_events_of(cloud: Cloud) -> ScheduledEvents:
+    """The scheduled events of a model."""
+    return cast("ScheduledEvents", cloud.services.setdefault(SERVICE, ScheduledEvents()))
+
+
+def _size(body: Json) -> str:
+    return str((body.get("sku") or {}).get("name", "")).lower()
+
+
+def _told(scale_set: str, notice: Notice) -> Json:
+    return {
+        "EventId": notice.id.upper(),
+        "EventType": notice.event_type,
+        "ResourceType": "VirtualMachine",
+        "Resources": [f"{scale_set}_{instance}" for instance in notice.instances],
+        "EventStatus": notice.status,
+        "NotBefore": formatdate(notice.not_before, usegmt=True) if notice.status == SCHEDULED else "",
+        "Description": _DESCRIPTIONS[notice.event_type],
+        "EventSource": notice.source,
+        "DurationInSeconds": FREEZE if notice.event_type == "Freeze" else -1,
+    }

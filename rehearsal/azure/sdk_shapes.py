@@ -1,0 +1,118 @@
+"""Decides which model of the official SDK says what the body of a resource type is.
+
+A package costs up to a second to import, so it is read when one of its types is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from rehearsal.azure import attribute_maps, rest_fields
+from rehearsal.azure.further_shapes import WITHOUT_CLIENT
+from rehearsal.azure.shapes import ObjectOf, Plain, Property, answered_too
+
+COMPUTE, NETWORK, STORAGE, KEY_VAULT = "azure.mgmt.compute", "azure.mgmt.network", "azure.mgmt.storage", "azure.mgmt.keyvault"
+PRIVATE_DNS, RESOLVER, BUILDER = "azure.mgmt.privatedns", "azure.mgmt.dnsresolver", "azure.mgmt.imagebuilder"
+IDENTITY, AUTHORIZATION = "azure.mgmt.msi.v2024_11_30", "azure.mgmt.authorization.v2022_04_01"
+RECORD_TYPES = ("A", "AAAA", "CNAME", "MX", "PTR", "SOA", "SRV", "TXT")
+
+MODELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Microsoft.Authorization/roleAssignments": (AUTHORIZATION, "RoleAssignmentCreateParameters", "RoleAssignment"),
+        "Microsoft.Authorization/roleDefinitions": (AUTHORIZATION, "RoleDefinition"),
+        "Microsoft.Compute/availabilitySets": (COMPUTE, "AvailabilitySet"),
+        "Microsoft.Compute/capacityReservationGroups": (COMPUTE, "CapacityReservationGroup"),
+        "Microsoft.Compute/capacityReservationGroups/capacityReservations": (COMPUTE, "CapacityReservation"),
+        "Microsoft.Compute/diskEncryptionSets": (COMPUTE, "DiskEncryptionSet"),
+        "Microsoft.Compute/disks": (COMPUTE, "Disk"),
+        "Microsoft.Compute/galleries": (COMPUTE, "Gallery"),
+        "Microsoft.Compute/galleries/images": (COMPUTE, "GalleryImage"),
+        "Microsoft.Compute/galleries/images/versions": (COMPUTE, "GalleryImageVersion"),
+        "Microsoft.Compute/proximityPlacementGroups": (COMPUTE, "ProximityPlacementGroup"),
+        "Microsoft.Compute/virtualMachineScaleSets": (COMPUTE, "VirtualMachineScaleSet"),
+        "Microsoft.Compute/virtualMachineScaleSets/extensions": (COMPUTE, "VirtualMachineScaleSetExtension"),
+        "Microsoft.Compute/virtualMachineScaleSets/virtualMachines": (COMPUTE, "VirtualMachineScaleSetVM"),
+        "Microsoft.Compute/virtualMachines": (COMPUTE, "VirtualMachine"),
+        "Microsoft.Compute/virtualMachines/extensions": (COMPUTE, "VirtualMachineExtension"),
+        "Microsoft.KeyVault/vaults": (KEY_VAULT, "VaultCreateOrUpdateParameters", "Vault"),
+        "Microsoft.KeyVault/vaults/keys": (KEY_VAULT, "KeyCreateParameters", "Key"),
+        "Microsoft.KeyVault/vaults/secrets": (KEY_VAULT, "SecretCreateOrUpdateParameters", "Secret"),
+        "Microsoft.ManagedIdentity/userAssignedIdentities": (IDENTITY, "Identity"),
+        "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials": (IDENTITY, "FederatedIdentityCredential"),
+        "Microsoft.Network/applicationSecurityGroups": (NETWORK, "ApplicationSecurityGroup"),
+        "Microsoft.Network/bastionHosts": (NETWORK, "BastionHost"),
+        "Microsoft.Network/dnsResolvers": (RESOLVER, "DnsResolver"),
+        "Microsoft.Network/dnsResolvers/inboundEndpoints": (RESOLVER, "InboundEndpoint"),
+        "Microsoft.Network/loadBalancers": (NETWORK, "LoadBalancer"),
+        "Microsoft.Network/loadBalancers/backendAddressPools": (NETWORK, "BackendAddressPool"),
+        "Microsoft.Network/natGateways": (NETWORK, "NatGateway"),
+        "Microsoft.Network/networkInterfaces": (NETWORK, "NetworkInterface"),
+        "Microsoft.Network/networkSecurityGroups": (NETWORK, "NetworkSecurityGroup"),
+        "Microsoft.Network/networkSecurityGroups/securityRules": (NETWORK, "SecurityRule"),
+        "Microsoft.Network/privateDnsZones": (PRIVATE_DNS, "PrivateZone"),
+        "Microsoft.Network/privateDnsZones/virtualNetworkLinks": (PRIVATE_DNS, "VirtualNetworkLink"),
+        **{f"Microsoft.Network/privateDnsZones/{record}": (PRIVATE_DNS, "RecordSet") for record in RECORD_TYPES},
+        "Microsoft.Network/privateEndpoints": (NETWORK, "PrivateEndpoint"),
+        "Microsoft.Network/privateEndpoints/privateDnsZoneGroups": (NETWORK, "PrivateDnsZoneGroup"),
+        "Microsoft.Network/privateLinkServices": (NETWORK, "PrivateLinkService"),
+        "Microsoft.Network/publicIPAddresses": (NETWORK, "PublicIPAddress"),
+        "Microsoft.Network/publicIPPrefixes": (NETWORK, "PublicIPPrefix"),
+        "Microsoft.Network/routeTables": (NETWORK, "RouteTable"),
+        "Microsoft.Network/routeTables/routes": (NETWORK, "Route"),
+        "Microsoft.Network/virtualNetworkGateways": (NETWORK, "VirtualNetworkGateway"),
+        "Microsoft.Network/virtualNetworks": (NETWORK, "VirtualNetwork"),
+        "Microsoft.Network/virtualNetworks/subnets": (NETWORK, "Subnet"),
+        "Microsoft.Network/virtualNetworks/virtualNetworkPeerings": (NETWORK, "VirtualNetworkPeering"),
+        "Microsoft.Resources/resourceGroups": ("azure.mgmt.resource.resources", "ResourceGroup"),
+        "Microsoft.Storage/storageAccounts": (STORAGE, "StorageAccountCreateParameters", "StorageAccount"),
+        "Microsoft.Storage/storageAccounts/blobServices": (STORAGE, "BlobServiceProperties"),
+        "Microsoft.Storage/storageAccounts/blobServices/containers": (STORAGE, "BlobContainer"),
+        "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies": (STORAGE, "ImmutabilityPolicy"),
+        "Microsoft.Storage/storageAccounts/managementPolicies": (STORAGE, "ManagementPolicy"),
+        "Microsoft.VirtualMachineImages/imageTemplates": (BUILDER, "ImageTemplate"),
+        "Microsoft.VirtualMachineImages/imageTemplates/runOutputs": (BUILDER, "RunOutput"),
+        "Microsoft.VirtualMachineImages/imageTemplates/triggers": (BUILDER, "Trigger"),
+    }
+)
+"""Resource type to package, model that a PUT takes, and model that is answered where that is another one."""
+
+ENVELOPE: Mapping[str, Property] = MappingProxyType(
+    {
+        **{name: Property(Plain.ANYTHING, read_only=True) for name in ("etag", "id", "systemData", "type")},
+        "name": Property(Plain.STRING),
+    }
+)
+"""What Azure Resource Manager has around a body of any type: sent back by those who read it, and a name is compared with the path's."""
+
+_BY_KEY = {resource_type.lower(): resource_type for resource_type in (*MODELS, *WITHOUT_CLIENT)}
+
+
+class UnknownShape(LookupError):
+    """The official clients have no model of the type."""
+
+
+@cache
+def shape_of(resource_type: str) -> ObjectOf:
+    """The shape of a type's body, the type in any capitals (Microsoft.Network/virtualNetworks/subnets); UnknownShape."""
+    published = _BY_KEY.get(resource_type.lower())
+    if published is None:
+        raise UnknownShape(f"{resource_type} has no model among the official clients; rehearsal/azure/sdk_shapes.py names those that have")
+    whole = WITHOUT_CLIENT.get(published) or _of_client(*MODELS[published])
+    return ObjectOf(whole.name, lambda: {**whole.properties, **ENVELOPE}, whole.flattened, whole.package)
+
+
+def _of_client(package: str, sent: str, answered: str = "") -> ObjectOf:
+    models = import_module(f"{package}.models")
+    shape = _model(getattr(models, sent))
+    return answered_too(shape, _model(getattr(models, answered))) if answered else shape
+
+
+def _model(kind: Any) -> ObjectOf:
+    shape = attribute_maps.model(kind) if hasattr(kind, "_attribute_map") else rest_fields.model(kind)
+    if not isinstance(shape, ObjectOf):
+        raise TypeError(f"{kind.__name__} is one of several models; a resource type has one body")
+    return shape

@@ -1,0 +1,112 @@
+"""Says what a body may look like: the properties of an object, which of them Azure alone sets, and the values of an enumeration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+
+class Plain(Enum):
+    """A JSON value without parts; `.value` is what Azure's error sentences call its type."""
+
+    STRING = "System.String"
+    BOOLEAN = "System.Boolean"
+    INTEGER = "System.Int64"
+    NUMBER = "System.Double"
+    MOMENT = "System.DateTime"
+    ANYTHING = "System.Object"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A string out of some; an open one may be another string too, because Azure adds to it without a new API version."""
+
+    name: str
+    values: tuple[str, ...]
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list of items of one shape."""
+
+    item: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """An object whose keys are the caller's."""
+
+    item: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One property; one that is read-only is never required of a caller."""
+
+    shape: Shape
+    read_only: bool = False
+    required: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectOf:
+    """An object of named properties, which are read when they are first asked for: Azure's types refer to each other in circles.
+
+    flattened says that the official clients, and azure-native, show what is in its `properties` as if it were its own.
+    package is the client's (storage, network, …): several have models of one name.
+    """
+
+    name: str
+    read: Callable[[], Mapping[str, Property]]
+    flattened: bool = False
+    package: str = ""
+
+    @cached_property
+    def properties(self) -> Mapping[str, Property]:
+        """Properties by the name that Azure publishes."""
+        return self.read()
+
+    @cached_property
+    def inner(self) -> ObjectOf | None:
+        """What its `properties` is, where it is flattened."""
+        held = self.properties.get("properties")
+        return held.shape if self.flattened and held is not None and isinstance(held.shape, ObjectOf) else None
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """An object that says by one of its properties which of several it is; base holds what all have."""
+
+    name: str
+    discriminator: str
+    base: ObjectOf
+    read: Callable[[], Mapping[str, ObjectOf]]
+
+    @cached_property
+    def variants(self) -> Mapping[str, ObjectOf]:
+        """Objects by the value of the discriminating property."""
+        return self.read()
+
+
+Shape = Plain | Choice | ListOf | MapOf | ObjectOf | OneOf
+
+
+def answered_too(request: ObjectOf, answer: ObjectOf) -> ObjectOf:
+    """What a caller may send, with what is only ever answered as read-only, so that a body that was read may be sent back."""
+
+    def read() -> Mapping[str, Property]:
+        more = {key: Property(held.shape, read_only=True) for key, held in answer.properties.items() if key not in request.properties}
+        return {**request.properties, **more, **_inner()}
+
+    def _inner() -> Mapping[str, Property]:
+        sent, answered = request.properties.get("properties"), answer.properties.get("properties")
+        if not (sent and answered and isinstance(sent.shape, ObjectOf) and isinstance(answered.shape, ObjectOf)):
+            return {}
+        same = sent.shape.name == answered.shape.name
+        shape = sent.shape if same else answered_too(sent.shape, answered.shape)
+        return {"properties": Property(shape, sent.read_only, sent.required)}
+
+    return ObjectOf(request.name, read, request.flattened or answer.flattened, request.package)

@@ -1,0 +1,9 @@
+"""Storage accounts, their blob containers, and what keeps those from being deleted."""
+
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.storage.accounts import StorageAccount
+from rehearsal.azure.storage.blobs import BlobService, Container, ImmutabilityPolicy, ManagementPolicy
+
+KINDS: tuple[Kind, ...] = (StorageAccount(), BlobService(), Container(), ImmutabilityPolicy(), ManagementPolicy())
+
+__all__ = ["KINDS"]

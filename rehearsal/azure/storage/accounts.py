@@ -1,0 +1,217 @@
+"""Decides how storage accounts behave: names that are unique in the world, what goes with which kind, endpoints and keys.
+
+https://learn.microsoft.com/rest/api/storagerp/storage-accounts/create, https://learn.microsoft.com/azure/storage/common/storage-account-overview
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.demands import at, needed, said
+from rehearsal.azure.durations import seconds
+from rehearsal.azure.errors import AzureError, conflict, invalid
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource import Answer, Json, Request, Resource
+
+NAME = re.compile(r"[a-z0-9]{3,24}")
+ACCOUNTS = 250
+"""Per subscription and region: https://learn.microsoft.com/azure/storage/common/scalability-targets-standard-account"""
+STANDARD = ("LRS", "GRS", "RAGRS", "ZRS", "GZRS", "RAGZRS")
+SKUS = {
+    "StorageV2": (*(f"Standard_{one}" for one in STANDARD), "Premium_LRS"),
+    "Storage": ("Standard_LRS", "Standard_GRS", "Standard_RAGRS", "Premium_LRS"),
+    "BlobStorage": ("Standard_LRS", "Standard_GRS", "Standard_RAGRS"),
+    "BlockBlobStorage": ("Premium_LRS", "Premium_ZRS"),
+    "FileStorage": ("Premium_LRS", "Premium_ZRS"),
+}
+"""https://learn.microsoft.com/azure/storage/common/storage-account-overview#types-of-storage-accounts"""
+SERVICES = {
+    "StorageV2": ("dfs", "web", "blob", "queue", "table", "file"),
+    "Storage": ("blob", "queue", "table", "file"),
+    "BlobStorage": ("dfs", "web", "blob", "table"),
+    "BlockBlobStorage": ("dfs", "web", "blob"),
+    "FileStorage": ("file",),
+}
+ZONAL = ("ZRS", "GZRS", "RAGZRS")
+FIXED = {"isHnsEnabled": False, "isNfsV3Enabled": False, "dnsEndpointType": "Standard"}
+"""What an account is made with for good, and what it is where nothing is said."""
+BLOB_SERVICE = "blobServices/default"
+
+
+@dataclass(slots=True)
+class Keys:
+    """How often each of the two keys was made anew."""
+
+    made: dict[str, int] = field(default_factory=lambda: {"key1": 0, "key2": 0})
+
+
+class StorageAccount(Kind):
+    """A storage account; its blob service comes with it."""
+
+    type = "Microsoft.Storage/storageAccounts"
+    deleted_though_in_use = True
+
+    def __init__(self) -> None:
+        self.actions = {"listkeys": list_keys, "regeneratekey": regenerate_key}
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """A free name, a kind with a SKU that it has, and nothing changed that is for good."""
+        if not NAME.fullmatch(arm_id.name):
+            # The sentence of https://github.com/microsoft/AzureSuperpowers/pull/6
+            message = (
+                f"{arm_id.name} is not a valid storage account name. Storage account name must be between 3 and 24 characters in length "
+                "and use numbers and lower-case letters only."
+            )
+            raise invalid(message, "accountName", "AccountNameInvalid")
+        if not body.get("location"):
+            raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+        kind, sku = body.get("kind") or (previous.body["kind"] if previous else None), needed(body, "sku.name", "account")
+        if kind not in SKUS:
+            raise _values("kind")
+        if sku not in SKUS[kind]:
+            raise _values("sku.name")
+        if previous is None:
+            self._check_free(cloud, arm_id, str(body["location"]).lower().replace(" ", ""))
+        else:
+            _check_change(previous, kind, sku, said(body.get("properties")))
+
+    def _check_free(self, cloud: Cloud, arm_id: ArmId, location: str) -> None:
+        accounts = [cloud.resources[key] for key in cloud.index.of_type(self.type.lower())]
+        for one in accounts:
+            if one.id.name.lower() == arm_id.name:
+                if one.id.subscription.lower() == arm_id.subscription.lower():
+                    message = f"The account {arm_id.name} is already in another resource group in this subscription."
+                    raise conflict("StorageAccountInAnotherResourceGroup", message, arm_id.name)
+                # The sentence of https://github.com/hashicorp/terraform/issues/11485
+                raise conflict("StorageAccountAlreadyTaken", f"The storage account named {arm_id.name} is already taken.", arm_id.name)
+        held = sum(1 for one in accounts if one.location == location and one.id.subscription.lower() == arm_id.subscription.lower())
+        if held >= ACCOUNTS:
+            message = f"Subscription already contains {held} storage accounts in location {location} and the maximum allowed is {ACCOUNTS}."
+            raise conflict("MaxStorageAccountsCountPerSubscriptionExceeded", message, arm_id.name)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Defaults, endpoints, and when the account and its keys were made."""
+        kind, sku = str(body.get("kind") or (previous.body["kind"] if previous else "")), str(body["sku"]["name"])
+        made = previous.properties["creationTime"] if previous else stamp(cloud.now)
+        told: Json = {
+            "minimumTlsVersion": "TLS1_0",
+            "allowBlobPublicAccess": False,
+            "supportsHttpsTrafficOnly": True,
+            "networkAcls": {"bypass": "AzureServices", "virtualNetworkRules": [], "ipRules": [], "defaultAction": "Allow"},
+            **({"accessTier": "Hot"} if sku.startswith("Standard_") and kind in ("StorageV2", "BlobStorage") else {}),
+            **said(body.get("properties")),
+            "creationTime": made,
+            "keyCreationTime": previous.properties["keyCreationTime"] if previous else {"key1": made, "key2": made},
+            "primaryLocation": str(body["location"]).lower().replace(" ", ""),
+            "statusOfPrimary": "available",
+            "primaryEndpoints": _endpoints(arm_id.name, kind),
+        }
+        if "_RA" in sku:
+            told["secondaryEndpoints"] = {key: url for key, url in _endpoints(f"{arm_id.name}-secondary", kind).items() if key != "file"}
+        return {**body, "kind": kind, "sku": {"name": sku, "tier": sku.partition("_")[0]}, "properties": told}
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """A new account has a blob service with defaults."""
+        if previous is None:
+            resource.state = Keys()
+            service = parse(f"{resource.id.text}/{BLOB_SERVICE}")
+            sku = resource.body["sku"]
+            cloud.place(service, {"sku": sku, "properties": dict(BLOB_DEFAULTS)}, resource.owner, sent={"properties": {}})
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        """Creating takes the registration of its name; a change is done at once."""
+        return seconds(cloud, "storage.put", resource.key) if previous is None else 0.0
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """Not while a container's policy is locked: https://github.com/Azure/azure-powershell/issues/26148 has the sentence."""
+        containers = cloud.list(resource.id.text, CONTAINER)
+        locked = [one.id.name for one in containers if policy_state(cloud, one) == "Locked"]
+        if locked:
+            message = (
+                f"{resource.id.name} is protected from deletion. The container(s) {', '.join(locked)} have a locked immutability policy."
+            )
+            raise conflict("AccountProtectedFromDeletion", message, resource.id.text)
+
+    def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
+        """Some seconds; the name is free at once for its subscription."""
+        return seconds(cloud, "storage.delete", resource.key, resource.created)
+
+    def dump(self, state: Any) -> Any:
+        """Plain JSON."""
+        return asdict(state)
+
+    def load(self, data: Any) -> Keys:
+        """What dump told of."""
+        return Keys(**data)
+
+
+BLOB_DEFAULTS: Json = {"cors": {"corsRules": []}, "deleteRetentionPolicy": {"enabled": False, "allowPermanentDelete": False}}
+"""https://learn.microsoft.com/rest/api/storagerp/blob-services/get-service-properties"""
+CONTAINER = "Microsoft.Storage/storageAccounts/blobServices/containers"
+
+
+def policy_state(cloud: Cloud, container: Resource) -> str:
+    """Whether a container's immutability policy is Locked or Unlocked, empty without one."""
+    policy = cloud.find(f"{container.id.text}/immutabilityPolicies/default")
+    return str(policy.properties["state"]) if policy else ""
+
+
+def list_keys(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+    """Both keys: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/list-keys."""
+    return Answer(200, {"keys": [_key(cloud, resource, name) for name in ("key1", "key2")]})
+
+
+def regenerate_key(cloud: Cloud, resource: Resource, request: Request) -> Answer:
+    """Make one of the keys anew: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/regenerate-key."""
+    name = (request.body or {}).get("keyName")
+    if name not in resource.state.made:
+        raise _values("keyName")
+    resource.state.made[name] += 1
+    resource.properties["keyCreationTime"] = {**resource.properties["keyCreationTime"], name: stamp(cloud.now)}
+    return list_keys(cloud, resource, request)
+
+
+def _key(cloud: Cloud, resource: Resource, name: str) -> Json:
+    """A key of 64 bytes that follows from the seed, the account and how often the key was made."""
+    text = f"{cloud.seed}/{resource.key}/{resource.created}/{name}/{resource.state.made[name]}"
+    value = base64.b64encode(hashlib.blake2b(text.encode()).digest()).decode()
+    return {"keyName": name, "value": value, "permissions": "FULL", "creationTime": resource.properties["keyCreationTime"][name]}
+
+
+def _endpoints(name: str, kind: str) -> Json:
+    return {service: f"https://{name}.{service}.core.windows.net/" for service in SERVICES[kind]}
+
+
+def _values(path: str) -> AzureError:
+    return invalid(f"Values for request parameters are invalid: {path}.", path, "InvalidValuesForRequestParameters")
+
+
+def _check_change(previous: Resource, kind: str, sku: str, asked: Json) -> None:
+    """What a PUT cannot change; the sentence is that of https://github.com/Azure/azure-cli/issues/30522.
+
+    Some replications only a conversion leads to: https://learn.microsoft.com/azure/storage/common/redundancy-migration.
+    """
+    before = str(previous.body["sku"]["name"])
+    changed = [name for name, usual in FIXED.items() if name in asked and asked[name] != previous.properties.get(name, usual)]
+    if kind != previous.body["kind"] and kind != "StorageV2":
+        changed.append("kind")
+    if sku.partition("_")[0] != before.partition("_")[0] or (sku.partition("_")[2] in ZONAL) != (before.partition("_")[2] in ZONAL):
+        changed.append("sku.name")
+    if at({"properties": asked}, "properties.encryption.requireInfrastructureEncryption") not in (
+        None,
+        at(previous.body, "properties.encryption.requireInfrastructureEncryption"),
+    ):
+        changed.append("encryption.requireInfrastructureEncryption")
+    if changed:
+        message = (
+            f"The property '{changed[0]}' was specified in the input, but it cannot be updated as it is read-only. "
+            "For more information, see - https://aka.ms/storageaccountupdate"
+        )
+        raise AzureError(400, "AccountPropertyCannotBeUpdated", message, target=changed[0])

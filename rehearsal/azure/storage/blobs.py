@@ -1,0 +1,219 @@
+"""Decides how an account's blob service, its containers, their immutability and their lifecycle rules behave. Blobs are not modelled.
+
+https://learn.microsoft.com/rest/api/storagerp/blob-containers, https://learn.microsoft.com/azure/storage/blobs/immutable-container-level-worm-policies
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.demands import at, needed, one_of, said
+from rehearsal.azure.errors import AzureError, conflict, invalid
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.preconditions import etag
+from rehearsal.azure.resource import Answer, Json, Request, Resource
+from rehearsal.azure.storage.accounts import BLOB_DEFAULTS, CONTAINER, policy_state
+
+CONTAINER_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
+"""https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata#container-names"""
+MOST_DAYS = 146_000
+"""https://learn.microsoft.com/azure/storage/blobs/immutable-time-based-retention-policy-overview"""
+EXTENSIONS = 5
+"""Of a locked policy: https://learn.microsoft.com/azure/storage/blobs/immutable-container-level-worm-policies"""
+RULES = 100
+"""https://learn.microsoft.com/azure/storage/blobs/lifecycle-management-overview"""
+DEFAULT = "default"
+
+
+class BlobService(Kind):
+    """The blob service of an account, which is there as long as the account is."""
+
+    type = "Microsoft.Storage/storageAccounts/blobServices"
+    tells_provisioning_state = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Called default, and retentions of 1 to 365 days."""
+        _check_default(arm_id)
+        for name in ("deleteRetentionPolicy", "containerDeleteRetentionPolicy"):
+            policy = at(body, f"properties.{name}")
+            if policy and policy.get("enabled") and not 1 <= (policy.get("days") or 0) <= 365:
+                raise _values(f"{name}.days")
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Defaults, and the account's SKU."""
+        account = cloud.get(str(arm_id.parent))
+        return {**body, "sku": account.body["sku"], "properties": {**BLOB_DEFAULTS, **said(body.get("properties"))}}
+
+    def delete_answer(self, cloud: Cloud, resource: Resource, request: Request) -> Answer | None:
+        """Azure has no DELETE for it; what manages one and lets it go sets it back to its defaults, which this does."""
+        return cloud.handle(Request("PUT", resource.id, body={}, principal=request.principal))
+
+
+class Container(Kind):
+    """A blob container."""
+
+    type = CONTAINER
+    tells_provisioning_state = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """A name of small letters, digits and single hyphens; public only where its account allows that."""
+        if not CONTAINER_NAME.fullmatch(arm_id.name):
+            raise invalid(
+                f"The specified resource name '{arm_id.name}' contains invalid characters.", "containerName", "InvalidResourceName"
+            )
+        public = at(body, "properties.publicAccess")
+        one_of(public, ("None", "Blob", "Container"), "publicAccess")
+        account = cloud.get(arm_id.text.split("/blobServices/")[0])
+        if public not in (None, "None") and not account.properties["allowBlobPublicAccess"]:
+            raise conflict("PublicAccessNotPermitted", "Public access is not permitted on this storage account.", arm_id.text)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Not leased, not deleted, public to nobody unless said otherwise."""
+        told = {
+            "publicAccess": "None",
+            "defaultEncryptionScope": "$account-encryption-key",
+            "denyEncryptionScopeOverride": False,
+            **said(body.get("properties")),
+            "deleted": False,
+            "remainingRetentionDays": 0,
+            "leaseStatus": "Unlocked",
+            "leaseState": "Available",
+            "hasLegalHold": False,
+            "lastModifiedTime": stamp(cloud.now),
+        }
+        return {**body, "properties": told}
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """Not while its policy is locked: what it holds is taken to be there still. https://github.com/MicrosoftDocs/feedback/issues/1844."""
+        if policy_state(cloud, resource) == "Locked":
+            message = "The requested operation is not allowed as the container has a locked immutability policy."
+            raise conflict("ContainerImmutabilityPolicyLocked", message, resource.id.text)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """The body, and whether a policy holds."""
+        policy = cloud.find(f"{resource.id.text}/immutabilityPolicies/{DEFAULT}")
+        told: Json = {"hasImmutabilityPolicy": policy is not None}
+        if policy is not None:
+            told["immutabilityPolicy"] = {"etag": etag(policy), "properties": policy.properties}
+        return {**resource.body, "etag": etag(resource), "properties": {**resource.properties, **told}}
+
+
+class ImmutabilityPolicy(Kind):
+    """A container's retention: it grows and shrinks while it is unlocked, and only grows, five times, once it is locked."""
+
+    type = "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"
+    tells_provisioning_state = False
+
+    def __init__(self) -> None:
+        self.actions = {"lock": lock, "extend": extend}
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Called default, with a retention; never a change of a locked one."""
+        _check_default(arm_id)
+        if previous is not None and previous.properties["state"] == "Locked":
+            raise _locked(previous)
+        _check_days(needed(body, "properties.immutabilityPeriodSinceCreationInDays", "parameters"))
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Unlocked until it is locked."""
+        return {**body, "properties": {"allowProtectedAppendWrites": False, **said(body["properties"]), "state": "Unlocked"}}
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """Not extended yet."""
+        resource.state = 0
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """Only unlocked; a locked one goes with its container alone."""
+        if resource.properties["state"] == "Locked":
+            raise _locked(resource)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """The body with its ETag, which a lock or an extension must name."""
+        return {**resource.body, "etag": etag(resource)}
+
+    def dump(self, state: Any) -> Any:
+        """How often it was extended."""
+        return state
+
+    def load(self, data: Any) -> Any:
+        """What dump told of."""
+        return data
+
+
+class ManagementPolicy(Kind):
+    """The lifecycle rules of an account: https://learn.microsoft.com/rest/api/storagerp/management-policies."""
+
+    type = "Microsoft.Storage/storageAccounts/managementPolicies"
+    tells_provisioning_state = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Called default; 1 to 100 rules with names of their own and something to do."""
+        _check_default(arm_id)
+        account = cloud.get(str(arm_id.parent))
+        if account.body["kind"] not in ("StorageV2", "BlobStorage", "BlockBlobStorage"):
+            raise conflict("FeatureNotSupportedForAccount", f"Lifecycle management is not supported for {account.body['kind']}.", "kind")
+        rules = needed(body, "properties.policy.rules", "properties")
+        names = [needed(rule, "name", "rules") for rule in rules]
+        if not 1 <= len(rules) <= RULES or len(set(names)) < len(names):
+            raise _values("policy.rules")
+        for rule in rules:
+            if not at(rule, "definition.actions"):
+                raise _values("policy.rules.definition.actions")
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """When it was changed."""
+        return {**body, "properties": {**body["properties"], "lastModifiedTime": stamp(cloud.now)}}
+
+
+def lock(_cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+    """Lock a policy for good."""
+    if resource.properties["state"] == "Locked":
+        raise _locked(resource)
+    resource.properties["state"] = "Locked"
+    resource.version += 1
+    return Answer(200, {**resource.body, "etag": etag(resource)})
+
+
+def extend(_cloud: Cloud, resource: Resource, request: Request) -> Answer:
+    """Lengthen the retention of a locked policy; AzureError for an unlocked one, a shorter one, or a sixth time."""
+    days = needed(request.body or {}, "properties.immutabilityPeriodSinceCreationInDays", "parameters")
+    _check_days(days)
+    if resource.properties["state"] != "Locked":
+        raise conflict("OperationNotAllowed", "Operation not allowed on immutability policy with current state.", resource.id.text)
+    held = resource.properties["immutabilityPeriodSinceCreationInDays"]
+    if days < held or resource.state >= EXTENSIONS:
+        message = (
+            f"A locked immutability policy only grows, at most {EXTENSIONS} times: it has {held} days after {resource.state} extensions, "
+            f"and {days} days were asked for."
+        )
+        raise conflict("OperationNotAllowed", message, resource.id.text)
+    resource.properties["immutabilityPeriodSinceCreationInDays"] = days
+    resource.sent = {**resource.sent, "properties": {**resource.sent["properties"], "immutabilityPeriodSinceCreationInDays": days}}
+    resource.state += 1
+    resource.version += 1
+    return Answer(200, {**resource.body, "etag": etag(resource)})
+
+
+def _locked(resource: Resource) -> AzureError:
+    """The sentence of https://github.com/Azure/azure-powershell/issues/26148; its code is not published."""
+    message = "Operation not allowed on immutability policy with current state."
+    return conflict("OperationNotAllowed", f"{message} The policy of {resource.id.names[2]} is locked.", resource.id.text)
+
+
+def _check_days(days: Any) -> None:
+    if not isinstance(days, int) or not 1 <= days <= MOST_DAYS:
+        raise _values("immutabilityPeriodSinceCreationInDays")
+
+
+def _check_default(arm_id: ArmId) -> None:
+    if arm_id.name.lower() != DEFAULT:
+        raise invalid(f"The name of {arm_id.type} must be '{DEFAULT}', not '{arm_id.name}'.", arm_id.name, "InvalidResourceName")
+
+
+def _values(path: str) -> AzureError:
+    return invalid(f"Values for request parameters are invalid: {path}.", path, "InvalidValuesForRequestParameters")

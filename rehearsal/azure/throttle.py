@@ -1,0 +1,172 @@
+"""Decides which calls Azure turns away for their number: by Azure Resource Manager first, then by the resource provider."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.buckets import Buckets, Level
+from rehearsal.azure.call_rates import ARM, COMPUTE, GET_OPERATION, NETWORK_READS, NETWORK_WRITES, PRIVATE_DNS_READS, Policy
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.scenario import Throttling, scenario_of
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+    from rehearsal.azure.kind import Kind
+    from rehearsal.azure.resource import Operation, Request
+
+REMAINING_RESOURCE = "x-ms-ratelimit-remaining-resource"
+REMAINING_SUBSCRIPTION = "x-ms-ratelimit-remaining-subscription-"
+_READS = ("GET", "HEAD")
+
+
+class Throttle:
+    """A gate that counts calls by the published rates, as far as the scenario's throttling says."""
+
+    def __init__(self) -> None:
+        self._buckets = Buckets()
+
+    def admit(self, cloud: Cloud, request: Request, kind: Kind, /) -> Mapping[str, str]:
+        """Headers that say what is left; AzureError with status 429 and Retry-After where nothing is.
+
+        What Azure Resource Manager lets through is counted there even where the resource provider turns it away.
+        """
+        throttling = scenario_of(cloud).throttling
+        if not throttling.enabled:
+            return {}
+        operation = "reads" if request.method in _READS else "deletes" if request.method == "DELETE" else "writes"
+        headers = self._admit_to_arm(cloud, request.id.subscription, request.principal, operation, throttling)
+        provider = kind.type.lower().partition("/")[0]
+        if provider == "microsoft.compute":
+            policy, per_resource = COMPUTE.get((kind.type.lower(), _verb(cloud, request)), (None, False))
+            if policy is not None:
+                target = _machine(request, kind) if per_resource else ""
+                place = (request.id.subscription.lower(), location_of(cloud, request))
+                return headers | self._admit_to_compute(cloud, _levels(policy, place, target, throttling.compute), headers)
+        elif provider == "microsoft.network":
+            self._admit_to_network(cloud, request, kind, throttling, headers)
+        return headers
+
+    def admit_poll(self, cloud: Cloud, operation: Operation, subscription: str, principal: str) -> Mapping[str, str]:
+        """Let somebody ask how an operation goes: headers, or AzureError as admit has it."""
+        throttling = scenario_of(cloud).throttling
+        if not throttling.enabled:
+            return {}
+        headers = self._admit_to_arm(cloud, subscription, principal, "reads", throttling)
+        if "/providers/microsoft.compute/" not in operation.key:
+            return headers
+        levels = _levels(GET_OPERATION, (subscription.lower(), operation.location), operation.id, throttling.compute)
+        return headers | self._admit_to_compute(cloud, levels, headers)
+
+    def dump(self) -> list[Any]:
+        """Plain JSON of what is left."""
+        return self._buckets.dump()
+
+    def load(self, data: list[Any]) -> None:
+        """Take up what dump told of."""
+        self._buckets.load(data)
+
+    def _admit_to_arm(self, cloud: Cloud, subscription: str, principal: str, operation: str, throttling: Throttling) -> dict[str, str]:
+        rate = ARM[operation].times(throttling.arm)
+        level = Level(("arm", operation, subscription.lower(), principal), rate, operation)
+        refused = self._buckets.take([level], cloud.now)
+        bucket = self._buckets.at(level, cloud.now)
+        headers = {f"{REMAINING_SUBSCRIPTION}{operation}": str(bucket.tokens)}
+        if refused is not None:
+            wait = bucket.wait(rate, cloud.now)
+            raise AzureError(
+                429,
+                "SubscriptionRequestsThrottled",
+                f"Number of '{operation[:-1]}' requests for subscription '{subscription}' actor '{principal}' exceeded. Please try again "
+                f"after '{wait}' seconds.",
+                headers={**headers, "Retry-After": str(wait)},
+            )
+        return headers
+
+    def _admit_to_compute(self, cloud: Cloud, levels: list[Level], headers: Mapping[str, str]) -> dict[str, str]:
+        refused = self._buckets.take(levels, cloud.now)
+        left = [f"Microsoft.Compute/{level.name};{self._buckets.at(level, cloud.now).tokens}" for level in levels]
+        told = {REMAINING_RESOURCE: ",".join(left)}
+        if refused is not None:
+            raise self._too_many(cloud, refused, {**headers, **told})
+        return told
+
+    def _too_many(self, cloud: Cloud, level: Level, headers: Mapping[str, str]) -> AzureError:
+        """The refusal of Microsoft.Compute: https://learn.microsoft.com/troubleshoot/azure/virtual-machines/troubleshooting-throttling-errors"""
+        bucket = self._buckets.at(level, cloud.now)
+        measured = {
+            "operationGroup": level.name,
+            "startTime": stamp(bucket.since),
+            "endTime": stamp(bucket.since + level.rate.period),
+            "allowedRequestCount": level.rate.capacity,
+            "measuredRequestCount": bucket.asked,
+        }
+        return AzureError(
+            429,
+            "OperationNotAllowed",
+            "The server rejected the request because too many requests have been received for this subscription.",
+            details=(AzureError(429, "TooManyRequests", json.dumps(measured, separators=(",", ":")), target=level.name),),
+            headers={**headers, "Retry-After": str(bucket.wait(level.rate, cloud.now))},
+        )
+
+    def _admit_to_network(self, cloud: Cloud, request: Request, kind: Kind, throttling: Throttling, headers: Mapping[str, str]) -> None:
+        """Count a call to Microsoft.Network, by subscription and location; private DNS has its own count of reads."""
+        subscription, reads = request.id.subscription.lower(), request.method in _READS
+        if reads and "/privatednszones" in kind.type.lower():
+            what, rate, location = "PrivateDnsReads", PRIVATE_DNS_READS, "global"
+        else:
+            what, rate = ("NetworkReads", NETWORK_READS) if reads else ("NetworkWrites", NETWORK_WRITES)
+            location = location_of(cloud, request)
+        level = Level(("network", what, subscription, location), rate.times(throttling.network), what)
+        if self._buckets.take([level], cloud.now) is not None:
+            wait = self._buckets.at(level, cloud.now).wait(level.rate, cloud.now)
+            raise AzureError(
+                429,
+                "TooManyRequests",
+                f"The request was throttled: more than {level.rate.capacity} {'reads' if reads else 'writes and deletes'} in "
+                f"{level.rate.period / 60:.0f} minutes in subscription '{subscription}'. Please try again after '{wait}' seconds.",
+                headers={**headers, "Retry-After": str(wait)},
+            )
+
+
+def _levels(policy: Policy, place: tuple[str, str], target: str, factor: float) -> list[Level]:
+    """The bucket of a subscription and location, and that of a resource where it counts."""
+    whole = Level(("compute", policy.name, *place), policy.subscription.times(factor), f"{policy.name}SubscriptionMaximum")
+    if not target or policy.resource is None:
+        return [whole]
+    return [whole, Level(("compute", policy.name, *place, target), policy.resource.times(factor), f"{policy.name}Resource")]
+
+
+def _machine(request: Request, kind: Kind) -> str:
+    """Key of the machine or scale set that a call counts for: an extension's is that of what it is on."""
+    whole = request.id.parent if kind.type.lower().endswith(("/extensions", "/rollingupgrades")) and not request.action else None
+    return (whole or request.id.text).lower()
+
+
+def _verb(cloud: Cloud, request: Request) -> str:
+    """What a call does, as COMPUTE names it."""
+    if request.action:
+        return request.action.lower()
+    match request.method:
+        case "PUT":
+            return "update" if request.id.key in cloud.resources else "create"
+        case "PATCH":
+            return "update"
+        case "DELETE":
+            return "remove"
+        case _:
+            return "get"
+
+
+def location_of(cloud: Cloud, request: Request) -> str:
+    """Where a call goes: to the location of its resource, or of what that is part of; a list of several locations to none."""
+    arm_id: ArmId | None = request.id
+    while arm_id is not None:
+        resource = cloud.resources.get(arm_id.key)
+        if resource is not None and resource.location:
+            return resource.location
+        arm_id = parse(arm_id.parent) if arm_id.parent else None
+    return str((request.body or {}).get("location", "")).lower().replace(" ", "")

@@ -1,0 +1,188 @@
+"""Decides what a vault itself answers about its secrets: set, get, list, delete, recover and purge.
+
+https://learn.microsoft.com/rest/api/keyvault/secrets/operation-groups. Network rules of a vault and roles of who asks are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.azure.arm_id import parse
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.vaults.deleted import DeletedSecret
+from rehearsal.azure.vaults.secrets import VaultError, check_free, check_secret
+from rehearsal.azure.vaults.versions import SecretState, Version, chosen
+
+PAGE = 25
+"""Items of a page at most: https://learn.microsoft.com/rest/api/keyvault/secrets/get-secrets"""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some items of a list, and from which one the next page begins; None where this is the last."""
+
+    value: list[Json]
+    next: int | None
+
+
+def set_secret(cloud: Cloud, vault: Resource, name: str, body: Mapping[str, Any], owner: str = "somebody") -> Json:
+    """Write a new version of a secret: body has value, and may have attributes, contentType and tags. The bundle, value included."""
+    value, tags = body.get("value"), dict(body.get("tags") or {})
+    if not isinstance(value, str):
+        raise VaultError(400, "BadParameter", "The parameter value is not specified.", "BadParameter")
+    check_secret(name, value, tags)
+    found = _find(cloud, vault, name)
+    state = found.state if found else None
+    if state is None:
+        check_free(vault, name)
+        state = SecretState(f"{vault.properties['vaultUri']}secrets/{name}")
+    state.add(cloud, value, body.get("contentType"), body.get("attributes") or {}, tags)
+    _show(cloud, vault, name, state, owner)
+    return {"value": value, **_item(vault, state, state.current)}
+
+
+def get_secret(cloud: Cloud, vault: Resource, name: str, version: str = "") -> Json:
+    """A version of a secret with its value, the current one for an empty id; AzureError SecretNotFound, Forbidden where it is disabled."""
+    state = _state(cloud, vault, name)
+    found = state.find(version)
+    if found is None:
+        raise _missing(f"{name}/{version}")
+    if not found.told()["enabled"]:
+        raise VaultError(403, "Forbidden", "Operation get is not allowed on a disabled secret.", "SecretDisabled")
+    return {"value": found.value, **_item(vault, state, found)}
+
+
+def update_secret(cloud: Cloud, vault: Resource, name: str, version: str, body: Mapping[str, Any]) -> Json:
+    """Change attributes, content type or tags of a version, never its value."""
+    state = _state(cloud, vault, name)
+    found = state.find(version)
+    if found is None:
+        raise _missing(f"{name}/{version}")
+    found.attributes = {**found.attributes, **chosen(body.get("attributes"))}
+    found.content_type = body.get("contentType", found.content_type)
+    found.tags = dict(body.get("tags", found.tags))
+    found.updated = int(cloud.now)
+    _show(cloud, vault, name, state, "")
+    return _item(vault, state, found)
+
+
+def list_secrets(cloud: Cloud, vault: Resource, start: int = 0, maximum: int = PAGE) -> Page:
+    """The secrets by name, without values and versions, from a place on."""
+    found = sorted(cloud.list(vault.id.text, "Microsoft.KeyVault/vaults/secrets"), key=lambda one: one.id.name.lower())
+    return _page([_item(vault, one.state, one.state.current, versioned=False) for one in found], start, maximum)
+
+
+def list_versions(cloud: Cloud, vault: Resource, name: str, start: int = 0, maximum: int = PAGE) -> Page:
+    """A secret's versions without values, oldest first, from a place on."""
+    state = _state(cloud, vault, name)
+    return _page([_item(vault, state, one) for one in state.versions], start, maximum)
+
+
+def delete_secret(cloud: Cloud, vault: Resource, name: str) -> Json:
+    """Delete a secret, which keeps its name until it is purged: the deleted bundle."""
+    found = _find(cloud, vault, name)
+    if found is None:
+        raise _missing(name)
+    cloud.drop(found)
+    return _deleted(vault, vault.state.deleted[name.lower()])
+
+
+def get_deleted(vault: Resource, name: str) -> Json:
+    """A deleted secret without its value; AzureError SecretNotFound."""
+    return _deleted(vault, _gone(vault, name))
+
+
+def list_deleted(vault: Resource, start: int = 0, maximum: int = PAGE) -> Page:
+    """The deleted secrets by name, from a place on."""
+    found = sorted(vault.state.deleted.values(), key=lambda one: one.name.lower())
+    return _page([_deleted(vault, one, versioned=False) for one in found], start, maximum)
+
+
+def recover_secret(cloud: Cloud, vault: Resource, name: str, owner: str = "somebody") -> Json:
+    """Bring a deleted secret back with all its versions; AzureError SecretNotFound."""
+    gone = _gone(vault, name)
+    del vault.state.deleted[name.lower()]
+    _show(cloud, vault, gone.name, gone.secret, owner)
+    return _item(vault, gone.secret, gone.secret.current)
+
+
+def purge_secret(vault: Resource, name: str) -> None:
+    """End a deleted secret for good; AzureError Forbidden where the vault protects it (https://github.com/microsoft/AzureTRE/issues/1951)."""
+    _gone(vault, name)
+    if vault.properties.get("enablePurgeProtection"):
+        message = (
+            'Operation "purge" is not allowed because purge protection is enabled for this vault. Key Vault service will automatically '
+            "purge it after the retention period has passed."
+        )
+        raise VaultError(403, "Forbidden", message, "ForbiddenByPolicy")
+    del vault.state.deleted[name.lower()]
+
+
+def _find(cloud: Cloud, vault: Resource, name: str) -> Resource | None:
+    return cloud.find(f"{vault.id.text}/secrets/{name}")
+
+
+def _state(cloud: Cloud, vault: Resource, name: str) -> SecretState:
+    found = _find(cloud, vault, name)
+    if found is None:
+        raise _missing(name)
+    state: SecretState = found.state
+    return state
+
+
+def _gone(vault: Resource, name: str) -> DeletedSecret:
+    gone: DeletedSecret | None = vault.state.deleted.get(name.lower())
+    if gone is None:
+        message = f"A deleted secret with (name/id) {name} was not found in this key vault."
+        raise VaultError(404, "SecretNotFound", message, "SecretNotFound")
+    return gone
+
+
+def _missing(name: str) -> VaultError:
+    """The sentence of https://github.com/Azure/azure-sdk-for-js/issues/25489."""
+    message = (
+        f"A secret with (name/id) {name} was not found in this key vault. If you recently deleted this secret you may be able to recover "
+        "it using the correct recovery command. For help resolving this issue, please see https://go.microsoft.com/fwlink/?linkid=2125182"
+    )
+    return VaultError(404, "SecretNotFound", message, "SecretNotFound")
+
+
+def _show(cloud: Cloud, vault: Resource, name: str, state: SecretState, owner: str) -> None:
+    """Let Azure Resource Manager see what the vault has written."""
+    found = _find(cloud, vault, name)
+    if found is None:
+        cloud.place(parse(f"{vault.id.text}/secrets/{name}"), state.body, owner, sent=state.sent(), state=state)
+        return
+    found.body.pop("tags", None)
+    found.body.update(state.body)
+    found.sent, found.changed, found.version = state.sent(), cloud.now, found.version + 1
+
+
+def _item(vault: Resource, state: SecretState, version: Version, *, versioned: bool = True) -> Json:
+    days, protected = vault.properties["softDeleteRetentionInDays"], vault.properties.get("enablePurgeProtection")
+    # https://learn.microsoft.com/rest/api/keyvault/secrets/get-secret/get-secret#deletionrecoverylevel
+    level = ("Recoverable" if days == 90 else "CustomizedRecoverable") + ("" if protected else "+Purgeable")
+    told: Json = {
+        "id": f"{state.uri}/{version.id}" if versioned else state.uri,
+        "attributes": {**version.told(), "recoveryLevel": level, "recoverableDays": days},
+    }
+    if version.content_type is not None:
+        told["contentType"] = version.content_type
+    return {**told, "tags": version.tags} if version.tags else told
+
+
+def _deleted(vault: Resource, gone: DeletedSecret, *, versioned: bool = True) -> Json:
+    recovery = {
+        "recoveryId": f"{vault.properties['vaultUri']}deletedsecrets/{gone.name}",
+        "deletedDate": int(gone.deleted_at),
+        "scheduledPurgeDate": int(gone.purge_at),
+    }
+    return {**recovery, **_item(vault, gone.secret, gone.secret.current, versioned=versioned)}
+
+
+def _page(items: list[Json], start: int, maximum: int) -> Page:
+    end = start + max(1, min(maximum, PAGE))
+    return Page(items[start:end], end if end < len(items) else None)

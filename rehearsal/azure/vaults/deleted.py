@@ -1,0 +1,129 @@
+"""Decides how long deleted vaults and secrets stay, and who may purge them.
+
+https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview, https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults/get-deleted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.clock import stamp
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource import Answer, Json, Request, Resource
+from rehearsal.azure.vaults.versions import SecretState
+
+DAY = 86_400.0
+AZURE = "Azure"
+"""Owner of what Azure makes by itself."""
+
+
+@dataclass(slots=True)
+class DeletedSecret:
+    """A deleted secret: its name as written, its versions, and when it was deleted and will be purged, in seconds since 1970."""
+
+    name: str
+    secret: SecretState
+    deleted_at: float
+    purge_at: float
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> DeletedSecret:
+        """What asdict told of."""
+        return cls(data["name"], SecretState.read(data["secret"]), data["deleted_at"], data["purge_at"])
+
+
+@dataclass(slots=True)
+class Remains:
+    """What is left of a deleted vault: its id and body, its secrets by name, and those that were deleted before."""
+
+    vault_id: str
+    body: Json
+    secrets: dict[str, SecretState] = field(default_factory=dict)
+    deleted: dict[str, DeletedSecret] = field(default_factory=dict)
+
+
+class DeletedVault(Kind):
+    """A deleted vault, which only its deletion makes."""
+
+    type = "Microsoft.KeyVault/locations/deletedVaults"
+
+    def __init__(self) -> None:
+        self.actions = {"purge": purge}
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """No client makes one."""
+        raise AzureError(405, "MethodNotAllowed", f"{self.type} comes of deleting a vault, not of a request.")
+
+    def delete_answer(self, cloud: Cloud, resource: Resource, request: Request) -> Answer | None:
+        """It is purged, not deleted."""
+        raise AzureError(405, "MethodNotAllowed", f"A deleted vault goes by POST {resource.id.text}/purge, or when its time is over.")
+
+    def holds(self, resource: Resource, target: Resource) -> bool:
+        """It only tells of the vault that was."""
+        return False
+
+    def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
+        """Its time is over."""
+        if resource.created == args[0]:
+            cloud.drop(resource)
+
+    def dump(self, state: Any) -> Any:
+        """Plain JSON."""
+        return asdict(state)
+
+    def load(self, data: Any) -> Remains:
+        """What dump told of."""
+        secrets = {name: SecretState.read(one) for name, one in data["secrets"].items()}
+        gone = {name: DeletedSecret.read(one) for name, one in data["deleted"].items()}
+        return Remains(data["vault_id"], data["body"], secrets, gone)
+
+
+def keep(cloud: Cloud, vault: Resource) -> Resource:
+    """Make a deleted vault of one that has just gone, and plan its purge."""
+    place = parse(
+        f"/subscriptions/{vault.id.subscription}/providers/Microsoft.KeyVault/locations/{vault.location}/deletedVaults/{vault.id.name}"
+    )
+    purge_at = cloud.now + vault.properties["softDeleteRetentionInDays"] * DAY
+    told = {
+        "vaultId": vault.id.text,
+        "location": vault.location,
+        "deletionDate": stamp(cloud.now),
+        "scheduledPurgeDate": stamp(purge_at),
+        "tags": vault.body.get("tags") or {},
+        "purgeProtectionEnabled": bool(vault.properties.get("enablePurgeProtection")),
+    }
+    kept = {key: value for key, value in vault.body.items() if key != "properties"}
+    body = {**kept, "properties": {key: value for key, value in vault.properties.items() if key != "provisioningState"}}
+    remains = Remains(vault.id.text, body, dict(vault.state.kept), dict(vault.state.deleted))
+    gone = cloud.place(place, {"properties": told}, AZURE, state=remains)
+    cloud.events.at(purge_at, gone.key, "purge", gone.created)
+    return gone
+
+
+def named(cloud: Cloud, name: str) -> Resource | None:
+    """The deleted vault of that name, wherever it was."""
+    return next((cloud.resources[key] for key in cloud.index.of_type(DeletedVault.type.lower()) if key.endswith(f"/{name.lower()}")), None)
+
+
+def find(cloud: Cloud, arm_id: ArmId) -> Resource | None:
+    """What is left of the vault that had this very id."""
+    gone = named(cloud, arm_id.name)
+    return gone if gone is not None and gone.state.vault_id.lower() == arm_id.key else None
+
+
+def deleted_vaults(cloud: Cloud, subscription: str) -> Iterator[Resource]:
+    """The deleted vaults of a subscription, in every region."""
+    return cloud.list(f"/subscriptions/{subscription}", DeletedVault.type)
+
+
+def purge(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+    """End a deleted vault for good; MethodNotAllowed (https://github.com/microsoft/AzureTRE/issues/1446) where it is protected."""
+    if resource.properties["purgeProtectionEnabled"]:
+        raise AzureError(405, "MethodNotAllowed", "Operation 'DeletedVaultPurge' is not allowed.", target=resource.id.text)
+    cloud.drop(resource)
+    return Answer(200)

@@ -1,0 +1,119 @@
+"""Decides how secrets are written through Azure Resource Manager: https://learn.microsoft.com/rest/api/keyvault/keyvault/secrets.
+
+Reading their values is for the vault itself (data_plane); both see the same secrets.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import Any
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.demands import needed, said
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.vaults.deleted import DAY, DeletedSecret
+from rehearsal.azure.vaults.versions import SecretState, chosen
+
+NAME = re.compile(r"[0-9a-zA-Z-]{1,127}")
+VALUE_BYTES = 25_000
+TAGS = 15
+"""https://learn.microsoft.com/azure/key-vault/secrets/about-secrets"""
+
+
+class VaultError(AzureError):
+    """A refusal as a vault writes it: with an inner code that says more."""
+
+    def __init__(self, status: int, code: str, message: str, inner: str) -> None:
+        super().__init__(status, code, message)
+        self.inner = inner
+
+    def body(self) -> dict[str, Any]:
+        """The error object with its inner error: https://learn.microsoft.com/rest/api/keyvault/secrets/get-secret/get-secret#error."""
+        return {**super().body(), "innererror": {"code": self.inner}}
+
+
+class Secret(Kind):
+    """A secret of a vault, by Azure Resource Manager."""
+
+    type = "Microsoft.KeyVault/vaults/secrets"
+    tells_provisioning_state = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """A name that no deleted secret has, and a value."""
+        vault = cloud.get(str(arm_id.parent))
+        value = str(needed(body, "properties.value", "secret"))
+        check_secret(arm_id.name, value, body.get("tags") or {})
+        if previous is None:
+            check_free(vault, arm_id.name)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Everything but the value."""
+        return _written(cloud, arm_id, body, previous.state if previous else None).body
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """The versions."""
+        resource.state = _written(cloud, resource.id, resource.sent, resource.state)
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """It stays in its vault as a deleted secret, or goes with the vault where that is deleted."""
+        vault = cloud.find(str(resource.id.parent))
+        if vault is None:
+            return
+        name = resource.id.name
+        if vault.properties.get("provisioningState") == "Deleting":
+            vault.state.kept[name] = resource.state
+            return
+        purge_at = cloud.now + vault.properties["softDeleteRetentionInDays"] * DAY
+        vault.state.deleted[name.lower()] = DeletedSecret(name, resource.state, cloud.now, purge_at)
+        cloud.events.at(purge_at, vault.key, "purge_secret", name.lower(), cloud.now)
+
+    def dump(self, state: Any) -> Any:
+        """Plain JSON, values included: whoever saves it must keep it from others."""
+        return asdict(state)
+
+    def load(self, data: Any) -> SecretState:
+        """What dump told of."""
+        return SecretState.read(data)
+
+
+def secret_uri(arm_id: ArmId) -> str:
+    """Where a secret of an ARM id is read."""
+    return f"https://{arm_id.names[0]}.vault.azure.net/secrets/{arm_id.name}"
+
+
+def check_secret(name: str, value: str, tags: Json) -> None:
+    """AzureError BadParameter for a name, value or tags that no secret can have."""
+    if not NAME.fullmatch(name):
+        raise VaultError(400, "BadParameter", f"The request URI contains an invalid name: {name}", "BadParameter")
+    if len(value.encode()) > VALUE_BYTES:
+        message = f"The secret value has {len(value.encode())} bytes, of at most {VALUE_BYTES}."
+        raise VaultError(400, "BadParameter", message, "BadParameter")
+    if len(tags) > TAGS:
+        raise VaultError(400, "BadParameter", f"The secret has {len(tags)} tags, of at most {TAGS}.", "BadParameter")
+
+
+def check_free(vault: Resource, name: str) -> None:
+    """AzureError Conflict where a deleted secret has the name: https://github.com/microsoft/AzureTRE/issues/4294."""
+    if name.lower() in vault.state.deleted:
+        message = (
+            f"Secret {name} is currently in a deleted but recoverable state, and its name cannot be reused; in this state, the secret can "
+            "only be recovered or purged."
+        )
+        raise VaultError(409, "Conflict", message, "ObjectIsDeletedButRecoverable")
+
+
+def _written(cloud: Cloud, arm_id: ArmId, body: Json, before: SecretState | None) -> SecretState:
+    """The versions after a PUT: a changed value is a new one, anything else is said of the current one."""
+    properties, tags = said(body["properties"]), body.get("tags") or {}
+    state = SecretState.read(asdict(before)) if before else SecretState(secret_uri(arm_id))
+    attributes, kind = properties.get("attributes"), properties.get("contentType")
+    if not state.versions or state.current.value != properties["value"]:
+        state.add(cloud, properties["value"], kind, attributes or {}, tags)
+    else:
+        current = state.current
+        current.content_type, current.attributes, current.tags, current.updated = kind, chosen(attributes), dict(tags), int(cloud.now)
+    return state

@@ -1,0 +1,206 @@
+"""Decides how key vaults are made, deleted and recovered: a deleted vault stays, and keeps its name, until it is purged.
+
+https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview, https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.demands import at, needed, one_of, said
+from rehearsal.azure.durations import seconds
+from rehearsal.azure.errors import AzureError, conflict, invalid
+from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.vaults import deleted
+from rehearsal.azure.vaults.versions import SecretState
+
+NAME = re.compile(r"[a-zA-Z](?!.*--)[a-zA-Z0-9-]{1,22}[a-zA-Z0-9]")
+LEAST_DAYS, MOST_DAYS = 7, 90
+"""https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview#soft-delete-behavior"""
+RULES = 200
+"""Virtual network rules of a vault: https://learn.microsoft.com/azure/key-vault/general/network-security"""
+RECOVER = "recover"
+
+
+@dataclass(slots=True)
+class VaultState:
+    """Deleted secrets by name in lower case; kept are those that go with the vault itself when it is deleted."""
+
+    deleted: dict[str, deleted.DeletedSecret] = field(default_factory=dict)
+    kept: dict[str, SecretState] = field(default_factory=dict)
+
+
+def vault_named(cloud: Cloud, name: str) -> Resource | None:
+    """The vault of that name, wherever it is: names are unique in the world."""
+    return next((cloud.resources[key] for key in cloud.index.of_type(Vault.type.lower()) if key.endswith(f"/{name.lower()}")), None)
+
+
+class Vault(Kind):
+    """A key vault."""
+
+    type = "Microsoft.KeyVault/vaults"
+    deleted_though_in_use = True
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """A name that no vault has, deleted ones included, and what can never be taken back."""
+        if not NAME.fullmatch(arm_id.name):
+            raise invalid(_BAD_NAME.format(arm_id.name), "vaultName", "VaultNameNotValid")
+        if not body.get("location"):
+            raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+        recovering = at(body, "properties.createMode") == RECOVER
+        if previous is None:
+            _check_free(cloud, arm_id, str(body["location"]), recovering)
+        if not recovering:
+            needed(body, "properties.tenantId", "vault")
+            needed(body, "properties.sku.name", "vault")
+        _check_tenant(cloud, body)
+        one_of(at(body, "properties.sku.name"), ("standard", "premium"), "properties.sku.name")
+        one_of(at(body, "properties.networkAcls.defaultAction"), ("Allow", "Deny"), "properties.networkAcls.defaultAction")
+        one_of(at(body, "properties.networkAcls.bypass"), ("AzureServices", "None"), "properties.networkAcls.bypass")
+        rules = at(body, "properties.networkAcls.virtualNetworkRules") or []
+        if len(rules) > RULES:
+            raise _bad(f"The vault has {len(rules)} virtual network rules, of at most {RULES}.")
+        _check_protection(said(body.get("properties")), previous.properties if previous else {})
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Soft delete for 90 days unless said otherwise; a recovered vault is what it was but for what is said now."""
+        asked = said(body.get("properties"))
+        asked.pop("createMode", None)
+        # What can never be taken back stays although a PUT leaves it out; a recovery that is asked for again recovers nothing more.
+        lasting = ("softDeleteRetentionInDays", "enablePurgeProtection", "enableSoftDelete")
+        recovering = at(body, "properties.createMode") == RECOVER
+        before = {key: value for key, value in (previous.properties if previous else {}).items() if recovering or key in lasting}
+        gone = deleted.find(cloud, arm_id) if previous is None else None
+        restored = gone.state.body if gone is not None else {}
+        properties = {
+            **DEFAULTS,
+            **before,
+            **restored.get("properties", {}),
+            **asked,
+            "vaultUri": f"https://{arm_id.name}.vault.azure.net/",
+        }
+        return {**restored, **body, "properties": properties}
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """A recovered vault has its secrets again."""
+        if previous is not None:
+            return
+        resource.state = VaultState()
+        gone = deleted.find(cloud, resource.id)
+        if gone is None:
+            return
+        resource.state.deleted = {name: one for name, one in gone.state.deleted.items() if one.purge_at > cloud.now}
+        for name, secret in gone.state.secrets.items():
+            cloud.place(parse(f"{resource.id.text}/secrets/{name}"), secret.body, resource.owner, sent=secret.sent(), state=secret)
+        cloud.drop(gone)
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        """Mostly the registration of its name."""
+        return seconds(cloud, "vault.put", resource.key, resource.version)
+
+    def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
+        """A deletion is short: the vault is only marked."""
+        return seconds(cloud, "vault.delete", resource.key, resource.created)
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """It stays as a deleted vault."""
+        deleted.keep(cloud, resource)
+
+    def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
+        """A deleted secret's time is over, where it was not recovered and deleted again."""
+        secret, moment = args
+        held = resource.state.deleted.get(secret)
+        if held is not None and held.deleted_at == moment:
+            del resource.state.deleted[secret]
+
+    def dump(self, state: Any) -> Any:
+        """Plain JSON of deleted secrets."""
+        return asdict(state)
+
+    def load(self, data: Any) -> VaultState:
+        """What dump told of."""
+        gone = {name: deleted.DeletedSecret.read(one) for name, one in data["deleted"].items()}
+        return VaultState(gone, {name: SecretState.read(one) for name, one in data["kept"].items()})
+
+
+DEFAULTS: Json = {
+    "accessPolicies": [],
+    "enabledForDeployment": False,
+    "enableSoftDelete": True,
+    "softDeleteRetentionInDays": MOST_DAYS,
+    "enableRbacAuthorization": False,
+    "publicNetworkAccess": "Enabled",
+}
+"""https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults/create-or-update#vaultproperties"""
+_BAD_NAME = (  # the sentence of https://github.com/Azure/AI-in-a-Box/issues/104
+    "The vault name '{}' is invalid. A vault's name must be between 3-24 alphanumeric characters. The name must begin with a letter, end "
+    "with a letter or digit, and not contain consecutive hyphens. Follow this link for more information: "
+    "https://go.microsoft.com/fwlink/?linkid=2147742"
+)
+
+
+def _bad(message: str) -> AzureError:
+    return AzureError(400, "BadRequest", message)
+
+
+def _check_tenant(cloud: Cloud, body: Json) -> None:
+    """A vault trusts the tenant of its subscription: https://learn.microsoft.com/azure/key-vault/general/move-subscription."""
+    tenant = at(body, "properties.tenantId")
+    if tenant is None:
+        return
+    try:
+        same = uuid.UUID(str(tenant)) == uuid.UUID(cloud.tenant)
+    except ValueError:
+        same = str(tenant).lower() == cloud.tenant.lower()
+    if not same:
+        raise _bad(f"An invalid value was provided for 'tenantId': {tenant} is not the subscription's tenant {cloud.tenant}.")
+
+
+def _check_protection(asked: Json, before: Json) -> None:
+    """The first sentence is that of https://github.com/Azure/azure-cli/issues/29115, the rules of the others are documented."""
+    if asked.get("enablePurgeProtection") is False:
+        message = "Enabling the purge protection for a vault is an irreversible action."
+        raise _bad(f'The property "enablePurgeProtection" cannot be set to false. {message}')
+    if asked.get("enableSoftDelete") is False:
+        raise _bad('The property "enableSoftDelete" cannot be set to false: soft delete is on for every vault and cannot be taken back.')
+    days, held = asked.get("softDeleteRetentionInDays"), before.get("softDeleteRetentionInDays")
+    if days is not None and not LEAST_DAYS <= days <= MOST_DAYS:
+        raise _bad(f'The property "softDeleteRetentionInDays" is {days}; it must be from {LEAST_DAYS} to {MOST_DAYS} days.')
+    if days is not None and held is not None and days != held:
+        raise _bad('The property "softDeleteRetentionInDays" has been set already and it can\'t be modified.')
+
+
+def _check_free(cloud: Cloud, arm_id: ArmId, location: str, recovering: bool) -> None:
+    """Sentences of https://github.com/Esri/arcgis-gitops/issues/174, https://github.com/Azure/azure-cli/issues/29115 and
+    https://github.com/hashicorp/terraform-provider-azurerm/issues/12972.
+    """
+    gone = deleted.named(cloud, arm_id.name)
+    same_place = gone is not None and gone.state.vault_id.lower() == arm_id.key and gone.id.names[0] == location.lower().replace(" ", "")
+    if recovering and not same_place:
+        message = (
+            "A soft deleted vault with the given name does not exist. Ensure that the name for the vault that is being attempted to "
+            "recover is in a recoverable state. For more information on soft delete please follow this link "
+            "https://go.microsoft.com/fwlink/?linkid=2149745"
+        )
+        raise AzureError(404, "SoftDeletedVaultDoesNotExist", message)
+    if gone is not None and not recovering and gone.id.subscription.lower() == arm_id.subscription.lower():
+        message = (
+            "A vault with the same name already exists in deleted state. You need to either recover or purge existing key vault. Follow "
+            "this link https://go.microsoft.com/fwlink/?linkid=2149745 for more information on soft delete."
+        )
+        raise conflict("ConflictError", message)
+    if vault_named(cloud, arm_id.name) is not None or (gone is not None and not recovering):
+        message = (
+            f"The vault name '{arm_id.name}' is already in use. Vault names are globally unique so it is possible that the name is already "
+            "taken. If you are sure that the vault name was not taken then it is possible that a vault with the same name was recently "
+            "deleted but not purged after being placed in a recoverable state. If the vault is in a recoverable state then the vault will "
+            "need to be purged before reusing the name. For more information about VaultAlreadyExists, soft delete and purging a vault "
+            "follow this link https://go.microsoft.com/fwlink/?linkid=2147740."
+        )
+        raise conflict("VaultAlreadyExists", message)

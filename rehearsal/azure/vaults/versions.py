@@ -1,0 +1,81 @@
+"""Keeps the versions of a secret, and says what Azure Resource Manager and the vault itself answer of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.demands import said
+from rehearsal.azure.resource import Json
+
+DATES = ("enabled", "nbf", "exp")
+
+
+@dataclass(slots=True)
+class Version:
+    """One version: its id (32 hex digits), value, moments in seconds since 1970, and what was said of it."""
+
+    id: str
+    value: str
+    created: int
+    updated: int
+    content_type: str | None = None
+    attributes: Json = field(default_factory=dict)
+    tags: Json = field(default_factory=dict)
+
+    def told(self) -> Json:
+        """Attributes as both faces tell them."""
+        return {"enabled": True, **self.attributes, "created": self.created, "updated": self.updated}
+
+
+@dataclass(slots=True)
+class SecretState:
+    """A secret's address (its vault's address, secrets and name) and its versions, oldest first."""
+
+    uri: str
+    versions: list[Version] = field(default_factory=list)
+
+    @property
+    def current(self) -> Version:
+        return self.versions[-1]
+
+    @property
+    def body(self) -> Json:
+        """The body that ARM answers; the value is never in it."""
+        current = self.current
+        told: Json = {"attributes": current.told(), "secretUri": self.uri, "secretUriWithVersion": f"{self.uri}/{current.id}"}
+        if current.content_type is not None:
+            told["contentType"] = current.content_type
+        return {"properties": told, "tags": current.tags} if current.tags else {"properties": told}
+
+    def sent(self) -> Json:
+        """The body that would make the current version."""
+        current = self.current
+        asked = said({"value": current.value, "contentType": current.content_type, "attributes": current.attributes or None})
+        return {"properties": asked, "tags": current.tags} if current.tags else {"properties": asked}
+
+    def add(self, cloud: Cloud, value: str, content_type: str | None, attributes: Mapping[str, Any], tags: Mapping[str, Any]) -> Version:
+        """One more version, whose id follows from the secret's address and its number alone."""
+        number = len(self.versions)
+        name = cloud.stable_uuid(self.uri, *([number] if number else [])).replace("-", "")
+        now = int(cloud.now)
+        self.versions.append(Version(name, value, now, now, content_type, chosen(attributes), dict(tags)))
+        return self.current
+
+    def find(self, version: str) -> Version | None:
+        """The version with an id, the current one for an empty id."""
+        if not version:
+            return self.current
+        return next((one for one in self.versions if one.id == version), None)
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> SecretState:
+        """What asdict told of."""
+        return cls(data["uri"], [Version(**one) for one in data["versions"]])
+
+
+def chosen(attributes: Mapping[str, Any] | None) -> Json:
+    """The attributes that a client may set."""
+    return {key: value for key, value in said(attributes).items() if key in DATES}

@@ -1,0 +1,89 @@
+"""Says what a change of the embedded Azure is as plain JSON, and makes it: for the first time, or again from a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rehearsal.azure.arm_id import parse
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute.repairs import set_health
+from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.resource import Answer, Json, Request
+from rehearsal.azure.scheduled_events import scheduled_events_of
+from rehearsal.azure.vaults import data_plane, vault_named
+
+ARM, APPROVE, HEALTH, SECRET, TIME = "arm", "approve", "health", "secret", "time"
+
+INSTANCE = "microsoft.compute/virtualmachinescalesets/virtualmachines"
+
+
+def of_request(request: Request) -> Json:
+    """The change that a request of Azure Resource Manager's is; preconditions have held when it was accepted, and are left out."""
+    return {
+        "do": ARM,
+        "method": request.method,
+        "id": request.id.text,
+        "action": request.action,
+        "version": request.api_version,
+        "body": request.body,
+        "query": dict(request.query),
+        "principal": request.principal,
+    }
+
+
+def make(cloud: Cloud, change: Json) -> Any:
+    """Make a change at its moment: what comes of it; AzureError where Azure refuses it."""
+    cloud.advance(change["at"])
+    return _MAKERS[change["do"]](cloud, change)
+
+
+def _ask(cloud: Cloud, change: Json) -> Answer:
+    return cloud.handle(
+        Request(
+            change["method"],
+            parse(change["id"]),
+            change["action"],
+            change["version"],
+            change["body"],
+            change["query"],
+            principal=change["principal"],
+        )
+    )
+
+
+def _approve(cloud: Cloud, change: Json) -> None:
+    for event_id in change["events"]:
+        scheduled_events_of(cloud).approve(cloud, event_id)
+
+
+def _report(cloud: Cloud, change: Json) -> None:
+    arm_id = parse(change["id"])
+    if arm_id.type.lower() != INSTANCE:
+        raise invalid(f"{arm_id.text[:300]} is no instance of a scale set.", "id")
+    set_health(cloud, cloud.get(str(arm_id.parent)), arm_id.name, change["health"])
+
+
+def _write_secret(cloud: Cloud, change: Json) -> Json | None:
+    vault, name, owner = vault_named(cloud, change["vault"]), change["name"], change["owner"]
+    if vault is None:
+        raise AzureError(404, "VaultNotFound", f"There is no vault '{change['vault']}'.")
+    match change["verb"]:
+        case "set":
+            return data_plane.set_secret(cloud, vault, name, change["body"], owner)
+        case "update":
+            return data_plane.update_secret(cloud, vault, name, change["version"], change["body"])
+        case "delete":
+            return data_plane.delete_secret(cloud, vault, name)
+        case "recover":
+            return data_plane.recover_secret(cloud, vault, name, owner)
+        case _:
+            data_plane.purge_secret(vault, name)
+            return None
+
+
+def _wait(cloud: Cloud, change: Json) -> None:
+    """Time alone has gone by."""
+
+
+_MAKERS: Mapping[str, Callable[[Cloud, Json], Any]] = {ARM: _ask, APPROVE: _approve, HEALTH: _report, SECRET: _write_secret, TIME: _wait}

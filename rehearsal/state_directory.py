@@ -1,0 +1,156 @@
+"""Keeps an embedded Azure in a directory: the latest snapshot, and every change since, each written before it is acknowledged."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+
+SNAPSHOT, JOURNAL, LOCK = "state-{:06d}.json", "journal-{:06d}.jsonl", "lock"
+MOST_CHANGES, MOST_BYTES = 20_000, 64 * 2**20
+"""Changes, and bytes, of a journal after which a new snapshot is cheaper than making them all again."""
+
+
+class StateInUse(Exception):
+    """Another process holds the state directory."""
+
+
+class StateBroken(Exception):
+    """A state directory whose files cannot be read, or do not fit each other."""
+
+
+class StateDirectory:
+    """A state directory, held by one process: the latest snapshot of a model, and what has happened to it since.
+
+    What flush has written is in the operating system's hands: the death of the process loses nothing, that of the machine may lose the last
+    moments. A torn last line belongs to a change that was never acknowledged, and is dropped.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Take hold of a directory, which is made where there is none; StateInUse; OSError where it cannot be made."""
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder = folder
+        self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise StateInUse(f"{folder} is in use by another process; stop it, or give another directory with --state") from None
+        self._generation = max((int(path.stem.rpartition("-")[2]) for path in folder.glob("state-*.json")), default=0)
+        self._journal = -1
+        self._pending = bytearray()
+        self._changes = self._bytes = 0
+        self._remove_others()
+
+    def __enter__(self) -> StateDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def snapshot(self) -> Path:
+        """File of the latest snapshot, which a new directory has not."""
+        return self.folder / SNAPSHOT.format(self._generation)
+
+    @property
+    def journal(self) -> Path:
+        """File of what has happened since the latest snapshot."""
+        return self.folder / JOURNAL.format(self._generation)
+
+    def saved(self) -> Json | None:
+        """The latest snapshot, None in a new directory; StateBroken."""
+        if not self.snapshot.is_file():
+            return None
+        try:
+            saved = json.loads(self.snapshot.read_bytes())
+        except ValueError as error:
+            raise StateBroken(f"{self.snapshot} cannot be read: {error}; remove {self.folder} to begin anew") from None
+        if not isinstance(saved, dict):
+            raise StateBroken(f"{self.snapshot} holds no saved Azure; remove {self.folder} to begin anew")
+        return saved
+
+    def since(self) -> Iterator[Json]:
+        """What has happened since the latest snapshot, in order; StateBroken."""
+        if not self.journal.is_file():
+            return
+        whole = 0
+        with self.journal.open("rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    change = json.loads(line)
+                except ValueError as error:
+                    raise StateBroken(f"{self.journal} is damaged at byte {whole}: {error}; remove {self.folder} to begin anew") from None
+                whole += len(line)
+                self._changes, self._bytes = self._changes + 1, whole
+                yield change
+        if whole < self.journal.stat().st_size:
+            os.truncate(self.journal, whole)
+
+    def append(self, change: Json) -> None:
+        """Put a change in line to be written; nothing of it may be acknowledged before flush has returned."""
+        self._pending += json.dumps(change, separators=(",", ":")).encode() + b"\n"
+        self._changes += 1
+
+    def flush(self) -> None:
+        """Write what is in line; OSError where that cannot be: it stays in line, and the next flush goes on where this one ended."""
+        if not self._pending:
+            return
+        if self._journal < 0:
+            self._journal = os.open(self.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        while self._pending:
+            written = os.write(self._journal, self._pending)
+            self._bytes += written
+            del self._pending[:written]
+
+    @property
+    def full(self) -> bool:
+        """Whether a snapshot is due."""
+        return self._changes > MOST_CHANGES or self._bytes > MOST_BYTES
+
+    def replace(self, saved: Json) -> None:
+        """Write a snapshot of everything so far, and begin a new journal; OSError where that cannot be, and then nothing has changed."""
+        new = self.folder / SNAPSHOT.format(self._generation + 1)
+        part = new.with_suffix(".part")
+        try:
+            self._write(part, json.dumps(saved, separators=(",", ":")).encode())
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
+        part.rename(new)
+        self._generation += 1
+        if self._journal >= 0:
+            os.close(self._journal)
+        self._journal = -1
+        self._pending.clear()
+        self._changes = self._bytes = 0
+        self._remove_others()
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        if self._journal >= 0:
+            os.close(self._journal)
+            self._journal = -1
+        os.close(self._lock)
+
+    @staticmethod
+    def _write(path: Path, content: bytes) -> None:
+        """Write a file that is its owner's alone, to the disk."""
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+
+    def _remove_others(self) -> None:
+        """Remove the files of earlier snapshots, and of any that was not finished."""
+        for pattern in ("state-*.json", "journal-*.jsonl", "state-*.part"):
+            for path in self.folder.glob(pattern):
+                if path not in (self.snapshot, self.journal):
+                    path.unlink(missing_ok=True)

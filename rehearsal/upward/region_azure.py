@@ -1,0 +1,49 @@
+"""Decides in which Azure a region is brought up: which subscriptions there are, what is granted, and what goes wrong meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from components.plan.model import RegionPlan
+from rehearsal.azure.arm_id import parse
+from rehearsal.azure.build import build
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.scenario import Scenario, begin
+from rehearsal.azure.scenarios import in_region
+from rehearsal.keeping import open_cloud
+from rehearsal.state_directory import StateDirectory
+
+PAUSE_SECONDS = 3_600.0
+"""What passes in a kept Azure between two commands: whoever reads what the first one says takes time too, and what Azure counts per hour
+is free again. Commands alone would never let it pass."""
+
+
+def new_azure(plan: RegionPlan, scenario: Scenario) -> Cloud:
+    """An empty Azure for a region, in a scenario that begins now; FileRefused where the scenario does not fit the region."""
+    return build(subscriptions(plan), plan.spec.access.tenant, seed=scenario.seed, scenario=in_region(scenario, plan))
+
+
+def kept_azure(directory: StateDirectory, plan: RegionPlan, scenario: Scenario) -> Cloud:
+    """The Azure that a state directory holds, an hour after it was left, or a new one; in a scenario that begins now.
+
+    StateBroken; FileRefused where the scenario does not fit the region.
+    """
+    cloud = open_cloud(directory, lambda: new_azure(plan, scenario))
+    if cloud.resources:
+        cloud.advance(cloud.now + PAUSE_SECONDS)
+    cloud.subscriptions |= {one.lower() for one in subscriptions(plan)}
+    begin(cloud, in_region(scenario, plan))
+    return cloud
+
+
+def subscriptions(plan: RegionPlan) -> set[str]:
+    """Every subscription in which the region has something, or takes something from."""
+    return {plan.spec.subscription, *(cluster.subscription for cluster in plan.clusters), *_of_others(plan)}
+
+
+def _of_others(plan: RegionPlan) -> Iterator[str]:
+    """Subscriptions of what the region did not make: images as they were captured, capacity reservations."""
+    captured = (image.capture for image in plan.gallery.images)
+    machine_images = (pool.image.capture for cluster in plan.clusters for pool in cluster.pools)
+    reserved = (pool.spec.reservation_group for cluster in plan.clusters for pool in cluster.pools)
+    return (parse(one).subscription for one in (*captured, *machine_images, *reserved) if one)

@@ -1,0 +1,160 @@
+"""Decides the course of bringing a region up in the embedded Azure, and of taking it down again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from components.plan.model import RegionPlan
+from rehearsal.azure.arm_id import parse
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.resource import Request
+from rehearsal.azure.vaults import deleted_vaults
+from rehearsal.graph import Graph
+from rehearsal.run import rare_collections, run_program
+from rehearsal.upward.caller import Caller, Failure
+from rehearsal.upward.face import ModelFace
+from rehearsal.upward.picture import Picture, picture
+from rehearsal.upward.records import Record, stacks_of
+from rehearsal.upward.removal import Removal, note_losses
+from rehearsal.upward.update import Allowed, Update, UpRefused
+from rehearsal.wire import from_plain, holds_unknown, to_plain
+from stacks.program import make
+
+PROJECT = "gpufleet"
+
+Progress = Callable[[str, int, float], None]
+"""Told of the stack at work, how many of its resources are there, and how many seconds of Azure's time have gone by."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an update came to: the Azure in which it was made, and how that was before and after.
+
+    Moments are in seconds since 1970 of Azure's time; updates and graphs are one per stack that was tried. left counts resources that are
+    no longer declared and stay, because something failed; unread says that the clusters were not tried.
+    """
+
+    plan: RegionPlan
+    cloud: Cloud
+    began: float
+    ended: float
+    before: Picture
+    after: Picture
+    updates: tuple[Update, ...]
+    graphs: tuple[Graph, ...]
+    left: int = 0
+    unread: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """How long it took in Azure's time."""
+        return self.ended - self.began
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is as the region file says."""
+        return not self.unread and not any(update.failures or update.skipped for update in self.updates)
+
+
+@rare_collections()
+def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progress) -> Outcome:
+    """Make a model what a plan says: the base stack, then the clusters, then what is no longer declared.
+
+    UpRefused where that would do what nobody has allowed, ProgramFailed where the program does not reach its end: the model is then
+    half-way, and whoever read it from a file reads it again.
+    """
+    before, began = picture(cloud), cloud.now
+    caller = Caller(cloud, allowed.parallel)
+    updates, graphs = [], []
+    for name in (plan.base_stack, plan.stack):
+        update = Update(name, stacks_of(cloud).of(name), caller, allowed)
+        updates.append(update)
+        graphs.append(_run(plan, update, began, progress))
+        if update.failures:
+            break
+    going = [_undeclared(update) for update in updates]
+    for update, records in zip(updates, going, strict=True):
+        note_losses(update, records, "no longer declared, so that it would be deleted", "put it back into the region file")
+    _refuse(updates, allowed)
+    left = 0
+    # A cluster that goes still uses what the base stack no longer declares.
+    for update, records in reversed(list(zip(updates, going, strict=True))):
+        if any(one.failures for one in updates):
+            left += len(records)
+        else:
+            Removal(update, records).run()
+    unread = len(updates) < 2
+    return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), tuple(graphs), left, unread)
+
+
+@rare_collections()
+def tear_down(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progress, *, purge: bool = False) -> Outcome:
+    """Delete everything that both stacks have, the clusters first; UpRefused where something protected is not allowed to go.
+
+    With purge the region's deleted vaults go too, which free their names.
+    """
+    before, began = picture(cloud), cloud.now
+    caller = Caller(cloud, allowed.parallel)
+    updates = [Update(name, stacks_of(cloud).of(name), caller, allowed) for name in (plan.stack, plan.base_stack)]
+    for update in updates:
+        note_losses(update, update.stack.records.values(), "would be destroyed", "leave it")
+    if guarded := [one for update in updates for one in update.guarded]:
+        # Who destroys a region gives up its machines, those that are protected by name.
+        raise UpRefused(guarded, {}, allowed)
+    for update in updates:
+        progress(update.name, 0, cloud.now - began)
+        Removal(update, list(update.stack.records.values())).run()
+        if update.failures:
+            break
+    else:
+        if purge:
+            _purge(plan, updates[-1])
+    return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), ())
+
+
+def _purge(plan: RegionPlan, update: Update) -> None:
+    """Purge the vaults that the base stack's group had."""
+    for vault in list(deleted_vaults(update.caller.cloud, plan.spec.subscription)):
+        if parse(vault.state.vault_id).group.lower() == plan.base_resource_group.lower():
+            urn = f"urn:pulumi:{update.name}::{PROJECT}::azure-native:keyvault:DeletedVault::{vault.id.name}"
+            update.caller.send(Request("POST", vault.id, "purge", principal=update.principal), partial(_note, update, urn))
+    update.caller.finish()
+
+
+def _note(update: Update, urn: str, failure: Failure | None) -> None:
+    if failure is not None:
+        update.failures[urn] = failure
+
+
+def _run(plan: RegionPlan, update: Update, began: float, progress: Progress) -> Graph:
+    """Run one stack's program, and keep what it exports."""
+    cloud, stacks = update.caller.cloud, stacks_of(update.caller.cloud)
+    progress(update.name, 0, cloud.now - began)
+    graph = run_program(
+        lambda: make(plan, update.name),
+        PROJECT,
+        update.name,
+        face=ModelFace(update, tenant=plan.spec.access.tenant),
+        stack_outputs={name: from_plain(stack.exports) for name, stack in stacks.by_name.items() if name != update.name},
+        progress=lambda count: progress(update.name, count, cloud.now - began),
+    )
+    exports = {key: to_plain(value) for key, value in graph.stack_outputs.items() if not holds_unknown(value)}
+    update.stack.exports = {**update.stack.exports, **exports} if update.failures else exports
+    return graph
+
+
+def _refuse(updates: Iterable[Update], allowed: Allowed) -> None:
+    """UpRefused where something protected would go, or other than exactly the machines that a person has given up."""
+    guarded = [one for update in updates for one in update.guarded]
+    losses = {name: count for update in updates for name, count in update.losses.items()}
+    if sum(losses.values()) in (0, allowed.machines):
+        losses = {}
+    if guarded or losses:
+        raise UpRefused(guarded, losses, allowed)
+
+
+def _undeclared(update: Update) -> list[Record]:
+    """What a stack has and its program no longer declares."""
+    return [record for urn, record in update.stack.records.items() if urn not in update.declared]

@@ -1,0 +1,172 @@
+"""The verbs on an embedded Azure: what a person reads, exit statuses, and what is left when a command is cut off."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GPUFLEET = Path(sys.executable).with_name("gpufleet")
+CACHE = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "gpufleet-bytecode")}
+"""So that the SDKs are compiled once and not by every command, which takes most of its time."""
+ENVIRONMENT = {**os.environ, **CACHE, "NO_COLOR": "1"}
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the real command."""
+    return subprocess.run([GPUFLEET, *words], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False, env=ENVIRONMENT)
+
+
+def snapshot(folder: Path) -> bytes:
+    (path,) = folder.glob("state-*.json")
+    return path.read_bytes()
+
+
+def region_with(folder: Path, old: str, new: str) -> Path:
+    """Dev's region file with one text changed, under the same name elsewhere."""
+    text = (ROOT / "stacks" / "regions" / "dev.yaml").read_text()
+    assert text.count(old) == 1
+    folder.mkdir(exist_ok=True)
+    path = folder / "dev.yaml"
+    path.write_text(text.replace(old, new))
+    return path
+
+
+@pytest.fixture(scope="module")
+def up_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state directory after a first up."""
+    folder = tmp_path_factory.mktemp("azure") / "state"
+    told = run("up", "dev", "--state", folder)
+    assert told.returncode == 0, told.stdout + told.stderr
+    lines = told.stdout.splitlines()
+    assert len(lines) < 40
+    assert lines[0] == "up: dev-base"
+    assert lines[-3] == "resources: + 207 created, 0 unchanged"
+    assert lines[-2] == "instances: 0 -> 14"
+    assert lines[-1].endswith(f"kept in {folder}")
+    return folder
+
+
+@pytest.fixture
+def state(up_once: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    for path in up_once.glob("state-*.json"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize("verb", ["up", "preview", "destroy"])
+def test_help_teaches_the_verb(verb: str) -> None:
+    told = run(verb, "--help")
+    assert told.returncode == 0
+    assert f"gpufleet {verb} dev" in told.stdout
+    assert "Exits" in told.stdout
+
+
+def test_a_second_up_says_that_nothing_changes(state: Path) -> None:
+    told = run("up", "dev", "--state", state)
+    assert told.returncode == 0
+    assert "dev: nothing to change: 207 resources and 14 machines are as planned" in told.stdout
+
+
+def test_a_preview_shows_the_change_and_makes_none(state: Path, tmp_path: Path) -> None:
+    before = snapshot(state)
+    told = run("preview", region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 12\n"), "--state", state, "--diff")
+    assert told.returncode == 0
+    assert [line for line in told.stdout.splitlines() if "dev-cpu-000" in line] == [
+        " ~         VirtualMachineScaleSet dev-cpu-000 [diff: ~sku.capacity] (instances: 10 -> 12)"
+    ]
+    assert "sku.capacity: 10 => 12" in told.stdout
+    assert "nothing was changed" in told.stdout
+    assert snapshot(state) == before
+
+
+def test_a_refusal_exits_1_and_leaves_the_state(state: Path, tmp_path: Path) -> None:
+    before = snapshot(state)
+    told = run("up", region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 7\n"), "--state", state)
+    assert told.returncode == 1
+    assert "refused; nothing was changed\n3 machines would go" in told.stdout
+    assert snapshot(state) == before
+
+
+def test_a_failure_exits_1_and_what_came_up_is_kept(tmp_path: Path) -> None:
+    told = run("up", "dev", "--state", tmp_path / "state", "--scenario", "quota-one-short")
+    assert told.returncode == 1
+    assert "QuotaExceeded: VirtualMachineScaleSet" in told.stdout
+    assert list((tmp_path / "state").glob("state-*.json"))
+
+
+def test_destroy_is_refused_until_it_is_allowed(state: Path) -> None:
+    told = run("destroy", "dev", "--state", state)
+    assert told.returncode == 1
+    assert "--unprotect all for all 14" in told.stdout
+    told = run("destroy", "dev", "--state", state, "--unprotect", "all", "--purge")
+    assert told.returncode == 0
+    assert "resources: - 207 deleted, 0 unchanged" in told.stdout
+
+
+def cut_off(state: Path, tmp_path: Path, how: signal.Signals) -> subprocess.CompletedProcess[str]:
+    """Begin an update that changes something, and end it in the middle."""
+    region = region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 12\n")
+    process = subprocess.Popen(
+        [GPUFLEET, "up", region, "--state", state], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+    assert process.stdout is not None
+    while "up: dev\n" not in process.stdout.readline():
+        assert process.poll() is None
+    time.sleep(0.3)
+    process.send_signal(how)
+    out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def test_an_interrupted_up_leaves_the_old_state(state: Path, tmp_path: Path) -> None:
+    before = snapshot(state)
+    told = cut_off(state, tmp_path, signal.SIGINT)
+    assert told.returncode == 130
+    assert "interrupted" in told.stderr
+    assert "Traceback" not in told.stderr
+    assert snapshot(state) == before
+
+
+def test_a_killed_up_leaves_the_old_state_and_the_next_one_does_the_work(state: Path, tmp_path: Path) -> None:
+    before = snapshot(state)
+    assert cut_off(state, tmp_path, signal.SIGKILL).returncode == -signal.SIGKILL
+    assert snapshot(state) == before
+    told = run("up", tmp_path / "drafts" / "dev.yaml", "--state", state)
+    assert told.returncode == 0
+    assert "instances: 10 -> 12" in told.stdout
+
+
+def test_two_ups_at_once_are_refused(state: Path) -> None:
+    first = subprocess.Popen([GPUFLEET, "up", "dev", "--state", state], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    assert first.stdout is not None
+    assert first.stdout.readline() == "up: dev-base\n"
+    told = run("up", "dev", "--state", state)
+    first.communicate(timeout=300)
+    assert (told.returncode, first.returncode) == (2, 0)
+    assert "is in use by another process" in told.stderr
+
+
+def test_a_state_that_cannot_be_read_says_what_to_do(state: Path) -> None:
+    (path,) = state.glob("state-*.json")
+    path.write_text("{")
+    told = run("up", "dev", "--state", state)
+    assert told.returncode == 2
+    assert "remove" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_an_unknown_scenario_exits_2_and_names_the_known(tmp_path: Path) -> None:
+    told = run("up", "dev", "--state", tmp_path / "state", "--scenario", "quota")
+    assert told.returncode == 2
+    assert "quota-one-short" in told.stderr

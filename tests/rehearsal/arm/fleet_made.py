@@ -1,0 +1,70 @@
+"""A network and scale sets, made through the official clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arm_server import LOCATION, ArmServer
+
+
+def make_network(server: ArmServer, group: str) -> str:
+    """Make a group and a network in it: the id of its subnet of 4,091 free addresses."""
+    server.resources().resource_groups.create_or_update(group, {"location": LOCATION})
+    client = server.network()
+    network = {"location": LOCATION, "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}}
+    client.virtual_networks.begin_create_or_update(group, "net", network).result()
+    subnet = client.subnets.begin_create_or_update(group, "net", "nodes", {"properties": {"addressPrefix": "10.0.0.0/20"}}).result()
+    return str(subnet.id)
+
+
+def make_by_hand(server: ArmServer, group: str, capacity: int, profile: dict[str, Any]) -> str:
+    """Make a group, a network and a scale set on a clock that stands still: the set's id. profile is merged into that of its machines."""
+    token = server.token()
+    group_id = f"/subscriptions/{server.subscription}/resourceGroups/{group}"
+    network = f"{group_id}/providers/Microsoft.Network/virtualNetworks/net"
+    pool = f"{group_id}/providers/Microsoft.Compute/virtualMachineScaleSets/pool"
+    body = scale_set(f"{network}/subnets/nodes", capacity)
+    body["properties"]["virtualMachineProfile"] |= profile
+    made = {
+        f"{group_id}?api-version=2025-04-01": {"location": LOCATION},
+        f"{network}?api-version=2026-03-01": {
+            "location": LOCATION,
+            "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}},
+        },
+        f"{network}/subnets/nodes?api-version=2026-03-01": {"properties": {"addressPrefix": "10.0.0.0/20"}},
+        f"{pool}?api-version=2026-04-01": body,
+    }
+    for path, content in made.items():
+        status, told, _ = server.ask("PUT", path, content, token=token)
+        assert status in (200, 201), told
+        server.ask("POST", "/admin/clock", {"settle": True}, token=token)
+    return pool
+
+
+def scale_set(subnet: str, capacity: int, *, addresses: int = 2, image: str = "1.0.0", **properties: Any) -> dict[str, Any]:
+    """The body of a scale set as the program makes them, as it goes over the wire."""
+    configurations = [
+        {"name": f"ip{number}", "properties": {"primary": number == 0, "subnet": {"id": subnet}}} for number in range(addresses)
+    ]
+    return {
+        "location": LOCATION,
+        "sku": {"name": "Standard_D2s_v5", "tier": "Standard", "capacity": capacity},
+        "properties": {
+            "orchestrationMode": "Uniform",
+            "singlePlacementGroup": False,
+            "platformFaultDomainCount": 1,
+            "overprovision": False,
+            "upgradePolicy": {"mode": "Manual"},
+            "virtualMachineProfile": {
+                "osProfile": {"computerNamePrefix": "node-", "adminUsername": "gpufleet", "customData": "Ym9vdA=="},
+                "storageProfile": {
+                    "imageReference": {"publisher": "microsoft-dsvm", "offer": "ubuntu-hpc", "sku": "2404", "version": image},
+                    "osDisk": {"createOption": "FromImage", "caching": "ReadWrite", "managedDisk": {"storageAccountType": "Premium_LRS"}},
+                },
+                "networkProfile": {
+                    "networkInterfaceConfigurations": [{"name": "nic", "properties": {"primary": True, "ipConfigurations": configurations}}]
+                },
+            },
+            **properties,
+        },
+    }

@@ -1,0 +1,160 @@
+"""An update makes the embedded Azure what the region file says, and no more than that."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from embedded_regions import CPU, GPU, delete_by_hand, found_changes, named, planned, pool, scale_set, standing, updated
+from test_whole_graphs import pinned
+
+from rehearsal.azure.compute.instances import addresses_of, state_of
+from rehearsal.azure.state import dump
+from rehearsal.registered import RegisteredFace
+from rehearsal.run import run_program
+from rehearsal.upward.course import course
+from rehearsal.upward.up import tear_down
+from rehearsal.upward.update import Allowed
+from stacks.program import make
+
+PRINCIPAL = re.compile(r'"principalId": "[0-9a-f-]+"')
+"""Who an identity is differs from cloud to cloud."""
+OTHER_PIN = {"cpu": "cpu@2026.10.0"}
+
+
+def test_a_second_up_changes_nothing() -> None:
+    cloud = standing()
+    before = {key: (one.version, one.changed) for key, one in cloud.resources.items()}
+    outcome = updated(planned(), cloud)
+    assert outcome.complete
+    assert found_changes(outcome) == []
+    assert {key: (one.version, one.changed) for key, one in cloud.resources.items()} == before
+
+
+def test_every_machine_has_its_addresses_after_the_first_up() -> None:
+    cloud, plan = standing(), planned()
+    for of_pool in plan.clusters[0].pools:
+        for one in of_pool.scale_sets:
+            found = scale_set(cloud, one.name)
+            taken = [address for _, _, _, address in addresses_of(found)]
+            assert len(set(taken)) == one.capacity * of_pool.addresses_per_machine
+
+
+def test_another_image_pin_updates_the_model_and_touches_no_machine() -> None:
+    cloud = standing()
+    before = {key: (one.model, one.os_disk, one.host) for key, one in state_of(scale_set(cloud, "dev-cpu-000")).instances.items()}
+    outcome = updated(planned(pool(CPU, image=OTHER_PIN["cpu"])), cloud)
+    (change,) = found_changes(outcome)
+    assert change.item.record.name == "dev-dev-pool-cpu-000"
+    assert "virtualMachineProfile.storageProfile.imageReference.id" in change.values
+    assert (change.behind, change.machines) == (10, (10, 10))
+    after = state_of(scale_set(cloud, "dev-cpu-000"))
+    assert {key: (one.model, one.os_disk, one.host) for key, one in after.instances.items()} == before
+    assert after.model not in {one.model for one in after.instances.values()}
+    assert course(outcome).behind == 10
+
+
+def test_more_nodes_grow_one_set_and_nothing_else() -> None:
+    outcome = updated(planned(pool(CPU, nodes=28)), standing())
+    (change,) = found_changes(outcome)
+    assert (change.item.record.name, change.machines, list(change.values)) == ("dev-dev-pool-cpu-000", (10, 28), ["sku.capacity"])
+    assert course(outcome).running == course(outcome).machines == 32
+
+
+def test_a_new_pin_while_two_machines_are_deleted_ends_at_the_plans_capacity() -> None:
+    cloud = standing()
+    gone = delete_by_hand(cloud, "dev-cpu-000", 2)
+    assert len(state_of(scale_set(cloud, "dev-cpu-000")).living()) == 8
+    outcome = updated(planned(pool(CPU, image=OTHER_PIN["cpu"])), cloud)
+    assert outcome.complete
+    machines = state_of(scale_set(cloud, "dev-cpu-000")).living()
+    assert len(machines) == 10
+    assert not {str(one.id) for one in machines} & set(gone)
+    (change,) = found_changes(outcome)
+    assert (change.machines, change.item.behind) == ((8, 10), 8)
+
+
+def test_machines_deleted_by_hand_come_back_without_any_other_change() -> None:
+    cloud = standing()
+    delete_by_hand(cloud, "dev-gpu-000", 1)
+    outcome = updated(planned(), cloud)
+    assert named(outcome) == {"dev-dev-pool-gpu-000": "~"}
+    assert len(state_of(scale_set(cloud, "dev-gpu-000")).living()) == 2
+
+
+def test_what_the_program_no_longer_declares_goes_after_what_uses_it() -> None:
+    cloud = standing()
+    balanced = updated(planned(pool(CPU, load_balanced=True)), cloud)
+    assert named(balanced)["dev-dev-ingress-lb"] == "+"
+    outcome = updated(planned(), cloud)
+    assert outcome.complete
+    assert {name: sign for name, sign in named(outcome).items() if sign == "-"} == {
+        "dev-dev-ingress-lb": "-",
+        "dev-dev-network-subnets-ingress": "-",
+    }
+    assert not [key for key in cloud.resources if "ingress" in key]
+
+
+def test_a_changed_etcd_image_reaches_no_running_member() -> None:
+    def change(cluster: dict[str, Any]) -> None:
+        cluster["control_plane"]["etcd"]["image"] = "etcd@2026.10.0"
+
+    assert found_changes(updated(planned(change), standing())) == []
+
+
+def test_a_higher_generation_replaces_the_authorities_and_reissues_what_hangs_on_them() -> None:
+    outcome = updated(planned(lambda cluster: cluster.update(ca_generation=2)), standing())
+    signs = named(outcome)
+    assert {name for name, sign in signs.items() if sign == "+-"} == {
+        f"dev-dev-pki-{name}" for name in ("cluster-ca", "etcd-ca", "events-ca", "front-proxy-ca")
+    }
+    assert sum(change.item.record.type.endswith(":Certificate") for change in found_changes(outcome)) == 15
+
+
+def test_keys_and_certificates_stay_from_one_up_to_the_next() -> None:
+    cloud = standing()
+    kept = {record["urn"]: record["kept"] for record in dump(cloud)["services"]["stacks"]["dev"]["records"]}
+    updated(planned(pool(CPU, nodes=11)), cloud)
+    assert {record["urn"]: record["kept"] for record in dump(cloud)["services"]["stacks"]["dev"]["records"]} == kept
+
+
+def test_destroy_takes_everything_and_the_next_up_waits_for_the_vaults_names() -> None:
+    cloud, plan = standing(), planned()
+    outcome = tear_down(plan, cloud, Allowed(frozenset({"all"})), lambda *_: None)
+    assert outcome.complete
+    assert outcome.after == {}
+    assert {one.id.type for one in cloud.resources.values()} == {"Microsoft.KeyVault/locations/deletedVaults"}
+    again = updated(plan, cloud)
+    assert {failure.message.partition(".")[0] for failure in again.updates[0].failures.values()} == {
+        "A vault with the same name already exists in deleted state"
+    }
+    assert again.unread
+    # What came up stays up, the vaults do not: destroyed again with purge, their names are free.
+    assert tear_down(plan, cloud, Allowed(frozenset({"all"})), lambda *_: None, purge=True).complete
+    assert updated(plan, cloud).complete
+
+
+@pytest.mark.parametrize("stack", ["dev-base", "dev"])
+def test_an_up_registers_what_a_cloud_that_accepts_everything_sees(stack: str) -> None:
+    plan = planned()
+    face = RegisteredFace(tenant=plan.spec.access.tenant)
+    base = run_program(lambda: make(plan, "dev-base"), "gpufleet", "dev-base", face=face)
+    outcome = updated(plan, standing())
+    graphs = dict(zip(("dev-base", "dev"), outcome.graphs, strict=True))
+    if stack == "dev-base":
+        expected = base
+    else:
+        outputs = {"dev-base": base.stack_outputs}
+        expected = run_program(lambda: make(plan, "dev"), "gpufleet", "dev", face=face, stack_outputs=outputs)
+    assert {item.urn for item in graphs[stack]} == {item.urn for item in expected}
+    assert PRINCIPAL.sub("", pinned(graphs[stack])) == PRINCIPAL.sub("", pinned(expected))
+
+
+def test_no_gpu_pool_means_no_machines_of_it() -> None:
+    cloud = standing()
+    allowed = Allowed(frozenset({"dev-gpu-000"}), machines=2)
+    outcome = updated(planned(lambda cluster: cluster["pools"].pop(GPU)), cloud, allowed)
+    assert outcome.complete
+    assert "dev-dev-pool-gpu-000" in {name for name, sign in named(outcome).items() if sign == "-"}
+    assert not [key for key in cloud.resources if "dev-gpu-000" in key]

@@ -1,0 +1,72 @@
+"""Changes read as pulumi preview prints them, and fit a screen however large the region is."""
+
+from __future__ import annotations
+
+from embedded_regions import CPU, found_changes, planned, pool, standing, updated
+
+from rehearsal.azure.scenario import Scenario
+from rehearsal.crosscheck.machines import brought_up
+from rehearsal.upward.course import course
+from rehearsal.upward.diff_text import DONE, PLANNED, count_line, machine_line, tree_lines
+from rehearsal.upward.picture import Op
+from rehearsal.upward.region_azure import new_azure
+from rehearsal.upward.up import Outcome, tear_down
+from rehearsal.upward.update import Allowed
+from stacks.load import load_plan
+
+
+def tree(outcome: Outcome, *, everything: bool = False) -> list[str]:
+    return tree_lines(found_changes(outcome), outcome.before, outcome.after, everything=everything)
+
+
+def test_one_change_is_a_tree_down_to_it() -> None:
+    outcome = updated(planned(pool(CPU, nodes=12)), standing())
+    assert tree(outcome) == [
+        "   stack dev",
+        "     RegionClusters dev",
+        "       Cluster dev",
+        "         NodePool pool-cpu",
+        " ~         VirtualMachineScaleSet dev-cpu-000 [diff: ~sku.capacity] (instances: 10 -> 12)",
+    ]
+    assert count_line(found_changes(outcome), outcome.after, PLANNED) == "~ 1 to update, 206 unchanged"
+    assert machine_line(found_changes(outcome)) == "instances: 10 -> 12"
+
+
+def test_equal_changes_are_told_once_and_secrets_never() -> None:
+    outcome = updated(planned(lambda cluster: cluster.update(ca_generation=2)), standing())
+    short, whole = "\n".join(tree(outcome)), "\n".join(tree(outcome, everything=True))
+    assert "+-         4 CertificateAuthority (cluster-ca … front-proxy-ca) [diff: ~generation]" in short
+    assert " ~         38 Secret (" in short
+    assert len(tree(outcome, everything=True)) > 58
+    assert "BEGIN" not in whole
+    assert "custom_data" not in whole or "=>" not in whole.partition("custom_data")[2].partition("\n")[0]
+
+
+def test_every_value_is_shown_on_demand() -> None:
+    outcome = updated(planned(pool(CPU, image="cpu@2026.10.0")), standing())
+    (line,) = (line for line in tree(outcome, everything=True) if "imageReference.id: " in line)
+    assert line.count("characters)") == 2
+
+
+def test_a_destroyed_region_reads_from_the_top_down() -> None:
+    plan = planned()
+    outcome = tear_down(plan, standing(), Allowed(frozenset({"all"})), lambda *_: None)
+    lines = tree(outcome)
+    assert len(lines) <= 34
+    assert lines[:4] == ["   stack dev", " -   RegionClusters dev", " -     InsideHub inside-hub", " -     Cluster dev"]
+    assert count_line(found_changes(outcome), outcome.after, DONE) == "- 207 deleted, 0 unchanged"
+    assert {change.op for change in found_changes(outcome)} == {Op.DELETE}
+
+
+def test_the_largest_region_comes_up_whole_and_fits_a_screen() -> None:
+    plan = load_plan("southcentralus")
+    outcome = updated(plan, new_azure(plan, Scenario(seed=1)))
+    assert outcome.complete
+    assert list(brought_up(plan, outcome.cloud)) == []
+    told = course(outcome)
+    assert (told.running, told.machines, told.behind) == (22_515, 22_515, 0)
+    assert told.addresses == sum(pool.private_addresses for cluster in plan.clusters for pool in cluster.pools) + 15
+    assert {row.name for row in told.rows} == {"southcentralus-base", "research-a", "research-b", "frontier"}
+    lines = tree(outcome)
+    assert len(lines) <= 34
+    assert sum("(instances: 0 -> 7,5" in line for line in lines) == 3
