@@ -18,9 +18,9 @@ from components.plan.limits import refuse_broken
 from components.plan.model import RegionPlan
 from rehearsal.dynamic import DynamicProviders
 from rehearsal.graph import Graph
-from rehearsal.upward.up import PROJECT
 from rehearsal.registered import RegisteredFace
 from rehearsal.run import run_program
+from rehearsal.upward.up import PROJECT
 from stacks.load import load_plan
 from stacks.program import make
 

@@ -59,7 +59,7 @@ def rehearse(region: str, out: Path) -> None:
     except OSError as error:
         console.print(f"{out}: cannot be written: {error.strerror}; give another folder with --out", markup=False, soft_wrap=True)
         sys.exit(2)
-    for line in summary(result, time.monotonic() - began):
+    for line in (*summary(result, time.monotonic() - began), *(f"note: {note}" for note in result.notes)):
         console.print(line, markup=False, soft_wrap=True)
     sys.exit(1 if result.findings else 0)
 
@@ -96,7 +96,7 @@ def summary(result: Rehearsal, seconds: float) -> list[str]:
         *(_cluster_line(result, index) for index in range(len(plan.clusters))),
         f"  resources: {len(result.base):,} in {plan.base_stack}, {len(result.clusters):,} in {plan.stack}, of {len(types)} types",
         f"  {_up_line(result)}",
-        f"  limits: {len(result.rows)} checked, none broken; nearest: "
+        f"  limits: {len({row.limit for row in result.rows})} in {len(result.rows)} places, none broken; nearest: "
         + "; ".join(f"{row.limit}, {row.where}: {headroom(row)} left" for row in tight),
         "  cross-checks: " + ("no difference" if not result.findings else f"{len(result.findings)} found"),
         *(f"    {finding.sentence()}" for finding in result.findings[:FINDINGS_SHOWN]),

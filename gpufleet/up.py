@@ -12,7 +12,7 @@ from rich.console import Console
 from gpufleet.azure_options import allowed, azure_options, refusals_told, state_directory
 from gpufleet.up_progress import shown
 from gpufleet.up_summary import print_outcome
-from stacks.load import load_plan
+from stacks.load import load_plan, load_siblings
 
 
 @click.command(short_help="Bring a region up in the embedded Azure, or change it there.")
@@ -60,7 +60,7 @@ def up(
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     began = time.monotonic()
     plan = load_plan(region)
-    refuse_broken(plan)
+    refuse_broken(plan, load_siblings(region).plans)
     conditions = load_scenario(scenario) if scenario else Scenario()
     folder = state_directory(state, plan.name)
     with refusals_told(console), StateDirectory(folder) as directory, shown(console, "up") as progress:

@@ -16,14 +16,15 @@ from rehearsal.crosscheck import CHECKS, cross_check
 from rehearsal.crosscheck.finding import Finding
 from rehearsal.crosscheck.machines import ALL_UP, brought_up
 from rehearsal.graph import Graph
-from rehearsal.report.page import write_report
+from rehearsal.report.page import PAGE, write_report, write_whole
 from rehearsal.run import rare_collections
 from rehearsal.upward.course import Course, course
 from rehearsal.upward.failure_text import paragraphs
 from rehearsal.upward.region_azure import new_azure
 from rehearsal.upward.up import Outcome, bring_up
 from rehearsal.upward.update import Allowed
-from stacks.load import load_plan
+from stacks.load import load_plan, load_siblings
+from stacks.notes import notes
 
 GRAPHS = {"base": "base.json", "clusters": "clusters.json"}
 
@@ -37,7 +38,7 @@ class NotUp(Exception):
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a rehearsal found: timings in seconds by phase, folder where everything was written."""
+    """What a rehearsal found; notes are lines on what to mind before `pulumi up`, timings seconds by phase."""
 
     plan: RegionPlan
     rows: tuple[Row, ...]
@@ -45,6 +46,7 @@ class Rehearsal:
     clusters: Graph
     course: Course
     findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
     timings: dict[str, float]
     report: Path
 
@@ -59,19 +61,23 @@ def rehearse(region: str, out: Path, progress: Progress) -> Rehearsal:
     timings: dict[str, float] = {}
     with _phase("plan", timings, progress):
         plan = load_plan(region)
+    folder = out / plan.name
+    _forget(folder)
     with _phase("limits", timings, progress):
-        rows = limits.check(plan)
-        limits.refuse_broken(plan)
+        siblings = load_siblings(region)
+        rows = limits.check(plan, siblings.plans)
+        limits.refuse_broken(plan, siblings.plans)
+    _make(folder)
     outcome = _up(plan, timings, progress)
     base, clusters = outcome.graphs
     with _phase("cross-checks", timings, progress):
         findings = (*cross_check(plan, base, clusters), *brought_up(plan, outcome.cloud))
     with _phase("report", timings, progress):
-        _write_graphs(out / plan.name, base, clusters)
+        _write_graphs(folder, base, clusters)
         told = course(outcome)
         checks = (*CHECKS, ALL_UP)
         report = write_report(out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, course=told)
-    return Rehearsal(plan, rows, base, clusters, told, findings, timings, report)
+    return Rehearsal(plan, rows, base, clusters, told, findings, (*notes(region, plan), *siblings.left_out), timings, report)
 
 
 @contextmanager
@@ -100,8 +106,19 @@ def _up(plan: RegionPlan, timings: dict[str, float], progress: Progress) -> Outc
     return outcome
 
 
+def _forget(folder: Path) -> None:
+    """Take away what an earlier rehearsal said of a region file that may have changed since."""
+    for name in (*GRAPHS.values(), PAGE):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _make(folder: Path) -> None:
+    """Make sure that the folder can be written before the time for it is spent; OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / PAGE, "").unlink()
+
+
 def _write_graphs(folder: Path, base: Graph, clusters: Graph) -> None:
     """Write both graphs, secrets masked, for whoever wants to look closer."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, graph in (("base", base), ("clusters", clusters)):
-        (folder / GRAPHS[name]).write_text(graph.to_json(), encoding="utf-8")
+        write_whole(folder / GRAPHS[name], graph.to_json())

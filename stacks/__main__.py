@@ -7,15 +7,16 @@ import pulumi
 from components.boot.machine import CustomDataTooLarge
 from components.plan.limits import LimitsBroken, refuse_broken
 from stacks.faults import FileRefused
-from stacks.load import load_plan
+from stacks.load import load_plan, load_siblings
 from stacks.program import make
 
 
 def run(stack: str) -> None:
     """Make a stack by its name; RunError, which Pulumi prints without a traceback, where region file, plan or boot files are refused."""
     try:
-        plan = load_plan(stack.removesuffix("-base"))
-        refuse_broken(plan)
+        region = stack.removesuffix("-base")
+        plan = load_plan(region)
+        refuse_broken(plan, load_siblings(region).plans)
         make(plan, stack)
     except (FileRefused, LimitsBroken, CustomDataTooLarge) as error:
         raise pulumi.RunError(str(error)) from None

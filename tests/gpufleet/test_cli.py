@@ -62,6 +62,15 @@ def test_a_broken_limit_stops_a_rehearsal_before_anything_is_made(tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+def test_a_refused_rehearsal_takes_the_report_of_an_earlier_one_away(tmp_path: Path) -> None:
+    text = (ROOT / "stacks" / "regions" / "dev.yaml").read_text().replace("count: 3", "count: 4", 1)
+    (tmp_path / "dev.yaml").write_text(text)
+    (tmp_path / "out" / "dev").mkdir(parents=True)
+    (tmp_path / "out" / "dev" / "report.html").write_text("All checks hold")
+    assert run("rehearse", str(tmp_path / "dev.yaml"), "--out", str(tmp_path / "out")).returncode == 1
+    assert not (tmp_path / "out" / "dev" / "report.html").exists()
+
+
 def test_a_rehearsal_tells_its_phases_and_ends_with_a_short_summary(tmp_path: Path) -> None:
     told = run("rehearse", "dev", "--out", str(tmp_path / "out"))
     assert told.returncode == 0, told.stdout + told.stderr
