@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rehearsal.azure import hosts
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.hosts import Hosts
-from rehearsal.azure.quota import MACHINES, Place, QuotaLedger, counted, size_of
+from rehearsal.azure.quota import MACHINES, QuotaLedger, QuotaScope, counted, size_of
 from rehearsal.azure.resource import Json
 from rehearsal.azure.scenario import AllocationFailure, elapsed, scenario_of
 
@@ -60,7 +60,7 @@ class Capacity:
         if machines > max(holds, used) and self._fails(cloud, "/".join(key), location, known.name, zone, False, attempt):
             raise _no_hardware(zone, ())
         more = (max(machines, used) - max(holds, used)) * known.vcpus
-        self.quota.change(cloud, _place(subscription, location), dict.fromkeys(counted(known, spot=False), more))
+        self.quota.change(cloud, _scope(subscription, location), dict.fromkeys(counted(known, spot=False), more))
         self._keep(key, machines, used)
 
     def drawn(self, *, group: str, size: str, zone: str) -> int:
@@ -111,7 +111,7 @@ class Capacity:
 
     def usages(self, cloud: Cloud, subscription: str, location: str) -> list[Json]:
         """Use and limits, as `Microsoft.Compute/locations/<location>/usages` answers them."""
-        return self.quota.usages(cloud, _place(subscription, location))
+        return self.quota.usages(cloud, _scope(subscription, location))
 
     def dump(self) -> dict[str, Any]:
         """Plain JSON of everything here."""
@@ -124,14 +124,14 @@ class Capacity:
         self.hosts.load(data["hosts"])
         self._reserved = {(group, size, zone): (holds, used) for group, size, zone, holds, used in data["reserved"]}
 
-    def _change(self, cloud: Cloud, where: Place, size: str, spot: bool, machines: int, reserved: Reserved) -> None:
+    def _change(self, cloud: Cloud, where: QuotaScope, size: str, spot: bool, machines: int, reserved: Reserved) -> None:
         known = size_of(size, where[1])
         charged, key = machines, _reserved(*reserved)
         holds, used = self._reserved.get(key, (0, 0))
         if reserved[0]:
             charged = max(holds, used + machines) - max(holds, used)
         changes = {MACHINES: machines, **dict.fromkeys(counted(known, spot), charged * known.vcpus)}
-        self.quota.change(cloud, _place(*where), changes)
+        self.quota.change(cloud, _scope(*where), changes)
         if reserved[0]:
             self._keep(key, holds, used + machines)
 
@@ -152,7 +152,7 @@ def capacity_of(cloud: Cloud) -> Capacity:
     return cast("Capacity", cloud.services.setdefault("capacity", Capacity()))
 
 
-def _place(subscription: str, location: str) -> Place:
+def _scope(subscription: str, location: str) -> QuotaScope:
     return subscription.lower(), location.lower().replace(" ", "")
 
 

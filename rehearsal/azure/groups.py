@@ -17,8 +17,8 @@ GROUPS_PER_SUBSCRIPTION = 980
 class ResourceGroup(Kind):
     """A resource group: https://learn.microsoft.com/rest/api/resources/resource-groups.
 
-    Its deletion deletes what has a location, nested image definitions and links of zones too; subnets, rules, records and the like have none,
-    and go with what they are part of, or stay with it.
+    Its deletion deletes what has a location, image definitions and links of zones too. Subnets, rules, records and the like have none: they
+    go with what they are part of, or stay with it.
     """
 
     type = GROUP_TYPE

@@ -53,7 +53,7 @@ class Ledger:
             raise AzureError(
                 404,
                 "InvalidResourceType",
-                f"The resource type '{resource_type}' could not be found in the embedded Azure; docs/embedded-azure.md lists those that are.",
+                f"The resource type '{resource_type}' is none of the embedded Azure's; docs/embedded-azure.md lists those that are.",
                 target=resource_type,
             )
         return kind

@@ -31,7 +31,7 @@ _LOCALIZED = {
 }
 _BY_NAME = {name.lower(): size for name, size in VM_SIZES.items()}
 
-Place = tuple[str, str]
+QuotaScope = tuple[str, str]
 """Subscription and location, both in lower case."""
 
 
@@ -59,46 +59,46 @@ class QuotaLedger:
     """What is used, by subscription, location and name; a taking that would not fit changes nothing."""
 
     def __init__(self) -> None:
-        self._used: dict[Place, Counter[str]] = {}
+        self._used: dict[QuotaScope, Counter[str]] = {}
 
-    def used(self, place: Place, name: str) -> int:
+    def used(self, scope: QuotaScope, name: str) -> int:
         """vCPUs, or machines, in use under a name."""
-        return self._used.get(place, Counter())[name.lower()]
+        return self._used.get(scope, Counter())[name.lower()]
 
-    def change(self, cloud: Cloud, place: Place, changes: Mapping[str, int]) -> None:
+    def change(self, cloud: Cloud, scope: QuotaScope, changes: Mapping[str, int]) -> None:
         """Use more of some names and less of others; AzureError OperationNotAllowed where that passes a bound."""
-        used = self._used.get(place) or Counter()
+        used = self._used.get(scope) or Counter()
         for name, more in changes.items():
-            bound = self.bound(cloud, place, name)
+            bound = self.bound(cloud, scope, name)
             if more > 0 and bound is not None and used[name.lower()] + more > bound:
-                raise _exceeded(name, place, bound, used[name.lower()], more)
+                raise _exceeded(name, scope, bound, used[name.lower()], more)
             if used[name.lower()] + more < 0:
-                raise ValueError(f"{-more} of {name} are given back in {place[1]}, and {used[name.lower()]} are in use")
+                raise ValueError(f"{-more} of {name} are given back in {scope[1]}, and {used[name.lower()]} are in use")
         for name, more in changes.items():
             used[name.lower()] += more
-        self._used[place] = used
+        self._used[scope] = used
 
-    def bound(self, cloud: Cloud, place: Place, name: str) -> int | None:
+    def bound(self, cloud: Cloud, scope: QuotaScope, name: str) -> int | None:
         """What is granted under a name, by the row that says most exactly where; None is without bound."""
         if name == MACHINES:
             return MACHINES_BOUND
-        rows = [row for row in scenario_of(cloud).quotas.granted if row.family.lower() == name.lower() and _meant(row, place)]
+        rows = [row for row in scenario_of(cloud).quotas.granted if row.family.lower() == name.lower() and _meant(row, scope)]
         return max(rows, key=_exactness).vcpus if rows else None
 
-    def usages(self, cloud: Cloud, place: Place) -> list[Json]:
+    def usages(self, cloud: Cloud, scope: QuotaScope) -> list[Json]:
         """Every name with its use and limit, as `Microsoft.Compute/locations/<location>/usages` answers them.
 
         https://learn.microsoft.com/rest/api/compute/usage/list
         """
-        here = cloud.list(f"/subscriptions/{place[0]}", "Microsoft.Compute/virtualMachineScaleSets")
-        sets = sum(1 for one in here if one.location == place[1])
+        here = cloud.list(f"/subscriptions/{scope[0]}", "Microsoft.Compute/virtualMachineScaleSets")
+        sets = sum(1 for one in here if one.location == scope[1])
         names = _names(scenario_of(cloud).quotas.granted)
-        rows = ((name, self.used(place, name), self.bound(cloud, place, name)) for name in names)
+        rows = ((name, self.used(scope, name), self.bound(cloud, scope, name)) for name in names)
         return [_usage(*row) for row in ((SETS, sets, SETS_BOUND), *rows)]
 
     def dump(self) -> Json:
         """Plain JSON of what is used."""
-        return {"/".join(place): dict(used) for place, used in self._used.items()}
+        return {"/".join(scope): dict(used) for scope, used in self._used.items()}
 
     def load(self, data: Mapping[str, Mapping[str, int]]) -> None:
         """Take up what dump told of."""
@@ -122,20 +122,20 @@ def _names(granted: Iterable[Grant]) -> list[str]:
     return [*first, *sorted(name for key, name in named.items() if key not in {one.lower() for one in first})]
 
 
-def _meant(row: Grant, place: Place) -> bool:
-    return (row.subscription or place[0]).lower() == place[0] and (row.location or place[1]) == place[1]
+def _meant(row: Grant, scope: QuotaScope) -> bool:
+    return (row.subscription or scope[0]).lower() == scope[0] and (row.location or scope[1]) == scope[1]
 
 
 def _exactness(row: Grant) -> int:
     return (row.subscription is not None) + (row.location is not None)
 
 
-def _exceeded(name: str, place: Place, bound: int, used: int, more: int) -> AzureError:
+def _exceeded(name: str, scope: QuotaScope, bound: int, used: int, more: int) -> AzureError:
     """The refusal in Azure's words: https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-resource-quota"""
     if name == MACHINES:
         return conflict(
             "OperationNotAllowed",
-            f"Operation could not be completed as it results in exceeding quota limits of VirtualMachines in location {place[1]}. Maximum "
+            f"Operation could not be completed as it results in exceeding quota limits of VirtualMachines in location {scope[1]}. Maximum "
             f"allowed: {bound}, Current in use: {used}, Additional requested: {more}.",
             MACHINES,
         )
@@ -144,7 +144,7 @@ def _exceeded(name: str, place: Place, bound: int, used: int, more: int) -> Azur
         409,
         "OperationNotAllowed",
         f"Operation could not be completed as it results in exceeding approved {told} quota. Additional details - Deployment Model: "
-        f"Resource Manager, Location: {place[1]}, Current Limit: {bound}, Current Usage: {used}, Additional Required: {more}, "
+        f"Resource Manager, Location: {scope[1]}, Current Limit: {bound}, Current Usage: {used}, Additional Required: {more}, "
         f"(Minimum) New Limit Required: {used + more}. Submit a request for Quota increase by specifying parameters listed in the "
         "'Details' section for deployment to succeed. Please read more about quota limits at "
         "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests",

@@ -24,7 +24,7 @@ def references(body: Mapping[str, Any], own: str) -> tuple[str, ...]:
             if _is_id(value):
                 found[value] = None
         elif isinstance(value, Mapping):
-            stack.extend(reversed(value.values()))
+            stack.extend(reversed(list(value.values())))
             found.update((key, None) for key in value if isinstance(key, str) and _is_id(key))
         elif isinstance(value, list | tuple):
             stack.extend(reversed(value))

@@ -50,7 +50,7 @@ def check_empty(cloud: Cloud, resource: Resource) -> None:
         raise conflict("CannotDeleteResource", message, resource.id.text)
 
 
-def place(body: Json) -> str:
+def required_location(body: Json) -> str:
     """A body's location in lower case without spaces; AzureError LocationRequired."""
     if not body.get("location"):
         raise invalid("The location property is required for this definition.", "location", "LocationRequired")
@@ -65,7 +65,7 @@ class Gallery(Kind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """A name of letters, digits, full stops and underscores, and room for one more in the region."""
-        location = place(body)
+        location = required_location(body)
         if previous is None:
             check_name(arm_id.name, GALLERY_NAME, "gallery.name")
             check_room(cloud, arm_id, location, self.type, GALLERIES)
@@ -102,7 +102,7 @@ class Image(Kind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Who it is and what it runs are required, known and for good; features change only where allowUpdateImage says so."""
-        location = place(body)
+        location = required_location(body)
         for path in ("osType", "osState", "identifier.publisher", "identifier.offer", "identifier.sku"):
             needed(body, f"properties.{path}", "galleryImage")
         one_of(at(body, "properties.osType"), ("Linux", "Windows"), "galleryImage.properties.osType")

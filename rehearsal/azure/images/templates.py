@@ -17,7 +17,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.demands import at, needed
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
-from rehearsal.azure.images.galleries import Image, place
+from rehearsal.azure.images.galleries import Image, required_location
 from rehearsal.azure.images.versions import ImageVersion, numbers
 from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import FAILED, Answer, Json, Operation, Request, Resource
@@ -50,7 +50,7 @@ class ImageTemplate(Kind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Source, identity and outputs are required; a template's source and steps never change."""
-        place(body)
+        required_location(body)
         needed(body, "properties.source", "imageTemplate")
         needed(body, "identity.type", "imageTemplate")
         outputs = needed(body, "properties.distribute", "imageTemplate")

@@ -16,7 +16,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.demands import at, fixed, needed, one_of, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
-from rehearsal.azure.images.galleries import VERSIONS, check_room, place
+from rehearsal.azure.images.galleries import VERSIONS, check_room, required_location
 from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Resource
 
@@ -71,7 +71,7 @@ class ImageVersion(Kind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """A number, a source that never changes, and target regions with the home region among them and at most 100 replicas each."""
-        location = place(body)
+        location = required_location(body)
         numbers(arm_id.name)
         needed(body, "properties.storageProfile", "galleryImageVersion")
         source = at(body, "properties.storageProfile.source") or at(body, "properties.storageProfile.osDiskImage.source")
@@ -94,7 +94,7 @@ class ImageVersion(Kind):
         asked = said(properties.get("publishingProfile"))
         published = at(previous.body, "properties.publishingProfile.publishedDate") if previous else stamp(cloud.now)
         defaults = {"replicaCount": 1, "excludeFromLatest": False, "storageAccountType": "Standard_LRS", "replicationMode": "Full"}
-        profile = {**defaults, "targetRegions": list(_targets(body, place(body)).values()), **asked, "publishedDate": published}
+        profile = {**defaults, "targetRegions": list(_targets(body, required_location(body)).values()), **asked, "publishedDate": published}
         profile["targetRegions"] = [_target(one, profile) for one in profile["targetRegions"]]
         safety = {
             "reportedForPolicyViolation": False,

@@ -43,7 +43,7 @@ class NetworkInterface(AddressHolder):
             message = f"Network interface {arm_id.text} has {len(items)} private addresses, of at most {ADDRESSES_PER_INTERFACE}."
             raise invalid(message, arm_id.text, "IpConfigurationCountLimitReached")
         check_one_primary(arm_id, items)
-        networks = {network_of(place.subnet).lower() for place in self.places(arm_id, body)}
+        networks = {network_of(one.subnet).lower() for one in self.ip_configurations(arm_id, body)}
         if len(networks) != 1:
             message = f"The IP configurations of {arm_id.text} must be in subnets of one virtual network, not of {len(networks)}."
             raise invalid(message, arm_id.text, "IpConfigurationsMustBeInOneVirtualNetwork")

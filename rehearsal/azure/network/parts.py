@@ -24,14 +24,16 @@ Wanted = Mapping[str, tuple[ArmId, Json]]
 
 
 def listed(arm_id: ArmId, body: Json, collection: str) -> Wanted | None:
-    """What a body lists of a collection; None where it does not speak of it. AzureError for a part without a name that may be, or two of one."""
+    """What a body lists of a collection; None where it does not speak of it. AzureError for a name that may not be, or stands twice."""
     items = properties_of(body).get(collection)
     if items is None:
         return None
     check_names(arm_id, items)
     for item in items:
         if not NAME.fullmatch(item["name"]):
-            message = f"Resource name {item['name']} is invalid: the name of one of the {collection} of {arm_id.text} matches {NAME.pattern}."
+            message = (
+                f"Resource name {item['name']} is invalid: the name of one of the {collection} of {arm_id.text} matches {NAME.pattern}."
+            )
             raise invalid(message, arm_id.text, "InvalidResourceName")
     ids = [parse(f"{arm_id.text}/{collection}/{item['name']}") for item in items]
     return {one.key: (one, {"properties": deepcopy(properties_of(item))}) for one, item in zip(ids, items, strict=True)}

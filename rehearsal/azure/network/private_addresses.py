@@ -32,7 +32,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class IpConfiguration:
     """An ipConfiguration that wants an address: name, id, subnet's id, and the object that its address is read from and written to."""
 
     name: str
@@ -63,44 +63,44 @@ class AddressHolder(NetworkKind):
     nested = True
     """Whether an ipConfiguration has its fields in properties of its own."""
 
-    def places(self, arm_id: ArmId, body: Json) -> Iterator[Place]:
+    def ip_configurations(self, arm_id: ArmId, body: Json) -> Iterator[IpConfiguration]:
         """Its ipConfigurations that are in a subnet."""
         for number, item in enumerate(list_of(body, self.configurations)):
             inner = item.setdefault("properties", {}) if self.nested else item
             name = str(item.get("name") or number)
             if subnet := id_of(inner.get("subnet")):
-                yield Place(name, f"{arm_id.text}/{self.configurations}/{name}", subnet, inner, self.address_key, self.method_key)
+                yield IpConfiguration(name, f"{arm_id.text}/{self.configurations}/{name}", subnet, inner, self.address_key, self.method_key)
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Its subnets are in its region and not kept for another service, and static addresses are addresses."""
         super().check(cloud, arm_id, body, previous)
         location = str(body.get("location", "")).lower().replace(" ", "")
-        for place in self.places(arm_id, body):
-            subnet_used_by(cloud, arm_id, place.subnet, location)
-            if (asked := place.asked) is not None and cloud.find(place.subnet) is not None:
-                pool_of(cloud, place.subnet).check(asked)
+        for one in self.ip_configurations(arm_id, body):
+            subnet_used_by(cloud, arm_id, one.subnet, location)
+            if (asked := one.asked) is not None and cloud.find(one.subnet) is not None:
+                pool_of(cloud, one.subnet).check(asked)
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Keep what is held already and still wanted, give back the rest, take what is new: static addresses before dynamic ones."""
         before: dict[str, Held] = resource.state.addresses if resource.state else {}
-        places = list(self.places(resource.id, resource.body))
-        kept = {place.name.lower(): held for place in places if (held := before.get(place.name.lower())) and _still(place, held)}
+        configured = list(self.ip_configurations(resource.id, resource.body))
+        kept = {one.name.lower(): held for one in configured if (held := before.get(one.name.lower())) and _still(one, held)}
         left = [held for name, held in before.items() if name not in kept]
         _release(cloud, left)
         taken: dict[str, Held] = {}
         try:
-            for place in sorted(places, key=lambda one: one.asked is None):
-                if place.name.lower() not in kept:
-                    taken[place.name.lower()] = _take(cloud, place)
+            for one in sorted(configured, key=lambda one: one.asked is None):
+                if one.name.lower() not in kept:
+                    taken[one.name.lower()] = _take(cloud, one)
         except AzureError:
             _release(cloud, taken.values())
             _take_again(cloud, left)
             raise
         found = kept | taken
-        resource.state = Holding({place.name.lower(): found[place.name.lower()] for place in places})
-        for place in places:
-            place.body[place.address_key] = str(IPv4Address(found[place.name.lower()][1]))
-            place.body.setdefault(place.method_key, "Dynamic")
+        resource.state = Holding({one.name.lower(): found[one.name.lower()] for one in configured})
+        for one in configured:
+            one.body[one.address_key] = str(IPv4Address(found[one.name.lower()][1]))
+            one.body.setdefault(one.method_key, "Dynamic")
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Give everything back."""
@@ -145,17 +145,17 @@ def check_one_primary(arm_id: ArmId, items: Iterable[Json]) -> None:
         raise invalid(message, arm_id.text, "ExactlyOneIpConfigurationMustBePrimary")
 
 
-def _still(place: Place, held: Held) -> bool:
-    asked = place.asked
-    return held[0] == place.subnet.lower() and (asked is None or asked == held[1])
+def _still(one: IpConfiguration, held: Held) -> bool:
+    asked = one.asked
+    return held[0] == one.subnet.lower() and (asked is None or asked == held[1])
 
 
-def _take(cloud: Cloud, place: Place) -> Held:
-    pool, asked = pool_of(cloud, place.subnet), place.asked
+def _take(cloud: Cloud, one: IpConfiguration) -> Held:
+    pool, asked = pool_of(cloud, one.subnet), one.asked
     if asked is None:
-        return place.subnet.lower(), pool.take(1)[0]
-    pool.take_exactly(asked, place.id)
-    return place.subnet.lower(), asked
+        return one.subnet.lower(), pool.take(1)[0]
+    pool.take_exactly(asked, one.id)
+    return one.subnet.lower(), asked
 
 
 def _release(cloud: Cloud, held: Iterable[Held]) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
-from rehearsal.azure.network.network_kind import id_of, list_of, properties_of, users_by_type
-from rehearsal.azure.network.private_addresses import AddressHolder, Place, addresses_held, check_one_primary
+from rehearsal.azure.network.network_kind import check_names, id_of, list_of, properties_of, users_by_type
+from rehearsal.azure.network.private_addresses import AddressHolder, IpConfiguration, addresses_held, check_one_primary
 from rehearsal.azure.resource import Json, Resource
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class PrivateLinkService(AddressHolder):
         if not list_of(body, "loadBalancerFrontendIpConfigurations"):
             message = f"Private link service {arm_id.text} names no loadBalancerFrontendIpConfigurations."
             raise invalid(message, "properties.loadBalancerFrontendIpConfigurations", "PrivateLinkServiceMustReferenceLoadBalancerFrontend")
-        for place in self.places(arm_id, body):
-            subnet = cloud.find(place.subnet)
+        for one in self.ip_configurations(arm_id, body):
+            subnet = cloud.find(one.subnet)
             if subnet is not None and subnet.properties["privateLinkServiceNetworkPolicies"] != "Disabled":
                 message = (
                     f"Private link service {arm_id.text} cannot be created in a subnet {subnet.id.text} since it has private link service "
@@ -110,22 +110,23 @@ class PrivateEndpoint(AddressHolder):
     guid = False
     items = CONNECTIONS
 
-    def places(self, arm_id: ArmId, body: Json) -> Iterator[Place]:
+    def ip_configurations(self, arm_id: ArmId, body: Json) -> Iterator[IpConfiguration]:
         """A static address for each of its ipConfigurations, else one that is free."""
         subnet = id_of(properties_of(body).get("subnet"))
         items = list_of(body, "ipConfigurations")
         for item in items:
             asked = {"privateIPAddress": properties_of(item).get("privateIPAddress"), "privateIPAllocationMethod": "Static"}
             own = f"{arm_id.text}/ipConfigurations/{item.get('name')}"
-            yield Place(str(item.get("name")), own, subnet, asked, self.address_key, self.method_key)
+            yield IpConfiguration(str(item.get("name")), own, subnet, asked, self.address_key, self.method_key)
         if subnet and not items:
-            yield Place("default", arm_id.text, subnet, {}, self.address_key, self.method_key)
+            yield IpConfiguration("default", arm_id.text, subnet, {}, self.address_key, self.method_key)
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """It names a subnet and one service, both for good."""
         if not id_of(properties_of(body).get("subnet")):
             raise invalid(f"Private endpoint {arm_id.text} names no subnet.", "properties.subnet", "InvalidRequestFormat")
         super().check(cloud, arm_id, body, previous)
+        check_names(arm_id, list_of(body, "ipConfigurations"))
         found = [item for name in CONNECTIONS for item in list_of(body, name)]
         if len(found) != 1 or not target_of(body):
             message = f"Private endpoint {arm_id.text} has {len(found)} connections; it must have one, with a privateLinkServiceId."

@@ -7,9 +7,8 @@ import sys
 
 from network_bodies import HUB, NET, NODES, SINGLE, full, interface, located, made, network, place
 from plain_calls import GROUP, LOCATION, SUBSCRIPTION, Calls
-from scale_sets_made import SET
+from scale_sets_made import SET, azure, body, put
 from scale_sets_made import SUBNET as SET_SUBNET
-from scale_sets_made import azure, body, put
 from vault_bodies import VAULT, calls_with_vault, vault
 
 from rehearsal.azure.arm_id import parse
@@ -125,7 +124,9 @@ except AzureError as refused:
 
 def test_of_several_missing_references_the_first_is_told_in_every_process() -> None:
     told = [
-        subprocess.run([sys.executable, "-c", MISSING.format(path=sys.path)], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True)
+        subprocess.run(
+            [sys.executable, "-c", MISSING.format(path=sys.path)], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        )
         for seed in ("1", "2", "3")
     ]
     assert {one.stdout.strip() for one in told} == {full(f"{HUB}/subnets/none0")}

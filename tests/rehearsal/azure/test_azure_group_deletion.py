@@ -65,7 +65,7 @@ def test_what_is_part_of_something_that_stays_stays_too() -> None:
 def test_roles_and_locks_on_a_group_go_with_it() -> None:
     calls = made()
     role = f"{GROUP}/providers/Microsoft.Authorization/roleAssignments/11111111-1111-4111-8111-1111111111aa"
-    definition = "/subscriptions/11111111-1111-4111-8111-111111111111/providers/Microsoft.Authorization/roleDefinitions/22222222-1111-4111-8111-1111111111aa"
+    definition = f"{GROUP.partition('/resourceGroups/')[0]}/providers/Microsoft.Authorization/roleDefinitions/reader"
     calls.put(role, {"properties": {"principalId": "33333333-1111-4111-8111-1111111111aa", "roleDefinitionId": definition}})
     assert deleted(calls, GROUP)[0].status == "Succeeded"
     assert not [key for key in calls.cloud.resources if key.startswith(f"{GROUP.lower()}/")]
