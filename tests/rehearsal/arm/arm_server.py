@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -21,6 +22,8 @@ from azure.identity import ClientSecretCredential
 from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.network import NetworkManagementClient
 from azure.mgmt.resource.resources import ResourceManagementClient
+
+from rehearsal.arm.listening import IDLE_SECONDS
 
 REGION = "dev"
 LOCATION = "southcentralus"
@@ -89,13 +92,17 @@ class ArmServer:
         try:
             connection.request(method, url._replace(scheme="", netloc="").geturl(), content, sent)
             answer = connection.getresponse()
-            return answer.status, _read(answer.read()), dict(answer.headers)
+            content_read = answer.read()
+            self._threads.__dict__["used"] = time.monotonic()
+            return answer.status, _read(content_read), dict(answer.headers)
         except (OSError, HTTPException):
             connection.close()
             raise
 
     def _connection(self, scheme: str, host: str) -> HTTPConnection:
-        """This thread's connection to a host, which lasts."""
+        """This thread's connection to a host, which lasts while it is used: the server closes one that has been idle for long."""
+        if time.monotonic() - self._threads.__dict__.get("used", 0.0) > IDLE_SECONDS / 2:
+            self.close()
         held: dict[str, HTTPConnection] = self._threads.__dict__.setdefault("held", {})
         if host not in held:
             held[host] = HTTPSConnection(host, timeout=60, context=self.tls) if scheme == "https" else HTTPConnection(host, timeout=60)
