@@ -14,7 +14,7 @@ import pytest
 from azure_types import UnknownResourceType
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from published import needs_published_types, published_types
+from published import FOLDER, answer_faults, needs_published_types, published_types
 from published_bodies import ODD, bodies
 
 from rehearsal.arm.calls import Call
@@ -55,6 +55,7 @@ class Region:
         shutil.copytree(self.brought_up, self.folder / "state")
         self._open()
         self.before = kept(self.cloud)
+        self.ids = frozenset(targets(self))
 
     def _open(self) -> None:
         self.directory = StateDirectory(self.folder / "state")
@@ -75,6 +76,9 @@ class Region:
             error = json.loads(answer.body)["error"]
             assert error["code"]
             assert error["message"]
+        elif method in ("PUT", "PATCH", "GET") and answer.status != 202 and path in self.ids:
+            assert isinstance(answer.body, bytes)
+            assert published_faults(parse(path).type, query.get("api-version", ""), json.loads(answer.body)) == []
         now = kept(self.cloud)
         if answer.status >= 400:
             assert now == self.before
@@ -99,6 +103,14 @@ def region(brought_up: Path) -> Iterator[Region]:
         yield made
         assert made.directory is not None
         made.directory.close()
+
+
+def published_faults(arm_type: str, version: str, body: Any) -> list[str]:
+    """What of an answer does not fit Azure's published types; nothing where they are not here, or have not the type."""
+    try:
+        return answer_faults(arm_type, version, body) if FOLDER.is_dir() else []
+    except UnknownResourceType:
+        return []
 
 
 def targets(region: Region) -> list[str]:
