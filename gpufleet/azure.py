@@ -1,4 +1,4 @@
-"""gpufleet azure: serve the embedded Azure of a region over HTTPS, as Azure's own clients meet it."""
+"""gpufleet azure: serve the embedded Azure of a region over HTTPS, as Azure's official Python clients meet it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Serve the embedded Azure of a region over HTTPS.")
-@click.option("--listen", default="127.0.0.1:0", show_default=True, help="Address to listen on; port 0 takes any that is free.")
+@click.option(
+    "--listen",
+    default="127.0.0.1:0",
+    show_default=True,
+    help="Address to listen on; port 0 takes any that is free, a fixed one (127.0.0.1:8443) keeps the endpoint after a restart.",
+)
 @click.option("--region", required=True, metavar="REGION", help="Name or file: its subscriptions, tenant and quotas.")
 @click.option(
     "--state",
@@ -30,11 +35,13 @@ if TYPE_CHECKING:
 @click.option("--clock", default="real", show_default=True, help="real, scaled:FACTOR (60 makes a minute a second), or manual.")
 @click.option("--metadata-port", type=click.IntRange(0, 65_535), default=0, help="Port of the metadata service; 0, the default, takes any.")
 def azure(listen: str, region: str, state: Path | None, scenario: str | None, clock: str, metadata_port: int) -> None:
-    """Serve the embedded Azure of REGION over HTTPS, as Azure's own clients, the Azure CLI and Pulumi meet it.
+    """Serve the embedded Azure of REGION over HTTPS, as Azure's official Python SDKs and azure-identity meet it.
+
+    Other clients (the Azure CLI, Pulumi, Terraform) should find it in the same way, but were not tried.
 
     \b
-    It prints its endpoint, its certificate authority, and lines for a shell with which clients find it and sign in;
-    then "ready" and the endpoint. SIGINT or SIGTERM end it, with a snapshot where --state keeps one.
+    It prints its endpoint, its certificate authority, and lines for a shell and for Python with which clients find it and sign
+    in; then "ready" and the endpoint. SIGINT or SIGTERM end it, with a snapshot where --state keeps one.
       gpufleet azure --region dev --state out/dev/azure --clock scaled:60
     Beside Azure Resource Manager it answers, at the same endpoint:
       /metadata/endpoints, /<tenant>/oauth2/v2.0/token     where clients find out, and sign in
@@ -65,7 +72,9 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
             raise
         except OSError as error:
             raise click.ClickException(f"{error.filename or listen}: {error.strerror or error}; choose another") from None
-    sys.exit(0 if written else 1)
+    if not written:
+        sys.exit(1)
+    click.echo("stopped; nothing was kept, as no --state was given" if state is None else f"stopped; snapshot written to {state}")
 
 
 def _tell(where: Listening, plan: RegionPlan, state: Path | None, clock: str) -> None:
@@ -76,9 +85,9 @@ def _tell(where: Listening, plan: RegionPlan, state: Path | None, clock: str) ->
     click.echo(f"  certificate authority  {where.authority}")
     click.echo(f"  metadata service       {where.metadata}/imds<resource id of the machine>")
     click.echo(f"  sign in                tenant {names['tenant']}, client {names['client']}, secret {where.identity.secret}")
-    click.echo(
-        "for azure-identity and Azure's SDKs (give credentials disable_instance_discovery=True, clients base_url and credential_scopes):"
-    )
+    click.echo("for azure-identity and Azure's Python SDKs, in Python:")
+    click.echo(_example(where, names))
+    click.echo("what they read from the environment, in a shell:")
     _exports(
         AZURE_AUTHORITY_HOST=where.base,
         AZURE_TENANT_ID=names["tenant"],
@@ -87,7 +96,7 @@ def _tell(where: Listening, plan: RegionPlan, state: Path | None, clock: str) ->
         AZURE_SUBSCRIPTION_ID=names["subscription"],
         REQUESTS_CA_BUNDLE=str(where.authority.resolve()),
     )
-    click.echo("for Pulumi and Terraform:")
+    click.echo("what Pulumi and Terraform read (they should find it so, and were not tried):")
     _exports(
         ARM_METADATA_HOST=where.base.removeprefix("https://"),
         ARM_TENANT_ID=names["tenant"],
@@ -99,6 +108,18 @@ def _tell(where: Listening, plan: RegionPlan, state: Path | None, clock: str) ->
     )
     click.echo(f"ready {where.base}")
     sys.stdout.flush()
+
+
+def _example(where: Listening, names: dict[str, str]) -> str:
+    """Five lines of Python that list the resource groups; not indented, for a prompt of Python's."""
+    base, authority = where.base, str(where.authority.resolve())
+    who = f"{names['tenant']!r}, {names['client']!r}, {where.identity.secret!r}"
+    return f"""\
+from azure.identity import ClientSecretCredential
+from azure.mgmt.resource.resources import ResourceManagementClient
+who = ClientSecretCredential({who}, authority={base!r}, disable_instance_discovery=True, connection_verify={authority!r})
+how = {{'base_url': {base!r}, 'credential_scopes': [{base + "/.default"!r}], 'connection_verify': {authority!r}}}
+print([group.name for group in ResourceManagementClient(who, {names["subscription"]!r}, **how).resource_groups.list()])"""
 
 
 def _exports(**values: str) -> None:

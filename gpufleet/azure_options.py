@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
+
+from gpufleet.held_names import held_lines
 
 if TYPE_CHECKING:
     from rehearsal.upward.update import Allowed
@@ -55,23 +58,54 @@ def state_directory(state: Path | None, region: str) -> Path:
 
 
 @contextmanager
-def refusals_told(console: Console) -> Iterator[None]:
-    """What keeps a verb from doing its work, in sentences: exit 1 where nobody allowed it or the program fails, 2 for the directory."""
+def refusals_told(console: Console, region: str, folder: Path) -> Iterator[None]:
+    """What keeps a verb from doing its work, in sentences: exit 1 where nobody allowed it or the program fails, 2 for the directory
+    and the command line, 130 for an interrupt.
+    """
     from rehearsal.run import ProgramFailed
     from rehearsal.state_directory import StateBroken, StateInUse
-    from rehearsal.upward.update import UpRefused
+    from rehearsal.upward.held_names import NamesHeld
+    from rehearsal.upward.region_azure import OtherRegion
+    from rehearsal.upward.update import NothingProtected, UpRefused
 
+    before = _snapshots(folder)
     try:
         yield
     except UpRefused as refused:
         console.print(f"refused; nothing was changed\n{refused}", markup=False, soft_wrap=True)
         sys.exit(1)
+    except NamesHeld as refused:
+        told = "\n".join(held_lines(refused.held, region, folder))
+        console.print(f"refused; nothing was changed\n{told}", markup=False, soft_wrap=True)
+        sys.exit(1)
     except ProgramFailed as failed:
         console.print(f"the program of {failed}; nothing was changed", markup=False, soft_wrap=True)
         sys.exit(1)
-    except (StateInUse, StateBroken) as error:
+    except (StateInUse, StateBroken, OtherRegion, NothingProtected) as error:
         click.echo(str(error), err=True)
         sys.exit(2)
     except OSError as error:
-        click.echo(f"{error.filename or 'the state directory'}: {error.strerror}; give another directory with --state", err=True)
+        click.echo(_unwritten(error, folder, held=bool(before)), err=True)
         sys.exit(2)
+    except KeyboardInterrupt:
+        if _snapshots(folder) != before:
+            click.echo(f"interrupted when all was done and kept in {folder}", err=True)
+        else:
+            click.echo(f"interrupted; nothing of this run is kept, {folder} is as it was", err=True)
+        sys.exit(130)
+
+
+def _snapshots(folder: Path) -> list[str]:
+    """Names of the finished snapshots of a state directory, none where there is no directory."""
+    return sorted(path.name for path in folder.glob("state-*.json"))
+
+
+def _unwritten(error: OSError, folder: Path, *, held: bool) -> str:
+    """What a person can do where a directory, which may hold a state, cannot be read or written."""
+    why = f"{error.filename or folder}: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        state = f"the state in {folder} is unchanged" if held else f"{folder} holds no state yet"
+        return f"{why}; {state}: free space there, then run the same command again"
+    if held:
+        return f"{why}; the state in {folder} is unchanged: mend that, then run the same command again"
+    return f"{why}; give another directory with --state"

@@ -10,8 +10,9 @@ import click
 from rich.console import Console
 
 from gpufleet.azure_options import allowed, azure_options, refusals_told, state_directory
+from gpufleet.held_names import held_lines
 from gpufleet.up_progress import shown
-from gpufleet.up_summary import print_outcome
+from gpufleet.up_summary import print_destroyed
 from stacks.load import load_plan
 
 
@@ -19,7 +20,16 @@ from stacks.load import load_plan
 @click.argument("region")
 @azure_options
 @click.option("--purge", is_flag=True, help="Purge the region's deleted vaults too, which frees their names for another up.")
-def destroy(region: str, state: Path | None, scenario: str | None, parallel: int | None, unprotect: tuple[str, ...], purge: bool) -> None:
+@click.option("--only-purge", is_flag=True, help="Purge the region's deleted vaults, and delete nothing that stands.")
+def destroy(
+    region: str,
+    state: Path | None,
+    scenario: str | None,
+    parallel: int | None,
+    unprotect: tuple[str, ...],
+    purge: bool,
+    only_purge: bool,
+) -> None:
     """Delete everything of REGION in its embedded Azure: the clusters, then the base stack.
 
     \b
@@ -27,17 +37,21 @@ def destroy(region: str, state: Path | None, scenario: str | None, parallel: int
     deleted; allow them one by one, or all:
       gpufleet destroy dev --unprotect all
     Vaults stay as deleted ones for the days that the region file says, as Azure keeps them, and hold their names until
-    then; --purge frees them, also afterwards, where the region file has no purge protection.
+    then. Where the region file has no purge protection, --purge frees them in the same command, and --only-purge later:
+      gpufleet destroy dev --only-purge
 
-    Exits 1 when something failed or was refused, 2 when a file is refused or the directory is in use.
+    Exits 1 when something failed or was refused, 2 when a file or an option is refused, or the directory is in use or another region's.
     """
     from rehearsal.azure.scenario import Scenario
     from rehearsal.azure.scenarios import load_scenario
     from rehearsal.keeping import keep
     from rehearsal.state_directory import StateDirectory
+    from rehearsal.upward.held_names import held_names
     from rehearsal.upward.region_azure import kept_azure
-    from rehearsal.upward.up import tear_down
+    from rehearsal.upward.up import has_nothing, purge_only, tear_down
 
+    if only_purge and (purge or unprotect):
+        raise click.UsageError("--only-purge deletes nothing that stands; leave --purge and --unprotect away, or leave --only-purge away")
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     began = time.monotonic()
     plan = load_plan(region)
@@ -46,9 +60,15 @@ def destroy(region: str, state: Path | None, scenario: str | None, parallel: int
     if not folder.exists():
         console.print(f"{plan.name} has no embedded Azure in {folder}: nothing to destroy", markup=False, soft_wrap=True)
         return
-    with refusals_told(console), StateDirectory(folder) as directory, shown(console, "destroy") as progress:
+    with refusals_told(console, region, folder), StateDirectory(folder) as directory, shown(console, "destroy") as progress:
         cloud = kept_azure(directory, plan, conditions)
-        outcome = tear_down(plan, cloud, allowed(unprotect, parallel), progress, purge=purge)
+        if only_purge:
+            outcome = purge_only(plan, cloud, allowed((), parallel))
+        else:
+            going = () if has_nothing(plan, cloud) else unprotect
+            outcome = tear_down(plan, cloud, allowed(going, parallel), progress, purge=purge)
         keep(directory, cloud)
-    print_outcome(console, outcome, time.monotonic() - began, folder, everything=False)
+    print_destroyed(console, outcome, time.monotonic() - began, folder, only_purge=only_purge)
+    for line in held_lines(held_names(plan, cloud), region, folder):
+        console.print(line, markup=False, soft_wrap=True)
     sys.exit(0 if outcome.complete else 1)

@@ -53,7 +53,7 @@ def preview(
     refuse_broken(plan, load_siblings(region).plans)
     conditions = load_scenario(scenario) if scenario else Scenario()
     folder = state_directory(state, plan.name)
-    with refusals_told(console), shown(console, "preview") as progress:
+    with refusals_told(console, region, folder), shown(console, "preview") as progress:
         if folder.exists():
             with StateDirectory(folder) as directory:
                 cloud = kept_azure(directory, plan, conditions)

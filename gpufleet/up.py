@@ -46,7 +46,9 @@ def up(
     What the region file no longer has is deleted. Protected resources (node pools, etcd, vaults, backups) are not, and no
     machine is taken away that was not drained and deleted by instance before: both are refused, and then nothing changes.
 
-    Exits 1 when something failed or was refused, 2 when a file is refused or the directory is in use.
+    Nor is anything tried while deleted vaults hold names that the region needs: the command that frees them is told.
+
+    Exits 1 when something failed or was refused, 2 when a file or an option is refused, or the directory is in use or another region's.
     """
     # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
     from components.plan.limits import refuse_broken
@@ -63,7 +65,7 @@ def up(
     refuse_broken(plan, load_siblings(region).plans)
     conditions = load_scenario(scenario) if scenario else Scenario()
     folder = state_directory(state, plan.name)
-    with refusals_told(console), StateDirectory(folder) as directory, shown(console, "up") as progress:
+    with refusals_told(console, region, folder), StateDirectory(folder) as directory, shown(console, "up") as progress:
         cloud = kept_azure(directory, plan, conditions)
         outcome = bring_up(plan, cloud, allowed(unprotect, parallel, accept_loss_of), progress)
         keep(directory, cloud)

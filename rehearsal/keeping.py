@@ -22,7 +22,7 @@ def open_cloud(directory: StateDirectory, fresh: Callable[[], Cloud]) -> Cloud:
         cloud = fresh() if saved is None else load(saved, empty)
     except (StateRefused, KeyError, TypeError, ValueError) as error:
         told = error if isinstance(error, StateRefused) else f"does not hold what this version saves ({type(error).__name__}: {error})"
-        raise StateBroken(f"{directory.snapshot} {told}; remove {directory.folder} to begin anew") from error
+        raise StateBroken(f"{directory.snapshot} {told}; {directory.begin_anew}") from error
     make_again(directory, cloud)
     return cloud
 
@@ -36,7 +36,7 @@ def make_again(directory: StateDirectory, cloud: Cloud) -> None:
         except (AzureError, KeyError, TypeError, ValueError) as error:
             raise StateBroken(
                 f"{directory.journal}, line {number}: what was accepted is not accepted again ({error}); another version wrote it, or it "
-                f"was changed: go back to that version, or remove {directory.folder} to begin anew"
+                f"was changed: go back to that version, or {directory.begin_anew}"
             ) from error
     cloud.gates = gates
 

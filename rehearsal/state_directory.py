@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 Json = dict[str, Any]
@@ -63,16 +64,22 @@ class StateDirectory:
         """File of what has happened since the latest snapshot."""
         return self.folder / JOURNAL.format(self._generation)
 
+    @property
+    def begin_anew(self) -> str:
+        """The remedy where nothing else can be done: whoever wants to look at what is broken still has it."""
+        folder = str(self.folder).rstrip("/")
+        return f"move it away (mv {quote(folder)} {quote(f'{folder}.broken')}) to begin anew"
+
     def saved(self) -> Json | None:
         """The latest snapshot, None in a new directory; StateBroken."""
         if not self.snapshot.is_file():
             return None
         try:
-            saved = json.loads(self.snapshot.read_bytes())
+            saved = json.loads(self.snapshot.read_bytes().decode())
         except ValueError as error:
-            raise StateBroken(f"{self.snapshot} cannot be read: {error}; remove {self.folder} to begin anew") from None
+            raise StateBroken(f"{self.snapshot} cannot be read (damaged at byte {_damaged_at(error)}); {self.begin_anew}") from None
         if not isinstance(saved, dict):
-            raise StateBroken(f"{self.snapshot} holds no saved Azure; remove {self.folder} to begin anew")
+            raise StateBroken(f"{self.snapshot} holds no saved Azure; {self.begin_anew}")
         return saved
 
     def since(self) -> Iterator[Json]:
@@ -85,9 +92,10 @@ class StateDirectory:
                 if not line.endswith(b"\n"):
                     break
                 try:
-                    change = json.loads(line)
+                    change = json.loads(line.decode())
                 except ValueError as error:
-                    raise StateBroken(f"{self.journal} is damaged at byte {whole}: {error}; remove {self.folder} to begin anew") from None
+                    place = whole + _damaged_at(error)
+                    raise StateBroken(f"{self.journal} cannot be read (damaged at byte {place}); {self.begin_anew}") from None
                 whole += len(line)
                 self._changes, self._bytes = self._changes + 1, whole
                 yield change
@@ -154,3 +162,14 @@ class StateDirectory:
             for path in self.folder.glob(pattern):
                 if path not in (self.snapshot, self.journal):
                     path.unlink(missing_ok=True)
+
+
+def _damaged_at(error: ValueError) -> int:
+    """Byte of a text at which it is no JSON any more, from 0; that of its beginning where Python does not say."""
+    match error:
+        case json.JSONDecodeError():
+            return len(error.doc[: error.pos].encode())
+        case UnicodeDecodeError():
+            return error.start
+        case _:
+            return 0

@@ -11,7 +11,8 @@ from rehearsal.azure.clock import EPOCH
 from rehearsal.azure.errors import AzureError, busy, invalid, not_found
 from rehearsal.azure.kind import Kind
 from rehearsal.azure.ledger import FINISH, Ledger
-from rehearsal.azure.preconditions import being_deleted, check_etag, check_identity, etag, merged, reference_leaving
+from rehearsal.azure.locations import check_location
+from rehearsal.azure.preconditions import being_deleted, check_etag, check_identity, etag, merged, missing, reference_leaving
 from rehearsal.azure.references import references
 from rehearsal.azure.resource import SUCCEEDED, Answer, Json, Operation, Request, Resource
 
@@ -110,6 +111,8 @@ class Cloud(Ledger):
         previous = self.resources.get(request.id.key)
         check_etag(request, previous)
         body = self.bodies.checked(kind, request) if self.bodies else dict(request.body or {})
+        if not kind.everywhere:
+            check_location(kind.type, body)
         check_identity(request.id, body, previous)
         self._check_locks(kind, request.id, previous)
         kind.check(self, request.id, body, previous)
@@ -183,7 +186,9 @@ class Cloud(Ledger):
     def _delete(self, kind: Kind, request: Request) -> Answer:
         resource = self.resources.get(request.id.key)
         if resource is None:
-            return Answer(204)
+            if kind.deletes_nothing:
+                return Answer(204)
+            raise missing(request.id)
         check_etag(request, resource)
         self._check_locks(kind, request.id, resource, deleting=True)
         answer = kind.delete_answer(self, resource, request)

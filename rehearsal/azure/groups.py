@@ -22,6 +22,7 @@ class ResourceGroup(Kind):
     """
 
     type = GROUP_TYPE
+    deletes_nothing = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """A location is required, and a subscription holds so many groups."""

@@ -36,6 +36,10 @@ class Kind:
     """Whether a new PUT is taken while an earlier one still runs."""
     deleted_though_in_use = False
     """Whether it may be deleted while others still refer to it: Azure lets an identity or an image go that machines name."""
+    everywhere = False
+    """Whether it has no location but global, which it then asks for itself."""
+    deletes_nothing = True
+    """Whether a DELETE where there is none is answered with 204, which the official SDK takes for most types; 404 otherwise."""
     tells_provisioning_state = True
     """Whether its body has a provisioningState: some of Azure's types have none."""
     virtual = False

@@ -147,6 +147,7 @@ class ProximityPlacementGroup(_WithoutState):
     """A proximity placement group: https://learn.microsoft.com/rest/api/compute/proximity-placement-groups"""
 
     type = "Microsoft.Compute/proximityPlacementGroups"
+    deletes_nothing = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Its type and zone are for good, and a resource group holds so many."""

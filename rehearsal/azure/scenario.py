@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from components.spec.types import AzureLocation, Model, Uuid, VmSizeName
+from components.spec.types import AzureLocation, Model, Uuid
 from rehearsal.azure.clock import EPOCH
 from rehearsal.azure.duration_table import Duration, What
+from rehearsal.azure.scenario_names import Family, KnownVmSize, Provider
 from rehearsal.azure.spans import Span, span_seconds
 
 if TYPE_CHECKING:
@@ -19,15 +20,13 @@ if TYPE_CHECKING:
 
 Share = Annotated[float, Field(ge=0, le=1)]
 PerDay = Annotated[float, Field(ge=0, le=1_000)]
-Family = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_]{3,60}$")]
 Zone = Literal["1", "2", "3"]
-Provider = Annotated[str, Field(pattern=r"^Microsoft\.[A-Za-z]{2,40}$")]
 
 
 class Machines(Model):
     """Which machines a row is about: all, or those of a VM size."""
 
-    vm_size: VmSizeName | None = None
+    vm_size: KnownVmSize | None = None
     """VM size that is meant; every size without one."""
 
     def takes(self, size: str) -> bool:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, StringConstraints
 
+from components.spec.types import form
+
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _WRITTEN = re.compile("".join(rf"(?:([0-9]{{1,7}}){unit})?" for unit, _ in _UNITS))
 _LARGEST = 366 * 86_400
@@ -36,5 +38,10 @@ def _checked(text: str) -> str:
     return text
 
 
-Span = Annotated[str, StringConstraints(pattern=r"^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$", min_length=2), AfterValidator(_checked)]
+Span = Annotated[
+    str,
+    form(r"^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$", "a span of time without spaces, larger units first: 1d, 2h30m or 45s"),
+    StringConstraints(min_length=2),
+    AfterValidator(_checked),
+]
 """A span of time from the scenario's start, or a length of time."""

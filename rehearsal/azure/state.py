@@ -45,7 +45,7 @@ def load(data: Json, empty: Callable[[Json], Cloud]) -> Cloud:
     StateRefused where the data was saved in another way.
     """
     if data.get("format") != FORMAT:
-        raise StateRefused(f"saved in format {data.get('format')!r}, this version reads {FORMAT}; remove the state and begin anew")
+        raise StateRefused(f"saved in format {data.get('format')!r}, this version reads {FORMAT}")
     cloud = empty(data)
     cloud.numbers = data["numbers"]
     cloud.events = Events.load(data["events"])
@@ -78,7 +78,7 @@ def _restore(cloud: Cloud, item: Json) -> None:
     arm_id = parse(item["id"])
     kind = cloud.kinds.get(arm_id.type.lower())
     if kind is None:
-        raise StateRefused(f"holds {item['id']}, of a type that this version does not model; remove the state and begin anew")
+        raise StateRefused(f"holds {item['id']}, of a type that this version does not model")
     resource = Resource(**{**item, "id": arm_id, "state": kind.load(item["state"])})
     cloud.resources[resource.key] = resource
     cloud.index.add(arm_id, references(resource.body, resource.key))

@@ -13,6 +13,7 @@ from rehearsal.upward.picture import Change, Item, Op, Picture
 SCREEN = 34
 """Lines of a tree that still leave room for what stands above and below it."""
 PATHS_SHOWN, TYPES_SHOWN, VALUE_SHOWN = 3, 4, 60
+OUT_OF_DATE = "they keep their old model, image included, until they are reimaged or replaced, which no verb does yet"
 HIDDEN = ("azure-native:keyvault:Secret", "kubernetes:core/v1:Secret", "pulumi-python:dynamic")
 """Types whose values are or hold secrets."""
 DONE = {Op.CREATE: "created", Op.UPDATE: "updated", Op.REPLACE: "replaced", Op.DELETE: "deleted"}
@@ -60,17 +61,22 @@ def _opened(root: Node) -> set[int]:
     return opened
 
 
-def count_line(changes: Sequence[Change], after: Picture, words: Mapping[Op, str]) -> str:
-    """How many resources change, and how many do not."""
-    counted = Counter(change.op for change in changes if change.item.record.id)
-    same = sum(bool(item.record.id) for item in after.values()) - sum(counted[op] for op in (Op.CREATE, Op.UPDATE, Op.REPLACE))
+def count_line(changes: Sequence[Change], after: Picture, words: Mapping[Op, str], failed: int = 0) -> str:
+    """How many resources change, how many failed, whether or not something is left of them, and how many do not change."""
+    named = [change for change in changes if change.item.record.id]
+    counted = Counter(change.op for change in named if not change.failed)
+    same = sum(bool(item.record.id) for item in after.values()) - sum(change.after is not None for change in named)
     told = [f"{op.value} {counted[op]:,} {words[op]}" for op in Op if counted[op]]
+    told += [f"{failed:,} failed"] if failed else []
     return ", ".join([*told, f"{same:,} unchanged"])
 
 
-def machine_line(changes: Iterable[Change]) -> str:
-    """What the changes do to machines, empty where they do nothing."""
-    return ", ".join(_machine_notes(changes))
+def machine_line(before: Picture, after: Picture) -> str:
+    """Machines of the whole region before and after, and those of an older model, empty where neither is worth a word."""
+    old, new = (sum(item.machines or 0 for item in items.values()) for items in (before, after))
+    behind = sum(item.behind for item in after.values())
+    notes = [f"instances: {old:,} -> {new:,}" if old != new else f"instances: {new:,}"] if old != new or behind else []
+    return ", ".join([*notes, f"{_behind(behind)} ({OUT_OF_DATE})"] if behind else notes)
 
 
 def _tree(changes: Iterable[Change], items: Picture) -> Node:
@@ -128,7 +134,7 @@ def _groups(changes: Iterable[Change]) -> list[list[Change]]:
     """Changes that read alike, together."""
     groups: dict[tuple[Any, ...], list[Change]] = {}
     for change in changes:
-        groups.setdefault((change.op, change.item.record.type, tuple(change.values)), []).append(change)
+        groups.setdefault((change.op, change.failed, change.item.record.type, tuple(change.values)), []).append(change)
     return list(groups.values())
 
 
@@ -140,7 +146,7 @@ def _group(group: Sequence[Change]) -> str:
         paths = list(first.values)
         more = f", {len(paths) - PATHS_SHOWN} more" if len(paths) > PATHS_SHOWN else ""
         told += f" [diff: {', '.join(f'~{path}' for path in paths[:PATHS_SHOWN])}{more}]"
-    return " ".join([told, *_bracketed(group)])
+    return " ".join([told, *(["failed"] if first.failed else []), *_bracketed(group)])
 
 
 def _summary(changes: Sequence[Change]) -> str:
@@ -149,6 +155,7 @@ def _summary(changes: Sequence[Change]) -> str:
     told = [f"{op.value}{count:,} {word}" for (op, word), count in counted.most_common(TYPES_SHOWN)]
     left = sum(counted.values()) - sum(count for _, count in counted.most_common(TYPES_SHOWN))
     told += [f"{left:,} more"] if left else []
+    told += _failures(changes)
     return " ".join([", ".join(told), *_bracketed(changes)])
 
 
@@ -157,11 +164,20 @@ def _bracketed(changes: Iterable[Change]) -> list[str]:
     return [f"({'; '.join(notes)})"] if notes else []
 
 
+def _failures(changes: Iterable[Change]) -> list[str]:
+    failed = sum(change.failed for change in changes)
+    return [f"{failed:,} failed"] if failed else []
+
+
 def _machine_notes(changes: Iterable[Change]) -> list[str]:
     told = [(change.machines, change.behind) for change in changes]
     before, after, behind = sum(one[0][0] for one in told), sum(one[0][1] for one in told), sum(one[1] for one in told)
     notes = [f"instances: {before:,} -> {after:,}"] if before != after else []
-    return [*notes, f"{behind:,} instance{'' if behind == 1 else 's'} out of date"] if behind > 0 else notes
+    return [*notes, _behind(behind)] if behind > 0 else notes
+
+
+def _behind(count: int) -> str:
+    return f"{count:,} instance{'' if count == 1 else 's'} out of date"
 
 
 def _line(indent: int, sign: str, text: str) -> str:

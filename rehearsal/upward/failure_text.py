@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from components.plan import naming
+from components.plan.model import ClusterPlan
 from rehearsal.crosscheck.machines import scale_sets
 from rehearsal.upward.caller import RETRIES, Failure
-from rehearsal.upward.machines import provisioned
+from rehearsal.upward.machines import planned, provisioned
 from rehearsal.upward.records import stacks_of
 from rehearsal.upward.up import Outcome
 from rehearsal.upward.update import Update
@@ -29,7 +30,8 @@ REMEDIES: Mapping[str, str] = {
     "SkuNotAvailable": "the size is not sold in that place: plan the pool with another vm_size or in another zone",
     "TooManyRequests": THROTTLED,
     "SubscriptionRequestsThrottled": THROTTLED,
-    "ConflictError": "if a deleted vault holds the name, purge it (gpufleet destroy --purge), then run gpufleet up again",
+    "ConflictError": "if a deleted vault holds the name, purge it (gpufleet destroy with the same REGION and --state, and --only-purge), "
+    "then run gpufleet up again",
     "OperationNotAllowed": "change what Azure does not allow, then run gpufleet up again",
     "RetryableErrorDueToAnotherOperation": "something else holds it: run gpufleet up again",
     "ServiceUnavailable": "Azure's API is failing: run gpufleet up again when it has recovered",
@@ -44,7 +46,7 @@ def paragraphs(outcome: Outcome) -> list[str]:
         return _held_up(outcome)
     told = [_standing(outcome), *_held_up(outcome)]
     for update in outcome.updates:
-        told += _by_code(update)
+        told += _by_code(outcome, update)
     if outcome.unread:
         told.append(f"The clusters were not tried, because stack {outcome.plan.base_stack} is not complete.")
     if outcome.left:
@@ -57,9 +59,7 @@ def _standing(outcome: Outcome) -> str:
     running = wanted = up = sets = 0
     for cluster in outcome.plan.clusters:
         for name, capacity, _ in scale_sets(cluster):
-            found = outcome.cloud.find(
-                naming.resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachineScaleSets", name)
-            )
+            found = outcome.cloud.find(_set_id(cluster, name))
             here = provisioned(found) if found is not None else 0
             running, wanted, sets, up = running + min(here, capacity), wanted + capacity, sets + 1, up + (here >= capacity)
     made = sum(bool(record.id) for _, record in stacks_of(outcome.cloud))
@@ -83,21 +83,43 @@ def _held_up(outcome: Outcome) -> list[str]:
     return [f"Azure put off {calls} ({told}): {again}. {advice}"]
 
 
-def _by_code(update: Update) -> list[str]:
+def _by_code(outcome: Outcome, update: Update) -> list[str]:
     groups: dict[str, list[tuple[str, Failure]]] = {}
     for urn, failure in update.failures.items():
         groups.setdefault(_root(failure).code, []).append((urn, failure))
-    return [_paragraph(update, code, group) for code, group in groups.items()]
+    return [_paragraph(outcome, update, code, group) for code, group in groups.items()]
 
 
-def _paragraph(update: Update, code: str, group: Sequence[tuple[str, Failure]]) -> str:
+def _lacking(outcome: Outcome, update: Update, group: Sequence[tuple[str, Failure]]) -> str:
+    """Which pools lack how many of the machines of their failed scale sets: a sentence after a space, or nothing."""
+    failed = {record.id.lower() for urn, _ in group if (record := update.stack.records.get(urn)) is not None}
+    told = []
+    for cluster in outcome.plan.clusters:
+        for pool in cluster.pools:
+            ids = (_set_id(cluster, one.name) for one in pool.scale_sets)
+            sets = [(found, planned(found)) for one in ids if one.lower() in failed and (found := outcome.cloud.find(one)) is not None]
+            lacking = sum(count - provisioned(found) for found, count in sets)
+            if lacking:
+                zones = sorted({zone for found, _ in sets for zone in found.body.get("zones", ())})
+                place = f" in zone {', '.join(zones)}" if zones else ", in no zone"
+                whole = f"{lacking:,} of {sum(count for _, count in sets):,} machines"
+                told.append(f"pool {cluster.name}/{pool.name} lacks {whole} of {pool.spec.vm_size}{place}")
+    return f" Missing: {'; '.join(told)}." if told else ""
+
+
+def _set_id(cluster: ClusterPlan, name: str) -> str:
+    return naming.resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachineScaleSets", name)
+
+
+def _paragraph(outcome: Outcome, update: Update, code: str, group: Sequence[tuple[str, Failure]]) -> str:
     names = [_name(update, urn) for urn, _ in group]
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     waiting = sum(cause in {urn for urn, _ in group} for cause in update.skipped.values())
     waits = f" {waiting:,} resources wait for {'it' if len(group) == 1 else 'them'}." if waiting else ""
     sentence = re.sub(r"\s+", " ", group[0][1].message).strip().rstrip(".")
     remedy = REMEDIES.get(code, OTHERWISE)
-    return f"{code}: {', '.join(names[:NAMED])}{more}: {sentence}.{waits} What to do: {remedy}."
+    missing = _lacking(outcome, update, group) if remedy == HARDWARE else ""
+    return f"{code}: {', '.join(names[:NAMED])}{more}: {sentence}.{missing}{waits} What to do: {remedy}."
 
 
 def _root(failure: Failure) -> Failure:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -42,12 +42,13 @@ class Op(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one resource: values by path, before and after, where it is updated or replaced."""
+    """What becomes of one resource: values by path, before and after, where it is updated or replaced; failed where that was begun only."""
 
     op: Op
     before: Item | None
     after: Item | None
     values: Mapping[str, tuple[Any, Any]]
+    failed: bool = False
 
     @property
     def item(self) -> Item:
@@ -73,11 +74,12 @@ def picture(cloud: Cloud) -> Picture:
     return {record.urn: _item(cloud, stack, record) for stack, record in stacks_of(cloud)}
 
 
-def changes(before: Picture, after: Picture) -> list[Change]:
-    """What differs between two pictures, in the order of making, what goes last."""
+def changes(before: Picture, after: Picture, failed: Collection[str] = ()) -> list[Change]:
+    """What differs between two pictures, in the order of making, what goes last; failed are the URNs of what did not end well."""
     made = (_change(before.get(urn), item) for urn, item in after.items())
     gone = [Change(Op.DELETE, item, None, {}) for urn, item in before.items() if urn not in after]
-    return [*(change for change in made if change is not None), *reversed(gone)]
+    found = [*(change for change in made if change is not None), *reversed(gone)]
+    return [replace(change, failed=True) if change.item.record.urn in failed else change for change in found]
 
 
 def _item(cloud: Cloud, stack: str, record: Record) -> Item:

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from components.plan.model import RegionPlan
-from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Request
-from rehearsal.azure.vaults import deleted_vaults
 from rehearsal.graph import Graph
 from rehearsal.run import rare_collections, run_program
 from rehearsal.upward.caller import Caller, Failure
 from rehearsal.upward.face import ModelFace
+from rehearsal.upward.held_names import refuse_held, vaults_of
 from rehearsal.upward.picture import Picture, picture
 from rehearsal.upward.records import Record, stacks_of
 from rehearsal.upward.removal import Removal, note_losses
-from rehearsal.upward.update import Allowed, Update, UpRefused
+from rehearsal.upward.update import Allowed, Update, UpRefused, refuse_unknown
 from rehearsal.wire import from_plain, holds_unknown, to_plain
 from stacks.program import make
 
@@ -33,7 +32,7 @@ class Outcome:
     """What an update came to: the Azure in which it was made, and how that was before and after.
 
     Moments are in seconds since 1970 of Azure's time; updates and graphs are one per stack that was tried. left counts resources that are
-    no longer declared and stay, because something failed; unread says that the clusters were not tried.
+    no longer declared and stay, because something failed; unread says that the clusters were not tried; purged counts deleted vaults.
     """
 
     plan: RegionPlan
@@ -46,6 +45,7 @@ class Outcome:
     graphs: tuple[Graph, ...]
     left: int = 0
     unread: bool = False
+    purged: int = 0
 
     @property
     def seconds(self) -> float:
@@ -62,9 +62,11 @@ class Outcome:
 def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progress) -> Outcome:
     """Make a model what a plan says: the base stack, then the clusters, then what is no longer declared.
 
-    UpRefused where that would do what nobody has allowed, ProgramFailed where the program does not reach its end: the model is then
-    half-way, and whoever read it from a file reads it again.
+    NamesHeld and NothingProtected before anything is tried; UpRefused where that would do what nobody has allowed, ProgramFailed where the
+    program does not reach its end: the model is then half-way, and whoever read it from a file reads it again.
     """
+    refuse_unknown(allowed, (record for _, record in stacks_of(cloud)))
+    refuse_held(plan, cloud)
     before, began = picture(cloud), cloud.now
     caller = Caller(cloud, allowed.parallel)
     updates, graphs = [], []
@@ -93,8 +95,9 @@ def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progres
 def tear_down(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progress, *, purge: bool = False) -> Outcome:
     """Delete everything that both stacks have, the clusters first; UpRefused where something protected is not allowed to go.
 
-    With purge the region's deleted vaults go too, which free their names.
+    With purge the region's deleted vaults go too, which free their names. NothingProtected where what is allowed is not there.
     """
+    refuse_unknown(allowed, (record for _, record in stacks_of(cloud)))
     before, began = picture(cloud), cloud.now
     caller = Caller(cloud, allowed.parallel)
     updates = [Update(name, stacks_of(cloud).of(name), caller, allowed) for name in (plan.stack, plan.base_stack)]
@@ -110,17 +113,31 @@ def tear_down(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progre
             break
     else:
         if purge:
-            _purge(plan, updates[-1])
+            return _purge(plan, before, began, updates)
     return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), ())
 
 
-def _purge(plan: RegionPlan, update: Update) -> None:
-    """Purge the vaults that the base stack's group had."""
-    for vault in list(deleted_vaults(update.caller.cloud, plan.spec.subscription)):
-        if parse(vault.state.vault_id).group.lower() == plan.base_resource_group.lower():
-            urn = f"urn:pulumi:{update.name}::{PROJECT}::azure-native:keyvault:DeletedVault::{vault.id.name}"
-            update.caller.send(Request("POST", vault.id, "purge", principal=update.principal), partial(_note, update, urn))
+def has_nothing(plan: RegionPlan, cloud: Cloud) -> bool:
+    """Whether neither stack has anything."""
+    return not any(stacks_of(cloud).of(name).records for name in (plan.base_stack, plan.stack))
+
+
+def purge_only(plan: RegionPlan, cloud: Cloud, allowed: Allowed) -> Outcome:
+    """Purge the region's deleted vaults, and touch nothing that stands."""
+    update = Update(plan.base_stack, stacks_of(cloud).of(plan.base_stack), Caller(cloud, allowed.parallel), allowed)
+    return _purge(plan, picture(cloud), cloud.now, [update])
+
+
+def _purge(plan: RegionPlan, before: Picture, began: float, updates: list[Update]) -> Outcome:
+    """Purge the vaults that the base stack's group had; its update comes last."""
+    update = updates[-1]
+    cloud, going = update.caller.cloud, vaults_of(plan, update.caller.cloud)
+    for vault in going:
+        urn = f"urn:pulumi:{update.name}::{PROJECT}::azure-native:keyvault:DeletedVault::{vault.id.name}"
+        update.caller.send(Request("POST", vault.id, "purge", principal=update.principal), partial(_note, update, urn))
     update.caller.finish()
+    purged = len(going) - len(vaults_of(plan, cloud))
+    return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), (), purged=purged)
 
 
 def _note(update: Update, urn: str, failure: Failure | None) -> None:

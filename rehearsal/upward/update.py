@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,8 +11,9 @@ from rehearsal.upward.caller import PARALLEL, Caller, Failure
 from rehearsal.upward.records import Record, Stack
 
 EVERYTHING = "all"
+SCALE_SET = "VirtualMachineScaleSet"
 NAMED = 12
-"""Names told of a refusal."""
+"""Scale sets told of a loss of machines."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,28 @@ class Allowed:
 
     def opens(self, record: Record) -> bool:
         """Whether a protected resource may go: named by Pulumi's name, by Azure's, or with all."""
-        return bool(self.unprotected & {EVERYTHING, record.name, record.id.rpartition("/")[2]})
+        return bool(self.unprotected & {EVERYTHING, *_names(record)})
+
+
+class NothingProtected(Exception):
+    """A person has allowed what is not there, or is not protected."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+        remedy = f"did you mean {' or '.join(near)}?" if near else "give a name from the refusal, or leave --unprotect away"
+        super().__init__(f"no protected resource is called {name}; {remedy}")
+
+
+def refuse_unknown(allowed: Allowed, records: Iterable[Record]) -> None:
+    """NothingProtected where a name that was allowed is none of the protected resources'."""
+    known = {name for record in records if record.protect for name in _names(record)}
+    for name in sorted(allowed.unprotected - known - {EVERYTHING}):
+        raise NothingProtected(name, known)
+
+
+def _names(record: Record) -> tuple[str, str]:
+    """Pulumi's name and Azure's."""
+    return record.name, record.id.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +78,16 @@ class UpRefused(Exception):
 
 def _guarded(group: Sequence[Guarded]) -> str:
     """Why protected resources stay, by name, and what a person can do."""
-    group = sorted(group, key=lambda item: (item.word, item.name))
-    lost, one = sum(item.machines for item in group), len(group) == 1
+    group = sorted(group, key=lambda item: (item.word != SCALE_SET, item.word, item.name))
+    lost, first = sum(item.machines for item in group), group[0]
     machines = f", with {_machines(lost)}" if lost else ""
-    names = ", ".join(f"{item.word} {item.name}" for item in group[:NAMED])
-    names += f" and {len(group) - NAMED:,} more" if len(group) > NAMED else ""
-    flag = f"--unprotect {group[0].name}" if one else f"--unprotect NAME for each, or --unprotect {EVERYTHING} for all {len(group):,}"
-    serve = "it serves" if one else "they serve"
-    return f"{names}{machines}: protected, and {group[0].why}; {group[0].instead}, or see to what {serve} and allow it: {flag}"
+    if len(group) == 1:
+        told, serve, flag = f"{first.word} {first.name}{machines}", "it serves", f"--unprotect {first.name}"
+    else:
+        lines = [f"  {one.word} {one.name}{f', {_machines(one.machines)}' if one.machines else ''}" for one in group]
+        told, serve = "\n".join([*lines, f"these {len(group):,} resources{machines}"]), "they serve"
+        flag = f"--unprotect NAME for each, or --unprotect {EVERYTHING} for all {len(group):,}"
+    return f"{told}: protected, and {first.why}; {first.instead}, or see to what {serve} and allow it: {flag}"
 
 
 def _lost(losses: Mapping[str, int], allowed: Allowed) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+
+from gpufleet.azure_options import refusals_told
 
 ROOT = Path(__file__).parents[2]
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
@@ -102,6 +106,7 @@ def test_a_failure_exits_1_and_what_came_up_is_kept(tmp_path: Path) -> None:
     told = run("up", "dev", "--state", tmp_path / "state", "--scenario", "quota-one-short")
     assert told.returncode == 1
     assert "QuotaExceeded: VirtualMachineScaleSet" in told.stdout
+    assert "resources: + 206 created, 1 failed, 0 unchanged\ninstances: 0 -> 12\n" in told.stdout
     assert list((tmp_path / "state").glob("state-*.json"))
 
 
@@ -109,9 +114,80 @@ def test_destroy_is_refused_until_it_is_allowed(state: Path) -> None:
     told = run("destroy", "dev", "--state", state)
     assert told.returncode == 1
     assert "--unprotect all for all 14" in told.stdout
+    told = run("destroy", "dev", "--state", state, "--unprotect", "al")
+    assert told.returncode == 2
+    assert told.stderr.startswith("no protected resource is called al; ")
     told = run("destroy", "dev", "--state", state, "--unprotect", "all", "--purge")
     assert told.returncode == 0
     assert "resources: - 207 deleted, 0 unchanged" in told.stdout
+    assert told.stdout.endswith("\n3 deleted vaults purged: their names are free\n")
+
+
+def test_names_that_a_destroy_leaves_held_are_freed_by_the_command_that_is_told(state: Path) -> None:
+    told = run("destroy", "dev", "--state", state, "--unprotect", "all")
+    command = f"gpufleet destroy dev --state {state} --only-purge"
+    last = told.stdout.splitlines()[-1]
+    assert last.startswith("3 deleted vaults hold their names until 2")
+    assert last.endswith(f"; to free them now: {command}")
+    before = snapshot(state)
+    for verb in ("up", "preview"):
+        told = run(verb, "dev", "--state", state)
+        assert told.returncode == 1
+        assert told.stdout.endswith(f"refused; nothing was changed\n{last}\n")
+    assert snapshot(state) == before
+    again = run("destroy", "dev", "--state", state, "--unprotect", "all")
+    assert (again.returncode, again.stdout.splitlines()[-2:]) == (0, [f"dev: nothing to destroy in {state}", last])
+    freed = run(*command.split()[1:])
+    assert (freed.returncode, freed.stdout) == (0, "3 deleted vaults purged: their names are free\n")
+    none = run(*command.split()[1:])
+    assert (none.returncode, none.stdout) == (0, f"dev: no deleted vault to purge in {state}\n")
+
+
+@pytest.mark.parametrize("verb", ["up", "preview", "destroy"])
+def test_a_directory_of_another_region_exits_2(verb: str, state: Path) -> None:
+    before = snapshot(state)
+    told = run(verb, "southcentralus", "--state", state)
+    assert told.returncode == 2
+    assert told.stderr == f"{state} holds the region dev, not southcentralus; give another --state\n"
+    assert snapshot(state) == before
+
+
+@pytest.mark.parametrize("other", ["--purge", "--unprotect=all"])
+def test_a_purge_alone_takes_nothing_that_deletes(other: str, tmp_path: Path) -> None:
+    told = run("destroy", "dev", "--state", tmp_path / "state", "--only-purge", other)
+    assert told.returncode == 2
+    assert "--only-purge deletes nothing that stands" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "held", "said"),
+    [
+        (errno.ENOSPC, True, "the state in {0} is unchanged: free space there, then run the same command again\n"),
+        (errno.ENOSPC, False, "{0} holds no state yet: free space there, then run the same command again\n"),
+        (errno.EACCES, True, "the state in {0} is unchanged: mend that, then run the same command again\n"),
+        (errno.EACCES, False, "give another directory with --state\n"),
+    ],
+)
+def test_a_directory_that_takes_no_more_is_named_with_what_to_do(
+    number: int, held: bool, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if held:
+        (tmp_path / "state-000001.json").write_text("{}")
+    with pytest.raises(SystemExit) as ended, refusals_told(Console(), "dev", tmp_path):
+        raise OSError(number, os.strerror(number))
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"{tmp_path}: {os.strerror(number)}; " + said.format(tmp_path)
+
+
+def test_an_interrupt_after_the_state_was_written_says_that_it_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        (tmp_path / "state-000001.json").write_text("{}")
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as ended, refusals_told(Console(), "dev", tmp_path):
+        interrupted()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == f"interrupted when all was done and kept in {tmp_path}\n"
 
 
 def cut_off(state: Path, tmp_path: Path, how: signal.Signals) -> subprocess.CompletedProcess[str]:
@@ -133,7 +209,7 @@ def test_an_interrupted_up_leaves_the_old_state(state: Path, tmp_path: Path) -> 
     before = snapshot(state)
     told = cut_off(state, tmp_path, signal.SIGINT)
     assert told.returncode == 130
-    assert "interrupted" in told.stderr
+    assert told.stderr == f"interrupted; nothing of this run is kept, {state} is as it was\n"
     assert "Traceback" not in told.stderr
     assert snapshot(state) == before
 
@@ -144,7 +220,7 @@ def test_a_killed_up_leaves_the_old_state_and_the_next_one_does_the_work(state: 
     assert snapshot(state) == before
     told = run("up", tmp_path / "drafts" / "dev.yaml", "--state", state)
     assert told.returncode == 0
-    assert "instances: 10 -> 12" in told.stdout
+    assert "(instances: 10 -> 12)" in told.stdout
 
 
 def test_two_ups_at_once_are_refused(state: Path) -> None:
@@ -162,7 +238,7 @@ def test_a_state_that_cannot_be_read_says_what_to_do(state: Path) -> None:
     path.write_text("{")
     told = run("up", "dev", "--state", state)
     assert told.returncode == 2
-    assert "remove" in told.stderr
+    assert "to begin anew" in told.stderr
     assert "Traceback" not in told.stderr
 
 

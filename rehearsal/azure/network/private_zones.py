@@ -30,6 +30,7 @@ class PrivateZone(NetworkKind):
     """A private zone: global, at least two labels, with a start of authority."""
 
     type = "Microsoft.Network/privateDnsZones"
+    everywhere = True
     noun = "Private DNS zone"
     put_takes = "dns.put"
     guid = False
@@ -75,6 +76,7 @@ class VirtualNetworkLink(NetworkKind):
     """A link that makes a zone known in a network. Registering machines by their names is not modelled."""
 
     type = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
+    everywhere = True
     noun = "Virtual network link"
     put_takes = "dns.put"
     guid = False

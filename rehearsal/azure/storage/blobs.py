@@ -107,6 +107,7 @@ class ImmutabilityPolicy(Kind):
     """A container's retention: it grows and shrinks while it is unlocked, and only grows, five times, once it is locked."""
 
     type = "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"
+    deletes_nothing = False
     tells_provisioning_state = False
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -97,8 +98,32 @@ def test_a_state_of_another_making_is_refused_in_one_line(tmp_path: Path, conten
 def test_the_help_says_how_to_begin() -> None:
     status, out, _ = gpufleet("azure", "--help")
     assert status == 0
+    assert "keeps the endpoint after a restart" in " ".join(out.split())
     for word in ("--listen", "--region", "--state", "--scenario", "--clock", "verify_challenge_resource", "/imds", "/admin/clock"):
         assert word in out
+
+
+def test_the_printed_python_works_as_it_is_pasted(server: ArmServer) -> None:
+    server.resources().resource_groups.create_or_update("pasted", {"location": LOCATION})
+    lines = server.told.splitlines()
+    first = lines.index("for azure-identity and Azure's Python SDKs, in Python:") + 1
+    example = lines[first : first + 5]
+    bare = {key: value for key, value in os.environ.items() if not key.startswith(("AZURE_", "ARM_", "REQUESTS_", "SSL_"))}
+    ended = subprocess.run([sys.executable, "-c", "\n".join(example)], capture_output=True, text=True, check=False, timeout=120, env=bare)
+    assert ended.returncode == 0, ended.stderr
+    assert "'pasted'" in ended.stdout
+    assert "shell" in lines[first + 5]
+
+
+def test_the_end_says_what_was_kept(tmp_path: Path) -> None:
+    for keep, told in (
+        (True, f"stopped; snapshot written to {tmp_path / 'state'}\n"),
+        (False, "stopped; nothing was kept, as no --state was given\n"),
+    ):
+        with arm_server(tmp_path / "state", keep=keep) as server:
+            assert server.stop() == 0
+            assert server.process.stdout is not None
+            assert server.process.stdout.read() == told
 
 
 def test_a_manual_clock_stands_until_it_is_moved_and_an_interrupt_ends_the_server_well(tmp_path: Path) -> None:

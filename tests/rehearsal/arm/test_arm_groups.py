@@ -22,6 +22,12 @@ def test_a_group_is_made_found_changed_and_deleted(server: ArmServer) -> None:
     assert missing.value.error.code == "ResourceGroupNotFound"
 
 
+def test_a_group_that_is_not_there_is_not_found_by_who_deletes_it(server: ArmServer) -> None:
+    with pytest.raises(ResourceNotFoundError) as missing:
+        server.resources().resource_groups.begin_delete("never-made").result()
+    assert missing.value.error.code == "ResourceGroupNotFound"
+
+
 def test_a_long_list_comes_in_pages_and_each_group_once(server: ArmServer) -> None:
     groups = server.resources().resource_groups
     names = {f"page-{number:03}" for number in range(230)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rehearsal.azure.api_versions import API_VERSIONS
 from rehearsal.azure.build import KINDS
 from rehearsal.azure.compute.actions import INSTANCE_ACTIONS
 
@@ -15,6 +16,9 @@ ANSWERED_APART = {
     "Microsoft.Compute/virtualMachineScaleSets/rollingUpgrades": {"cancel"},
 }
 """Actions of types that answer every request themselves."""
+
+
+VERSIONS = re.compile(r"^\| `(?P<name>Microsoft\.[\w./]+)` \| (?P<versions>[^|]+) \|$", re.MULTILINE)
 
 
 def rows() -> dict[str, str]:
@@ -59,3 +63,8 @@ def test_every_provider_names_its_sources() -> None:
     for section in sections:
         before_table = section.partition("| type |")[0]
         assert re.search(r"Sources?: \[[^\]]+\]\(https://", before_table), section[:40]
+
+
+def test_every_api_version_that_is_taken_is_told_and_no_other() -> None:
+    told = {row["name"]: tuple(row["versions"].split(", ")) for row in VERSIONS.finditer(DOCUMENT.read_text())}
+    assert told == dict(API_VERSIONS)

@@ -57,6 +57,43 @@ def test_a_mistake_in_a_scenario_file_is_told_with_its_place_and_remedy(tmp_path
     assert "write 2h30m and not 1h90m" in lines
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "outages: [{services: [Microsoft.Compte]}]",
+            "'Microsoft.Compte' is no resource provider that is modelled; did you mean Microsoft.Compute?",
+        ),
+        ("bad_hosts: [{share: 1, vm_size: Standard_Nope}]", "'Standard_Nope' is no VM size that is modelled; "),
+        (
+            "evictions: [{per_instance_day: 1, vm_size: Standard_ND96isr_H100_v55}]",
+            "'Standard_ND96isr_H100_v55' is no VM size that is modelled; did you mean Standard_ND96isr_H100_v5?",
+        ),
+        (
+            "outages: [{starts: 5 days}]",
+            "'5 days' has not the form that is wanted; write a span of time without spaces, larger units first: 1d",
+        ),
+        ("maintenance: [{share: 1, at: ''}]", "maintenance[0].at"),
+        ("outages: [{starts: 5}]", "write a span of time"),
+        ("quotas: {granted: [{family: no-family, vcpus: 1}]}", "write a VM family as `az vm list-usage` names it: standardNDSH100v5Family"),
+    ],
+)
+def test_what_would_never_be_met_is_refused_in_words(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(FileRefused) as refused:
+        load_scenario(str(path))
+    assert told in str(refused.value)
+    assert "[0-9]" not in str(refused.value)
+
+
+def test_sizes_and_services_are_named_in_any_capitals() -> None:
+    scenario = Scenario.model_validate(
+        {"bad_hosts": ({"share": 1, "vm_size": "Standard_nd96ISR_h100_v5"},), "outages": ({"services": ("Microsoft.compute",)},)}
+    )
+    assert scenario.bad_hosts[0].takes("Standard_ND96isr_H100_v5")
+
+
 def test_an_interval_that_ends_before_it_starts_is_told_as_that(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("outages:\n  - {starts: 2h, ends: 1h}\n")

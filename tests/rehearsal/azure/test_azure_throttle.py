@@ -30,6 +30,7 @@ class Plain(Kind):
 
     def __init__(self, resource_type: str) -> None:
         self.type = resource_type
+        self.everywhere = resource_type == "Microsoft.Network/privateDnsZones"
         self.actions = dict.fromkeys(("restart", "reimage", "delete", "poweroff", "deallocate", "start"), _done)
         self.gets = {"instanceview": _done}
 

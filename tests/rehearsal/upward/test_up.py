@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from embedded_regions import CPU, GPU, delete_by_hand, found_changes, named, planned, pool, scale_set, standing, updated
 from test_whole_graphs import pinned
 
+from gpufleet.held_names import held_lines
+from rehearsal.azure.arm_id import parse
 from rehearsal.azure.compute.instances import addresses_of, state_of
+from rehearsal.azure.resource import Request
 from rehearsal.azure.state import dump
 from rehearsal.registered import RegisteredFace
 from rehearsal.run import run_program
 from rehearsal.upward.course import course
-from rehearsal.upward.up import tear_down
+from rehearsal.upward.held_names import NamesHeld, held_names
+from rehearsal.upward.up import purge_only, tear_down
 from rehearsal.upward.update import Allowed
 from stacks.program import make
 
@@ -119,20 +124,46 @@ def test_keys_and_certificates_stay_from_one_up_to_the_next() -> None:
     assert {record["urn"]: record["kept"] for record in dump(cloud)["services"]["stacks"]["dev"]["records"]} == kept
 
 
-def test_destroy_takes_everything_and_the_next_up_waits_for_the_vaults_names() -> None:
+def test_destroy_takes_everything_and_the_next_up_is_refused_until_the_vaults_are_purged() -> None:
     cloud, plan = standing(), planned()
     outcome = tear_down(plan, cloud, Allowed(frozenset({"all"})), lambda *_: None)
     assert outcome.complete
     assert outcome.after == {}
     assert {one.id.type for one in cloud.resources.values()} == {"Microsoft.KeyVault/locations/deletedVaults"}
-    again = updated(plan, cloud)
-    assert {failure.message.partition(".")[0] for failure in again.updates[0].failures.values()} == {
-        "A vault with the same name already exists in deleted state"
-    }
-    assert again.unread
-    # What came up stays up, the vaults do not: destroyed again with purge, their names are free.
-    assert tear_down(plan, cloud, Allowed(frozenset({"all"})), lambda *_: None, purge=True).complete
+    before = cloud.now
+    with pytest.raises(NamesHeld) as caught:
+        updated(plan, cloud)
+    assert {one.name for one in caught.value.held} == {vault.name for vault in plan.clusters[0].vaults}
+    assert all(one.purgeable for one in caught.value.held)
+    assert cloud.now == before
+    assert len(cloud.resources) == 3
+    assert purge_only(plan, cloud, Allowed()).purged == 3
+    assert held_names(plan, cloud) == []
     assert updated(plan, cloud).complete
+
+
+def test_a_purge_alone_touches_nothing_that_stands() -> None:
+    cloud, plan = standing(), planned()
+    cloud.handle(Request("DELETE", parse(plan.clusters[0].vault("node").id), principal="an operator"))
+    cloud.advance(cloud.now + 600.0)
+    before = set(cloud.resources)
+    outcome = purge_only(plan, cloud, Allowed())
+    assert (outcome.purged, outcome.complete) == (1, True)
+    assert before - set(cloud.resources) == {key for key in before if "deletedvaults" in key}
+    assert updated(plan, cloud).complete
+
+
+def test_a_vault_that_may_not_be_purged_is_told_apart() -> None:
+    cloud, plan = standing(), planned()
+    for one in cloud.resources.values():
+        if one.id.type == "Microsoft.KeyVault/vaults":
+            one.properties["enablePurgeProtection"] = True
+    tear_down(plan, cloud, Allowed(frozenset({"all"})), lambda *_: None)
+    held = held_names(plan, cloud)
+    assert [one.purgeable for one in held] == [False] * 3
+    told = held_lines(held, "dev", Path("kept"))
+    assert len(told) == 1
+    assert told[0].endswith("this region cannot purge them: wait until then, or begin anew with another --state")
 
 
 @pytest.mark.parametrize("stack", ["dev-base", "dev"])

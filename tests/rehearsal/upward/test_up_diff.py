@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from embedded_regions import CPU, found_changes, planned, pool, standing, updated
 
-from rehearsal.azure.scenario import Scenario
+from rehearsal.azure.scenario import AllocationFailure, Scenario
 from rehearsal.crosscheck.machines import brought_up
 from rehearsal.upward.course import course
 from rehearsal.upward.diff_text import DONE, PLANNED, count_line, machine_line, tree_lines
-from rehearsal.upward.picture import Op
+from rehearsal.upward.picture import Op, changes
 from rehearsal.upward.region_azure import new_azure
 from rehearsal.upward.up import Outcome, tear_down
 from rehearsal.upward.update import Allowed
@@ -29,7 +29,29 @@ def test_one_change_is_a_tree_down_to_it() -> None:
         " ~         VirtualMachineScaleSet dev-cpu-000 [diff: ~sku.capacity] (instances: 10 -> 12)",
     ]
     assert count_line(found_changes(outcome), outcome.after, PLANNED) == "~ 1 to update, 206 unchanged"
-    assert machine_line(found_changes(outcome)) == "instances: 10 -> 12"
+    assert machine_line(outcome.before, outcome.after) == "instances: 14 -> 16"
+    assert machine_line(outcome.after, outcome.after) == ""
+
+
+def test_machines_of_an_older_model_are_told_with_what_that_means() -> None:
+    outcome = updated(planned(pool(CPU, image="cpu@2026.10.0")), standing())
+    assert machine_line(outcome.before, outcome.after) == (
+        "instances: 14, 10 instances out of date (they keep their old model, image included, until they are reimaged or replaced, "
+        "which no verb does yet)"
+    )
+
+
+def test_what_was_begun_and_failed_is_marked_and_not_counted_as_made() -> None:
+    outcome = updated(planned(), new_azure(planned(), Scenario(seed=5, allocation_failures=(AllocationFailure(rate=0.3),))))
+    failed = {urn for update in outcome.updates for urn in update.failures}
+    found = changes(outcome.before, outcome.after, failed)
+    lines = tree_lines(found, outcome.before, outcome.after, everything=True)
+    assert [line.strip() for line in lines if " failed" in line] == [
+        "+         VirtualMachine dev-etcd-1 failed",
+        "+         VirtualMachineScaleSet dev-cpu-000 failed (instances: 0 -> 7)",
+    ]
+    assert sum("1 failed" in line for line in tree_lines(found, outcome.before, outcome.after)) == 2
+    assert count_line(found, outcome.after, DONE, len(failed)) == "+ 165 created, 2 failed, 0 unchanged"
 
 
 def test_equal_changes_are_told_once_and_secrets_never() -> None:

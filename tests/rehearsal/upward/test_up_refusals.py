@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from embedded_regions import CPU, GPU, delete_by_hand, named, planned, pool, scale_set, standing, updated
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
+from rehearsal.azure.scenario import Scenario
+from rehearsal.keeping import keep
+from rehearsal.state_directory import StateDirectory
+from rehearsal.upward.region_azure import OtherRegion, kept_azure
 from rehearsal.upward.up import tear_down
-from rehearsal.upward.update import Allowed, UpRefused
+from rehearsal.upward.update import Allowed, NothingProtected, UpRefused
+from stacks.load import load_plan
 
 
 def refusal(cloud: Cloud, plan: object, allowed: Allowed | None = None) -> str:
@@ -89,6 +96,32 @@ def test_a_team_that_is_dropped_keeps_its_namespace() -> None:
     assert told.startswith("Namespace dev-dev-objects-Namespace/platform: protected, and no longer declared")
 
 
+def test_a_name_that_nothing_protected_has_is_refused_with_the_nearest() -> None:
+    cloud = standing()
+    before = (cloud.now, set(cloud.resources))
+    allowed = Allowed(frozenset({"dev-gpu-00", "dev-cpu-000"}))
+    with pytest.raises(NothingProtected, match=r"^no protected resource is called dev-gpu-00; did you mean dev-gpu-000 or "):
+        tear_down(planned(), cloud, allowed, lambda *_: None)
+    with pytest.raises(NothingProtected, match=r"^no protected resource is called dev-gpu-00; did you mean dev-gpu-000 or "):
+        updated(planned(), cloud, allowed)
+    assert (cloud.now, set(cloud.resources)) == before
+
+
+def test_a_directory_of_another_region_is_refused(tmp_path: Path) -> None:
+    with StateDirectory(tmp_path) as directory:
+        keep(directory, standing())
+        with pytest.raises(OtherRegion, match=f"^{tmp_path} holds the region dev, not southcentralus; give another --state$"):
+            kept_azure(directory, load_plan("southcentralus"), Scenario())
+
+
+def test_a_directory_of_which_another_region_was_destroyed_may_be_taken(tmp_path: Path) -> None:
+    cloud = standing()
+    tear_down(planned(), cloud, Allowed(frozenset({"all"})), lambda *_: None)
+    with StateDirectory(tmp_path) as directory:
+        keep(directory, cloud)
+        assert kept_azure(directory, load_plan("swedencentral"), Scenario()).now > cloud.now
+
+
 def test_destroy_names_everything_that_is_protected_and_deletes_nothing() -> None:
     cloud = standing()
     before = set(cloud.resources)
@@ -102,5 +135,13 @@ def test_destroy_names_everything_that_is_protected_and_deletes_nothing() -> Non
         "VirtualMachine",
         "VirtualMachineScaleSet",
     }
-    assert str(caught.value).endswith("--unprotect NAME for each, or --unprotect all for all 14")
+    *named, last = str(caught.value).splitlines()
+    assert named[:3] == [
+        "  VirtualMachineScaleSet dev-cpu-000, 10 machines",
+        "  VirtualMachineScaleSet dev-gpu-000, 2 machines",
+        "  BlobContainer dev",
+    ]
+    assert len(named) == 14
+    assert last.startswith("these 14 resources, with ")
+    assert last.endswith("--unprotect NAME for each, or --unprotect all for all 14")
     assert set(cloud.resources) == before

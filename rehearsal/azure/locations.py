@@ -1,0 +1,54 @@
+"""Decides where a resource can be: Azure's public locations, with availability zones or without."""
+
+from __future__ import annotations
+
+from components.plan.locations import ZONAL_LOCATIONS
+from rehearsal.azure.arm_id import GROUP_TYPE
+from rehearsal.azure.errors import invalid
+from rehearsal.azure.resource import Json
+
+LOCATIONS_WITHOUT_ZONES = (
+    "australiacentral",
+    "australiacentral2",
+    "australiasoutheast",
+    "brazilsoutheast",
+    "canadaeast",
+    "francesouth",
+    "germanynorth",
+    "jioindiacentral",
+    "jioindiawest",
+    "koreasouth",
+    "northcentralus",
+    "norwaywest",
+    "southafricawest",
+    "southindia",
+    "switzerlandwest",
+    "uaecentral",
+    "ukwest",
+    "westcentralus",
+    "westindia",
+    "westus",
+)
+"""Public Azure's locations without availability zones, those that are opened on request included:
+https://learn.microsoft.com/azure/reliability/regions-list"""
+
+LOCATIONS = frozenset({*ZONAL_LOCATIONS, *LOCATIONS_WITHOUT_ZONES})
+_LISTED = ",".join(sorted(LOCATIONS))
+
+
+def check_location(resource_type: str, body: Json) -> None:
+    """Refuse a location that Azure does not have, written in any capitals and with spaces; AzureError.
+
+    The sentences are those of https://github.com/Azure/azure-cli/issues/16368 and https://github.com/Azure/azure-rest-api-specs/pull/8577.
+    """
+    asked = body.get("location")
+    if not asked or str(asked).lower().replace(" ", "") in LOCATIONS:
+        return
+    if resource_type == GROUP_TYPE:
+        message = f"The provided location '{asked}' is not available for resource group. List of available regions is '{_LISTED}'."
+        raise invalid(message, "location", "LocationNotAvailableForResourceGroup")
+    message = (
+        f"The provided location '{asked}' is not available for resource type '{resource_type}'. List of available regions for the resource "
+        f"type is '{_LISTED}'."
+    )
+    raise invalid(message, "location", "LocationNotAvailableForResourceType")
