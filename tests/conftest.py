@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from hypothesis import settings
 # How fast a test runs says nothing of what it tests, and machines are busy.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# A shell that starts tests in the background has them ignore Ctrl-C, and the programs that they start and interrupt with them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 GOLDEN = Path(__file__).parent / "golden"
 
