@@ -8,7 +8,8 @@ import ipaddress
 import logging
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,11 +62,11 @@ def read_address(text: str) -> tuple[str, int]:
     return ("127.0.0.1" if host == "localhost" else host), int(port)
 
 
-async def serve(live: Live, folder: Path, address: tuple[str, int], metadata_port: int, ready: Callable[[Listening], None]) -> bool:
-    """Serve until SIGINT or SIGTERM, and then write a snapshot: whether that was possible.
+@asynccontextmanager
+async def opened(live: Live, folder: Path, address: tuple[str, int], metadata_port: int) -> AsyncIterator[Listening]:
+    """Take requests as long as the context lasts.
 
-    folder keeps keys and certificates. ready is called as soon as requests are taken. OSError where an address is taken, ValueError where
-    a file in the folder cannot be read.
+    folder keeps keys and certificates. OSError where an address is taken, ValueError where a file in the folder cannot be read.
     """
     identity = Identity.kept_in(folder)
     with _bound(address) as secure, _bound((address[0], metadata_port)) as plain:
@@ -84,8 +85,21 @@ async def serve(live: Live, folder: Path, address: tuple[str, int], metadata_por
         ]
         for runner in runners:
             await runner.setup()
-        await web.SockSite(runners[0], secure, ssl_context=server_context(files, address[0]), backlog=BACKLOG).start()
-        await web.SockSite(runners[1], plain, backlog=BACKLOG).start()
+        try:
+            await web.SockSite(runners[0], secure, ssl_context=server_context(files, address[0]), backlog=BACKLOG).start()
+            await web.SockSite(runners[1], plain, backlog=BACKLOG).start()
+            yield Listening(base, files.authority, metadata, identity)
+        finally:
+            for runner in runners:
+                await runner.cleanup()
+
+
+async def serve(live: Live, folder: Path, address: tuple[str, int], metadata_port: int, ready: Callable[[Listening], None]) -> bool:
+    """Serve until SIGINT or SIGTERM, and then write a snapshot: whether that was possible.
+
+    ready is called as soon as requests are taken; opened says what is raised.
+    """
+    async with opened(live, folder, address, metadata_port) as listening:
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -93,10 +107,8 @@ async def serve(live: Live, folder: Path, address: tuple[str, int], metadata_por
         gc.collect()
         gc.freeze()
         gc.set_threshold(*COLLECT)
-        ready(Listening(base, files.authority, metadata, identity))
+        ready(listening)
         await stop.wait()
-        for runner in runners:
-            await runner.cleanup()
     return live.snapshot()
 
 

@@ -28,11 +28,11 @@ def take_up(plan: RegionPlan, folder: Path, scenario: str | None, factor: float,
     """
     wanted = None if scenario is None else load_scenario(scenario)
     if not keep:
-        cloud = _as_met(new_azure(plan, wanted or Scenario()))
+        cloud = as_met(new_azure(plan, wanted or Scenario()))
         yield Live(cloud, TimeSource(factor, cloud.now))
         return
     with StateDirectory(folder) as directory:
-        cloud = _as_met(open_cloud(directory, lambda: new_azure(plan, wanted or Scenario())))
+        cloud = as_met(open_cloud(directory, lambda: new_azure(plan, wanted or Scenario())))
         cloud.subscriptions |= {one.lower() for one in subscriptions(plan)}
         if wanted is not None and in_region(wanted, plan) != scenario_of(cloud):
             begin(cloud, in_region(wanted, plan))
@@ -40,7 +40,7 @@ def take_up(plan: RegionPlan, folder: Path, scenario: str | None, factor: float,
         yield Live(cloud, TimeSource(factor, cloud.now), directory)
 
 
-def _as_met(cloud: Cloud) -> Cloud:
+def as_met(cloud: Cloud) -> Cloud:
     """Calls over the network are counted, and meet outages, whoever made the Azure."""
     if not any(isinstance(gate, Throttle) for gate in cloud.gates):
         cloud.gates[:0] = [Throttle(), ApiOutage()]
