@@ -1,0 +1,72 @@
+"""What gpufleet engines says of the real programs, and that what it says is so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rehearsal.engines.find import Engines
+from rehearsal.engines.pins import PINS
+
+GPUFLEET = Path(sys.executable).with_name("gpufleet")
+
+
+def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([GPUFLEET, "engines", *words], env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
+def test_where_prints_the_path_alone(engines: Engines) -> None:
+    told = run("--where", "kubectl")
+    assert told.stdout == f"{engines.program('kubectl')}\n", told.stderr
+
+
+def test_every_engine_says_that_it_is_of_the_pinned_version(engines: Engines) -> None:
+    for program in PINS.wanted(measuring=False):
+        said = subprocess.check_output([engines.program(program.name), *program.asked], text=True)
+        assert PINS.version(program) in said
+
+
+def test_where_stages_is_a_folder_with_every_set_of_kwoks_stage_files(engines: Engines) -> None:
+    assert run("--where", "stages").stdout == f"{engines.stages}\n"
+    assert {path.name for path in engines.stages.iterdir()} == set(PINS.stages)
+    assert [path.name for path in engines.stage_files("node-heartbeat-with-lease")] == ["node-heartbeat-with-lease.yaml"]
+    assert [path.name for path in engines.stage_files("pod-fast")] == ["pod-complete.yaml", "pod-delete.yaml", "pod-ready.yaml"]
+    for name in PINS.stages:
+        assert all("kind: Stage" in path.read_text() for path in engines.stage_files(name))
+
+
+def test_the_table_has_a_line_for_each_program_with_version_source_size_and_path(engines: Engines) -> None:
+    told = run("--check")
+    assert told.returncode == 0, told.stderr
+    rows = {line.split()[0]: line.split() for line in told.stdout.splitlines() if line.strip()}
+    for program in PINS.wanted(measuring=False):
+        path = engines.program(program.name)
+        _, version, source, size, where = rows[program.name]
+        assert version == PINS.version(program)
+        assert source in ("PATH", "cache")
+        assert (int(size), where) == (round(path.stat().st_size / 1e6), str(path))
+
+
+def test_check_of_an_empty_cache_names_what_is_missing_and_exits_1_without_building(tmp_path: Path) -> None:
+    told = run("--check", GPUFLEET_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
+    assert told.returncode == 1
+    names = ", ".join(program.name for program in PINS.wanted(measuring=False))
+    assert told.stderr.startswith(f"missing: {names}, kwok's stage files; gpufleet engines builds them")
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("wanted", ["etcd", "stages"])
+def test_where_of_what_is_missing_prints_no_path_and_exits_1(wanted: str, tmp_path: Path) -> None:
+    told = run("--where", wanted, GPUFLEET_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
+    assert (told.returncode, told.stdout) == (1, "")
+    assert "gpufleet engines builds them" in told.stderr
+
+
+def test_an_unknown_program_is_refused_with_the_names_of_the_known(tmp_path: Path) -> None:
+    told = run("--where", "kubelet", GPUFLEET_CACHE=str(tmp_path))
+    assert told.returncode == 2
+    assert "kube-apiserver" in told.stderr
