@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import signal
 import socket
@@ -13,6 +14,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
 import click
 import urllib3
@@ -20,12 +22,13 @@ import yaml
 from azure.identity import ManagedIdentityCredential
 from kubernetes import client, config
 
-from lifecycle.csr_azure import AzureScaleSets
+from lifecycle.csr_azure import RESOURCE_MANAGER, AzureScaleSets
 from lifecycle.csr_kubernetes import Requests, Settled, Undecided
 from lifecycle.csr_loop import Approver
 from lifecycle.lease import LEASE_SECONDS, RENEW_SECONDS, Lease
 
 LOG = logging.getLogger("gpufleet.csr-approver")
+RESOURCE_MANAGER_VARIABLE = "GPUFLEET_RESOURCE_MANAGER"
 LEASE_NAMESPACE = "kube-system"
 LEASE_NAME = "gpufleet-csr-approver"
 EVENTS_AHEAD = 1_000
@@ -58,6 +61,27 @@ def api_client(kubeconfig: Path) -> client.ApiClient:
         remedy = "give a file with clusters, users, contexts and a current-context"
         raise click.ClickException(f"{kubeconfig} is no usable kubeconfig ({what}); {remedy}") from error
     return found
+
+
+def resource_manager() -> str:
+    """Base URL of Azure Resource Manager, from the environment; ClickException for one that would send the token in the clear."""
+    url = os.environ.get(RESOURCE_MANAGER_VARIABLE) or RESOURCE_MANAGER
+    try:
+        parts = urlsplit(url)
+        good = (
+            parts.scheme == "https"
+            and bool(parts.hostname)
+            and parts.path in ("", "/")
+            and not (parts.query or parts.fragment or "@" in url)
+        )
+        good = good and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    if not good:
+        raise click.ClickException(
+            f"{RESOURCE_MANAGER_VARIABLE} is {url[:200]!r}; give https://HOST or https://HOST:PORT, or leave it unset"
+        )
+    return url.rstrip("/")
 
 
 def become_leader(lease: Lease) -> None:
@@ -164,7 +188,9 @@ def main(kubeconfig: Path, subscription: str, resource_group: str, scale_set_pre
 
     Run one beside every API server: they elect a leader by the Lease kube-system/gpufleet-csr-approver, and the others stand by. Azure is
     asked with the machine's managed identity, which needs to read the scale sets and their network interfaces. It is asked at most 30
-    questions a minute, however many requests there are.
+    questions a minute, however many requests there are. In a cloud of another name, or against a model of Azure, the environment variable
+    GPUFLEET_RESOURCE_MANAGER says where Azure Resource Manager is (an https URL; default https://management.azure.com) and
+    AZURE_POD_IDENTITY_AUTHORITY_HOST where the metadata service is.
 
     Each decision is one line on standard output. The approver ends with status 1 when it lost the lease, or hears nothing from the API
     server: start it again. What is pending, and why a request was denied:
@@ -181,7 +207,7 @@ def main(kubeconfig: Path, subscription: str, resource_group: str, scale_set_pre
     api = api_client(kubeconfig)
     lease = Lease(client.CoordinationV1Api(api), LEASE_NAMESPACE, LEASE_NAME, f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}")
     requests = Requests(client.CertificatesV1Api(api))
-    lookup = AzureScaleSets(ManagedIdentityCredential(), subscription, resource_group, scale_set_prefix)
+    lookup = AzureScaleSets(ManagedIdentityCredential(), subscription, resource_group, scale_set_prefix, resource_manager())
     become_leader(lease)
     requests.heard_at = time.monotonic()
     events: queue.Queue[Undecided | Settled] = queue.Queue(EVENTS_AHEAD)
@@ -191,3 +217,7 @@ def main(kubeconfig: Path, subscription: str, resource_group: str, scale_set_pre
     why = decide(Approver(scale_set_prefix, lookup, requests), requests, events, ended)
     LOG.error("ends: %s", why)
     sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -28,6 +28,8 @@ def flags() -> dict[str, str | tuple[str, ...]]:
         "config": CONFIGURATION,
         "authentication-kubeconfig": KUBECONFIG,
         "authorization-kubeconfig": KUBECONFIG,
+        # Started a moment before the API server knows its roles, it would go on without knowing who asks; so it ends, and is started again.
+        "authentication-tolerate-lookup-failure": "false",
         "bind-address": "127.0.0.1",
         "feature-gates": features.GATES,
         "tls-min-version": tls.MIN_VERSION,

@@ -77,12 +77,10 @@ async def opened(live: Live, folder: Path, address: tuple[str, int], metadata_po
         # What a client gets wrong is told to the client.
         quiet.addHandler(logging.NullHandler())
         quiet.propagate = False
-        runners = [
-            web.ServerRunner(
-                web.Server(handler, access_log=None, logger=quiet, keepalive_timeout=IDLE_SECONDS), shutdown_timeout=GRACE_SECONDS
-            )
-            for handler in (server, server.metadata_only)
+        servers = [
+            web.Server(handler, access_log=None, logger=quiet, keepalive_timeout=IDLE_SECONDS) for handler in (server, server.metadata_only)
         ]
+        runners = [web.ServerRunner(one, shutdown_timeout=GRACE_SECONDS) for one in servers]
         for runner in runners:
             await runner.setup()
         try:
@@ -90,8 +88,13 @@ async def opened(live: Live, folder: Path, address: tuple[str, int], metadata_po
             await web.SockSite(runners[1], plain, backlog=BACKLOG).start()
             yield Listening(base, files.authority, metadata, identity)
         finally:
+            transports = [one.transport for each in servers for one in each.connections if one.transport is not None]
             for runner in runners:
                 await runner.cleanup()
+            for transport in transports:
+                # An orderly end of TLS waits for a client, which the loop's end does not.
+                transport.abort()
+            await asyncio.sleep(0)
 
 
 async def serve(live: Live, folder: Path, address: tuple[str, int], metadata_port: int, ready: Callable[[Listening], None]) -> bool:

@@ -26,8 +26,8 @@ LOOPBACK = ("127.0.0.1", 0)
 class AzureService(AbstractContextManager["AzureService"]):
     """A model behind HTTPS on loopback: base answers for Azure Resource Manager and vaults, metadata for each machine's metadata service.
 
-    authority is the file of the certificate authority that clients trust. Once served, the model belongs to the serving thread: whoever
-    wants to read or change it does so by ask.
+    authority is the file of the certificate authority that clients trust, identity what they sign in as. Once served, the model belongs to
+    the serving thread: whoever wants to read or change it does so by ask.
     """
 
     def __init__(self, cloud: Cloud, folder: Path) -> None:
@@ -44,6 +44,7 @@ class AzureService(AbstractContextManager["AzureService"]):
         self._thread.start()
         listening = self._listens.result()
         self.base, self.metadata, self.authority = listening.base, listening.metadata, listening.authority
+        self.identity = listening.identity
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:

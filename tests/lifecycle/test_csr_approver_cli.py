@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from lifecycle.csr_approver_cli import LONGEST_PAUSE_SECONDS, main, pause_after
+from lifecycle.csr_approver_cli import LONGEST_PAUSE_SECONDS, RESOURCE_MANAGER_VARIABLE, main, pause_after, resource_manager
 
 AZURE = ["--subscription", "sub", "--resource-group", "gf-southcentralus-frontier", "--scale-set-prefix", "frontier-"]
 
@@ -23,6 +24,8 @@ def test_the_help_says_what_is_approved_what_waits_and_how_to_look() -> None:
         "kubectl get csr",
         "status 1",
         "waits",
+        "GPUFLEET_RESOURCE_MANAGER",
+        "AZURE_POD_IDENTITY_AUTHORITY_HOST",
     ):
         assert word in text
 
@@ -47,3 +50,19 @@ def test_a_missing_option_or_file_is_a_usage_error(tmp_path: Path) -> None:
 def test_the_pause_after_a_failure_doubles_up_to_a_minute() -> None:
     assert [pause_after(failures) for failures in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
     assert pause_after(10_000) == LONGEST_PAUSE_SECONDS
+
+
+def test_azure_is_asked_where_the_environment_says_and_at_its_public_address_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(RESOURCE_MANAGER_VARIABLE, raising=False)
+    assert resource_manager() == "https://management.azure.com"
+    monkeypatch.setenv(RESOURCE_MANAGER_VARIABLE, "https://127.0.0.1:4430/")
+    assert resource_manager() == "https://127.0.0.1:4430"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1", "127.0.0.1:443", "https://", "https://a/b", "https://a?b", "https://u@a", "https://a:0", "https://a:x"]
+)
+def test_an_address_to_which_a_token_should_not_go_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv(RESOURCE_MANAGER_VARIABLE, url)
+    with pytest.raises(click.ClickException, match="give https://HOST"):
+        resource_manager()

@@ -38,8 +38,9 @@ case "${1:-}" in
     while must_wait "$@"; do
       if [ $((turn % 30)) -eq 0 ]; then
         echo "gpufleet-etcd-guard: $why; it waits. One member at a time, while 'etcdctl endpoint health --cluster' finds a quorum:" \
-          "'etcdctl member remove' the old one if listed, 'etcdctl member add NAME --learner --peer-urls=URL', write the ETCD_ lines that" \
-          "it prints (ETCD_INITIAL_CLUSTER_STATE=existing among them) to $join here; once it has caught up, 'etcdctl member promote'" >&2
+          "'etcdctl member remove' the old one if listed, 'etcdctl member add NAME --learner --peer-urls=URL', write of the lines that it" \
+          "prints ETCD_INITIAL_CLUSTER and ETCD_INITIAL_CLUSTER_STATE=existing, and no others (etcd refuses what its flags say too), to $join" \
+          "here; once it has caught up, 'etcdctl member promote'" >&2
       fi
       turn=$((turn + 1))
       sleep "$pause"

@@ -1,0 +1,248 @@
+"""Brings up a cluster's real control plane on this machine, from what its machines in the embedded Azure were given at boot."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import yaml
+
+from components.plan.model import API_SERVER_PORT, ClusterPlan, EtcdPlan, RegionPlan
+from rehearsal.azure.cloud import Cloud
+from rehearsal.cluster.alterations import Alteration
+from rehearsal.cluster.azure_service import AzureService
+from rehearsal.cluster.balancer import balancer_program
+from rehearsal.cluster.balancer_probe import Backend, ProbeSettings
+from rehearsal.cluster.machine import Machine
+from rehearsal.cluster.placement import LOOPBACK, Placement
+from rehearsal.cluster.programs import Programs
+from rehearsal.cluster.provisioned import (
+    API_SERVER,
+    ETCD,
+    EVENTS,
+    HealthProbe,
+    NotProvisioned,
+    Provisioned,
+    control_plane_machines,
+    health_probe,
+)
+from rehearsal.cluster.run_directory import RunDirectory
+from rehearsal.cluster.service_log import last_lines
+from rehearsal.cluster.supervisor import Service, Supervisor
+from rehearsal.engines.find import Engines
+from rehearsal.upward.records import stacks_of
+
+PROBE_SECONDS = 2.0
+LOOK_SECONDS = 0.1
+KUBECONFIGS = "kubeconfigs"
+"""Name under which the program exports administrators' kubeconfigs, by cluster."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of a plan is run: api_servers None for as many as planned.
+
+    altered is for tests, program -> flag -> value, for example a quota of 16 MiB; it is told as an alteration.
+    """
+
+    api_servers: int | None = None
+    altered: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+class ControlPlaneNotReady(Exception):
+    """A control plane that does not answer in time; the text ends with what its programs said last."""
+
+
+class ControlPlane(AbstractContextManager["ControlPlane"]):
+    """A running control plane; url is the load balancer's, kubeconfig the break-glass administrator's through it, authority its CA."""
+
+    balancer: Service
+
+    def __init__(self, run: RunDirectory, cluster: ClusterPlan, machines: tuple[Machine, ...], exported: str, balancer: int) -> None:
+        self.cluster, self.machines = cluster, machines
+        self.etcd, self.events, self.api_servers = (
+            tuple(one for one in machines if one.role == role) for role in (ETCD, EVENTS, API_SERVER)
+        )
+        self.url = f"https://{LOOPBACK}:{balancer}"
+        self._folder = run.path / "administrator"
+        self._folder.mkdir(mode=0o700)
+        self._exported = yaml.safe_load(exported)
+        self.kubeconfig = self._written("kubeconfig", self.url)
+        self.authority = self._folder / "authority.pem"
+        self.authority.write_bytes(_authority(self._exported))
+        self._trust = ssl.create_default_context(cafile=str(self.authority))
+
+    @classmethod
+    def start(
+        cls,
+        plan: RegionPlan,
+        cluster: ClusterPlan,
+        azure: AzureService,
+        engines: Engines,
+        run: RunDirectory,
+        supervisor: Supervisor,
+        size: Size = Size(),
+        say: Callable[[str], None] = lambda _: None,
+    ) -> Self:
+        """Lay every machine of the control plane and boot them all at once; they find one another, as in Azure.
+
+        NotProvisioned where the model lacks one, BootRefused, UnitRefused or Unplaced where one could not boot as it was told.
+        """
+        given, probe, exported = azure.ask(
+            lambda cloud: (control_plane_machines(cloud, cluster), health_probe(cloud, cluster), _exported(cloud, plan, cluster))
+        )
+        machines = lay(_reduced(given, cluster, size), cluster, azure, Programs(engines.programs, size.altered), run, supervisor)
+        say(f"{cluster.name}: {len(machines)} machines of the control plane boot, each from its custom data")
+        made = cls(run, cluster, machines, exported, run.port(f"{cluster.api_servers.load_balancer}/{API_SERVER_PORT}"))
+        made.balancer = made._balance(run, supervisor, probe)
+        for machine in machines:
+            machine.start()
+        return made
+
+    @property
+    def altered(self) -> tuple[Alteration, ...]:
+        """What Size.altered changed, once for each program and flag."""
+        return tuple(dict.fromkeys(one for machine in self.machines for one in machine.altered))
+
+    def machine(self, name: str) -> Machine:
+        """Machine of a name; KeyError."""
+        for one in self.machines:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    def server(self, machine: Machine) -> str:
+        """URL of one API server, without the balancer."""
+        return f"https://{LOOPBACK}:{machine.port(API_SERVER_PORT)}"
+
+    def direct_kubeconfig(self, machine: Machine) -> Path:
+        """Kubeconfig of the break-glass administrator to one API server."""
+        return self._written(f"kubeconfig-{machine.name}", self.server(machine))
+
+    def answers(self, url: str) -> bool:
+        """Whether a server says that it is ready, asked without credentials as the load balancer does."""
+        return asyncio.run(_is_ready(url, self._trust))
+
+    def wait_ready(self, seconds: float) -> None:
+        """Return once every API server that is on, and the balancer, answer; ControlPlaneNotReady."""
+        until = time.monotonic() + seconds
+        waiting = {self.server(one): one.name for one in self.api_servers if one.on} | {self.url: "the load balancer"}
+        while waiting:
+            waiting = {url: name for url, name in waiting.items() if not self.answers(url)}
+            if waiting and time.monotonic() > until:
+                names = ", ".join(waiting.values())
+                raise ControlPlaneNotReady(
+                    f"after {seconds:.0f} s no answer of {names}; what their programs said last:\n{self._last_words()}"
+                )
+            if waiting:
+                time.sleep(LOOK_SECONDS)
+
+    def stop(self) -> None:
+        """Cut the power of every machine."""
+        for machine in self.machines:
+            machine.kill()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.stop()
+
+    def _last_words(self) -> str:
+        services = (service for machine in self.machines for service in machine.services.values())
+        waiting = (service.program for service in services if service.state not in ("ready", "stopped"))
+        return "\n".join(f"{one.name}:\n  " + "\n  ".join(line[:300] for line in last_lines(one.log)[-5:]) for one in waiting)
+
+    def _written(self, name: str, server: str) -> Path:
+        """The exported kubeconfig with another server, which is all that is changed."""
+        path = self._folder / name
+        document = {**self._exported, "clusters": [_with_server(one, server) for one in self._exported["clusters"]]}
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        return path
+
+    def _balance(self, run: RunDirectory, supervisor: Supervisor, probe: HealthProbe) -> Service:
+        """Start what stands for the internal load balancer, with the probe that Azure was told."""
+        name = self.cluster.api_servers.load_balancer
+        backends = [Backend(one.name, LOOPBACK, one.port(API_SERVER_PORT)) for one in self.api_servers]
+        settings = ProbeSettings(probe.interval_seconds, probe.failures, probe.path)
+        port = run.port(f"{name}/{API_SERVER_PORT}")
+        service = supervisor.add(balancer_program(f"{name}/balancer", run.path / name, port, backends, settings))
+        service.start()
+        return service
+
+
+async def _is_ready(url: str, trust: ssl.SSLContext) -> bool:
+    """Whether /readyz of a server answers 200 in time; by asyncio, for Python's blocking TLS loses a socket that is reset too early."""
+    asked = urlsplit(url)
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            reader, writer = await asyncio.open_connection(asked.hostname, asked.port, ssl=trust)
+            try:
+                writer.write(f"GET /readyz HTTP/1.0\r\nHost: {asked.netloc}\r\n\r\n".encode())
+                return (await reader.readline()).split(b" ")[1:2] == [b"200"]
+            finally:
+                writer.transport.abort()
+                # The transport ends in the loop's next turn.
+                await asyncio.sleep(0)
+    except (OSError, TimeoutError):
+        return False
+
+
+def lay(
+    given: tuple[Provisioned, ...], cluster: ClusterPlan, azure: AzureService, programs: Programs, run: RunDirectory, supervisor: Supervisor
+) -> tuple[Machine, ...]:
+    """Machines with their files and services, none of which runs yet; BootRefused, UnitRefused, Unplaced."""
+    hosts = {**_hosts(cluster), **{one.address: one.name for one in given}}
+    return tuple(
+        Machine(
+            one,
+            Placement(one.name, run.path / one.name, hosts, run.port, azure.vault_uri),
+            programs,
+            azure.environment(one.resource_id),
+            supervisor,
+        )
+        for one in given
+    )
+
+
+def _exported(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan) -> str:
+    """The administrator's kubeconfig that the program exports; NotProvisioned."""
+    told = stacks_of(cloud).of(plan.stack).exports.get(KUBECONFIGS) or {}
+    # A secret lies in the wire's envelope.
+    found = told.get("value", told).get(cluster.name) if isinstance(told, dict) else None
+    text = found.get("value") if isinstance(found, dict) else found
+    if not isinstance(text, str):
+        raise NotProvisioned(cluster.name, f"stack {plan.stack} exports no administrator's kubeconfig of it")
+    return text
+
+
+def _reduced(given: tuple[Provisioned, ...], cluster: ClusterPlan, size: Size) -> tuple[Provisioned, ...]:
+    """The machines that are run; NotProvisioned where there are fewer API servers than asked for."""
+    servers = [one for one in given if one.role == API_SERVER]
+    count = size.api_servers or len(servers)
+    if count > len(servers):
+        raise NotProvisioned(cluster.api_servers.name, f"{count} API servers are asked for, and it has {len(servers)}")
+    return tuple(one for one in given if one.role != API_SERVER or one in servers[:count])
+
+
+def _hosts(cluster: ClusterPlan) -> dict[str, str]:
+    """Who has each name and address of the plan: a member, or the load balancer."""
+    rings: tuple[EtcdPlan, ...] = (cluster.etcd, cluster.events_etcd)
+    members = {host: one.name for ring in rings for one in ring.members for host in (one.dns_name, one.address)}
+    servers = cluster.api_servers
+    return {**members, servers.dns_name: servers.load_balancer, servers.address: servers.load_balancer}
+
+
+def _with_server(cluster: dict[str, Any], server: str) -> dict[str, Any]:
+    return {**cluster, "cluster": {**cluster["cluster"], "server": server}}
+
+
+def _authority(kubeconfig: dict[str, Any]) -> bytes:
+    return base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"])

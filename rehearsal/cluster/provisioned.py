@@ -1,0 +1,101 @@
+"""Says which machines of a cluster's control plane the embedded Azure has, with what they were given at boot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from components.plan.model import ClusterPlan, EtcdPlan
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute.instances import Instance, addresses_of, computer_name, state_of
+from rehearsal.azure.compute.machine import SUCCEEDED
+from rehearsal.azure.resource import Resource
+
+ETCD, EVENTS, API_SERVER = "etcd", "events", "api-server"
+
+
+class NotProvisioned(ValueError):
+    """A machine of the plan that Azure does not have: where names it, why the reason."""
+
+    def __init__(self, where: str, why: str) -> None:
+        self.where, self.why = where, why
+        self.remedy = "bring the region up first: gpufleet up"
+        super().__init__(f"{where}: {why}; {self.remedy}")
+
+
+@dataclass(frozen=True)
+class Provisioned:
+    """One machine that Azure has made: role is "etcd", "events" or "api-server", address that of its primary ipConfiguration."""
+
+    role: str
+    name: str
+    resource_id: str
+    address: str
+    custom_data: str
+
+
+def control_plane_machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[Provisioned, ...]:
+    """The members of both rings, then the API servers that Azure has provisioned, by instance id; NotProvisioned."""
+    scale_set = _found(cloud, cluster, "Microsoft.Compute/virtualMachineScaleSets", cluster.api_servers.name)
+    servers = tuple(_api_servers(scale_set))
+    if not servers:
+        raise NotProvisioned(cluster.api_servers.name, "the scale set has no instance that is provisioned")
+    return (*_members(cloud, cluster, cluster.etcd), *_members(cloud, cluster, cluster.events_etcd), *servers)
+
+
+@dataclass(frozen=True)
+class HealthProbe:
+    """How the load balancer finds out which API servers are ready: seconds between probes, and failures that mark one down."""
+
+    interval_seconds: float
+    failures: int
+    path: str
+
+
+def health_probe(cloud: Cloud, cluster: ClusterPlan) -> HealthProbe:
+    """The probe of the API servers' load balancer in Azure; NotProvisioned."""
+    balancer = _found(cloud, cluster, "Microsoft.Network/loadBalancers", cluster.api_servers.load_balancer)
+    told = balancer.properties["probes"][0]["properties"]
+    return HealthProbe(float(told["intervalInSeconds"]), int(told["probeThreshold"]), str(told["requestPath"]))
+
+
+def _found(cloud: Cloud, cluster: ClusterPlan, resource_type: str, name: str) -> Resource:
+    text = f"/subscriptions/{cluster.subscription}/resourceGroups/{cluster.resource_group}/providers/{resource_type}/{name}"
+    found = cloud.find(text)
+    if found is None:
+        raise NotProvisioned(name, f"Azure has no {resource_type} of this name in {cluster.resource_group}")
+    return found
+
+
+def _members(cloud: Cloud, cluster: ClusterPlan, ring: EtcdPlan) -> Iterator[Provisioned]:
+    for member in ring.members:
+        machine = _found(cloud, cluster, "Microsoft.Compute/virtualMachines", member.name)
+        card = _found(cloud, cluster, "Microsoft.Network/networkInterfaces", member.nic_name)
+        address = card.properties["ipConfigurations"][0]["properties"]["privateIPAddress"]
+        # What was sent: no answer of Azure's holds custom data.
+        given = machine.sent["properties"]["osProfile"]["customData"]
+        yield Provisioned(ring.role, member.name, machine.id.text, str(address), str(given))
+
+
+def _api_servers(scale_set: Resource) -> Iterator[Provisioned]:
+    """Instances by id; each boots from the model from which its OS disk was made."""
+    state = state_of(scale_set)
+    first: dict[str, int] = {}
+    for key, _nic, _configuration, address in addresses_of(scale_set):
+        first.setdefault(key, address)
+    for one in sorted(state.living(), key=_number):
+        if one.state != SUCCEEDED:
+            continue
+        model = state.models[one.os_model]
+        yield Provisioned(
+            API_SERVER,
+            computer_name(model, scale_set.id.name, one.id).lower(),
+            f"{scale_set.id.text}/virtualMachines/{one.id}",
+            str(IPv4Address(first[str(one.id)])),
+            str(model.profile["osProfile"]["customData"]),
+        )
+
+
+def _number(one: Instance) -> int:
+    return one.id
