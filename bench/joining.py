@@ -1,0 +1,188 @@
+"""Joins a cluster's machines to its real control plane under each identity, at once and spread, and prints what it took.
+
+    nice .venv/bin/python -m bench.joining --region swedencentral --machines 1000
+
+A control plane as planned, from the boot files of its machines; kwok keeps nodes alive as their kubelets are told. `posted` is the bare
+cost: the same Node objects, posted by eight connections of an administrator whom priority and fairness let pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import click
+
+from rehearsal.azure.scenario import Scenario
+from rehearsal.cluster.azure_service import serve_azure
+from rehearsal.cluster.control_plane import ControlPlane, Size
+from rehearsal.cluster.joining.asking import NODES, Asking
+from rehearsal.cluster.joining.certificates import Issuer, client_context
+from rehearsal.cluster.joining.connection import Connection
+from rehearsal.cluster.joining.figures import Joined, Tally, joined
+from rehearsal.cluster.joining.gate import Gate, gate_to, issuer_of
+from rehearsal.cluster.joining.joiner import IMPERSONATING_CONNECTIONS, STORM, Identities, Joiner, Smoothing
+from rehearsal.cluster.joining.kwok import faithful, kwok_program
+from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
+from rehearsal.cluster.joining.rights import rights
+from rehearsal.cluster.objects.apply import apply
+from rehearsal.cluster.objects.registered import objects_of
+from rehearsal.cluster.run_directory import RunDirectory
+from rehearsal.cluster.supervisor import Supervisor
+from rehearsal.engines.find import engines
+from rehearsal.upward.region_azure import new_azure
+from rehearsal.upward.up import bring_up
+from rehearsal.upward.update import Allowed
+from stacks.load import load_plan
+
+POSTED = "posted"
+WAYS = (POSTED, *Identities)
+RUNNING_KINDS = frozenset({"DaemonSet", "Deployment"})
+TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+READY_SECONDS = 600.0
+LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One row: how machines joined, until all were Ready, and CPU seconds by program."""
+
+    way: str
+    spread: bool
+    joined: Joined
+    ready: float
+    cpu: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A control plane that answers, and the machines that join it again and again."""
+
+    supervisor: Supervisor
+    machines: Sequence[JoiningMachine]
+    gate: Gate
+    issuer: Issuer
+
+    def measure(self, way: str, smoothing: Smoothing) -> Measured:
+        """Join every machine, wait until all nodes are ready, and take them away again."""
+        before, began = self._cpu(), time.monotonic()
+        if way == POSTED:
+            figures = asyncio.run(self._post())
+        else:
+            figures = Joiner(self.gate).join(self.machines, Identities(way), smoothing, click.echo)
+        for failure in figures.failures[:3]:
+            click.echo(f"{failure.node}: {failure.step}: {failure.status} {failure.message}", err=True)
+        asyncio.run(self._until(figures.nodes))
+        ready = time.monotonic() - began
+        spent = self._cpu()
+        spent.subtract(before)
+        asyncio.run(self._forget())
+        return Measured(way, smoothing.on, figures, ready, {**dict(spent), "joiner": figures.cpu_seconds})
+
+    def _administrator(self, tally: Tally, headers: Mapping[str, str] = TABLE) -> Connection:
+        identity = self.issuer.issue("bench", "system:masters")
+        deadline = time.monotonic() + READY_SECONDS
+        return Connection(self.gate.url, client_context(self.gate.authority, identity), tally, deadline, headers)
+
+    async def _post(self) -> Joined:
+        """The bare cost: Node objects by few connections of one administrator."""
+        tally, left, began, cpu = Tally(), iter(self.machines), time.monotonic(), time.thread_time()
+
+        async def work() -> None:
+            async with self._administrator(tally, {}) as connection:
+                for machine in left:
+                    await Asking(machine, tally).register(connection)
+
+        await asyncio.gather(*(work() for _ in range(IMPERSONATING_CONNECTIONS)))
+        return joined(tally, time.monotonic() - began, len(self.machines), (), time.thread_time() - cpu)
+
+    async def _until(self, nodes: int) -> None:
+        """Wait until so many nodes are ready."""
+        async with self._administrator(Tally()) as connection:
+            while True:
+                rows = (await connection.ask("GET", f"{NODES}?resourceVersion=0&includeObject=None")).json()["rows"]
+                if sum(str(row["cells"][1]).startswith("Ready") for row in rows) >= nodes:
+                    return
+                if time.monotonic() > connection.deadline:
+                    raise click.ClickException(f"{nodes} nodes have joined, and not all are ready after {READY_SECONDS:.0f} s")
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def _forget(self) -> None:
+        """Take all nodes away, and what they asked to have signed."""
+        async with self._administrator(Tally()) as connection:
+            for path in (NODES, "/apis/certificates.k8s.io/v1/certificatesigningrequests"):
+                await connection.ask("DELETE", path)
+            while (await connection.ask("GET", "/api/v1/pods?resourceVersion=0&includeObject=None")).json()["rows"]:
+                await connection.ask("DELETE", "/api/v1/namespaces/kube-system/pods?gracePeriodSeconds=0")
+                await connection.ask("DELETE", "/api/v1/namespaces/gpufleet-system/pods?gracePeriodSeconds=0")
+                await asyncio.sleep(LOOK_SECONDS)
+
+    def _cpu(self) -> Counter[str]:
+        """CPU seconds by unit, over all machines."""
+        spent: Counter[str] = Counter()
+        for service in self.supervisor.services:
+            spent[service.program.name.rpartition("/")[2].removesuffix(".service")] += service.usage().cpu_seconds  # type: ignore[assignment]
+        return spent
+
+
+@contextmanager
+def prepared(region: str, count: int, daemons: bool, api_servers: int | None) -> Iterator[Bench]:
+    """The region's first cluster, up to the moment at which its machines may join."""
+    plan = load_plan(region)
+    cluster = plan.clusters[0]
+    outcome = bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None)
+    programs = engines(click.echo)
+    with (
+        RunDirectory() as run,
+        Supervisor(run) as supervisor,
+        serve_azure(outcome.cloud, run.path / "azure") as azure,
+        ControlPlane.start(plan, cluster, azure, programs, run, supervisor, Size(api_servers=api_servers)) as control,
+    ):
+        control.wait_ready(READY_SECONDS)
+        objects = [one for one in objects_of(outcome.graphs[-1], cluster) if daemons or one["kind"] not in RUNNING_KINDS]
+        apply(control.kubeconfig, (*objects, *rights()), click.echo)
+        machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))[:count]
+        issuer = issuer_of(control)
+        keeping = faithful([one.of_set for one in machines])
+        supervisor.add(kwok_program(programs, run.path / "kwok", control.url, control.authority, issuer, keeping)).start()
+        yield Bench(supervisor, machines, gate_to(control, azure, machines), issuer)
+
+
+def table(rows: Iterable[Measured]) -> str:
+    """The figures as a Markdown table."""
+    lines = ["| identity | joins | joined s | Ready s | p99 of mutating ms | 429s | sent again | failed | CPU s |", f"|{'---|' * 9}"]
+    for row in rows:
+        figures = row.joined
+        cpu = ", ".join(f"{name} {seconds:.1f}" for name, seconds in sorted(row.cpu.items(), key=lambda pair: -pair[1]) if seconds >= 0.1)
+        lines.append(
+            f"| {row.way} | {'spread' if row.spread else 'at once'} | {figures.seconds:.1f} | {row.ready:.1f} "
+            f"| {figures.mutating.p99 * 1000:.0f} | {figures.refused} | {figures.retries} | {len(figures.failures)} | {cpu} |"
+        )
+    return "\n".join(lines)
+
+
+@click.command()
+@click.option("--region", default="swedencentral", show_default=True)
+@click.option("--machines", default=1_000, show_default=True)
+@click.option("--way", "ways", multiple=True, type=click.Choice(WAYS), default=WAYS, show_default=True)
+@click.option("--joins", multiple=True, type=click.Choice(("at once", "spread")), default=("at once", "spread"), show_default=True)
+@click.option("--daemons/--no-daemons", default=True, show_default=True, help="With the DaemonSets and Deployments that the program ships.")
+@click.option("--api-servers", type=int, help="Fewer API servers than planned.")
+def main(region: str, machines: int, ways: tuple[str, ...], joins: tuple[str, ...], daemons: bool, api_servers: int | None) -> None:
+    """Measure joins, one row for each way, and for each but the bare one at once and spread."""
+    rows = []
+    with prepared(region, machines, daemons, api_servers) as bench:
+        for way in ways:
+            for join in joins if way != POSTED else ("at once",):
+                rows.append(bench.measure(way, STORM if join == "at once" else Smoothing()))
+                click.echo(table(rows[-1:]))
+    click.echo(f"\n{machines} machines of {region}, {'with' if daemons else 'without'} the shipped DaemonSets and Deployments\n")
+    click.echo(table(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Decides by which way machines enter a running control plane: its balancer, its authority, and what their boot fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from components.boot import control_keys
+from rehearsal.azure.cloud import Cloud
+from rehearsal.cluster.azure_service import AzureService
+from rehearsal.cluster.control_plane import ControlPlane
+from rehearsal.cluster.joining.certificates import Identity, Issuer
+from rehearsal.cluster.joining.machines import FirstIdentity, JoiningMachine, first_identity
+from rehearsal.cluster.joining.rights import ACTOR_USER
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The way into a cluster: the API server's URL, the authority that it proves itself by (PEM), and who may open it.
+
+    first is what a machine's boot fetched, by scale set; issuer signs for ISSUED; actor acts for nodes in IMPERSONATED.
+    """
+
+    url: str
+    authority: str
+    first: Mapping[str, FirstIdentity]
+    issuer: Issuer | None = None
+    actor: Identity | None = None
+
+
+def issuer_of(control: ControlPlane) -> Issuer:
+    """The cluster's authority, from the disk of an API server's machine."""
+    machine = control.api_servers[0]
+    return Issuer(machine.path(control_keys.path("cluster-ca-cert")), machine.path(control_keys.path("cluster-ca-key")))
+
+
+def first_identities(cloud: Cloud, machines: Sequence[JoiningMachine]) -> dict[str, FirstIdentity]:
+    """What the machines' boot fetches from their vault, by scale set."""
+    sets = {one.of_set.name: one.of_set.boot for one in machines}
+    return {name: first_identity(cloud, boot) for name, boot in sets.items()}
+
+
+def gate_to(control: ControlPlane, azure: AzureService, machines: Sequence[JoiningMachine]) -> Gate:
+    """The way into a control plane for these machines, whichever identities they use; its rights() must be applied for IMPERSONATED."""
+    issuer = issuer_of(control)
+    first = azure.ask(lambda cloud: first_identities(cloud, machines))
+    return Gate(control.url, control.authority.read_text(), first, issuer, issuer.issue(ACTOR_USER))

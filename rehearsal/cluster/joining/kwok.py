@@ -1,0 +1,113 @@
+"""Decides how kwok keeps joined machines alive: in which stages, as whom, and how often it says that they live."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rehearsal.cluster.joining.certificates import Issuer
+from rehearsal.cluster.joining.node import SetOfNodes
+from rehearsal.cluster.joining.rights import KWOK_USER
+from rehearsal.cluster.program import Program
+from rehearsal.engines.find import Engines
+
+Json = dict[str, Any]
+POD_ADDRESSES = "198.18.0.0/15"
+"""Addresses of pods, from the block for measurements (https://www.rfc-editor.org/rfc/rfc2544): kwok hands them out by itself, and so knows
+nothing of those that Azure gave to the machines."""
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How nodes and pods are kept alive.
+
+    stages are sets of kwok's own stage files; lease_seconds is how long a node's lease lasts, renewed every quarter, 0 for no leases, with
+    which the controller manager must wait longer for nodes; report_seconds how often an unchanged status is reported, None for never.
+    parallel is how many nodes, and how many pods, change at once.
+    """
+
+    stages: tuple[str, ...]
+    lease_seconds: int
+    report_seconds: int | None
+    parallel: int = 16
+
+
+def faithful(sets: Sequence[SetOfNodes]) -> Keeping:
+    """Leases and reports as often as the machines' kubelets are told; ValueError where not all are told the same."""
+    told = {one.heartbeats for one in sets}
+    if len(told) != 1:
+        raise ValueError(f"kwok keeps all nodes alike, and kubelet.yaml has {sorted(told)}: join the scale sets of one time only")
+    ((lease, report),) = told
+    return Keeping(("node-fast", "node-heartbeat-with-lease", "pod-general"), lease, report)
+
+
+FAST = Keeping(("node-fast", "pod-fast"), lease_seconds=0, report_seconds=None)
+"""No leases and no reports: only with a controller manager that does not look for them, --node-monitor-grace-period=24h."""
+
+
+def configuration(engines: Engines, keeping: Keeping) -> str:
+    """kwok's configuration and stages, YAML: https://kwok.sigs.k8s.io/docs/user/configuration/"""
+    options: Json = {
+        "manageAllNodes": True,
+        "cidr": POD_ADDRESSES,
+        # No port of its own in the nodes' status, where it would stand instead of the kubelets'.
+        "nodePort": 0,
+        "enableDebuggingHandlers": False,
+        "nodeLeaseDurationSeconds": keeping.lease_seconds,
+        "nodePlayStageParallelism": keeping.parallel,
+        "podPlayStageParallelism": keeping.parallel,
+        "nodeLeaseParallelism": keeping.parallel,
+        "podsOnNodeSyncParallelism": keeping.parallel,
+    }
+    first = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "metadata": {"name": "kwok"}, "options": options}
+    stages = [stage for name in keeping.stages for file in engines.stage_files(name) for stage in _stages(file, keeping)]
+    return yaml.dump_all([first, *stages], Dumper=yaml.CSafeDumper, sort_keys=False, width=200)
+
+
+def _stages(file: Path, keeping: Keeping) -> list[Json]:
+    """Stages of one of kwok's files, the reports of nodes as often as is wanted."""
+    found = []
+    for stage in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader):
+        if stage and stage.get("kind") == "Stage":
+            if stage["metadata"]["name"] == "node-heartbeat-with-lease" and keeping.report_seconds:
+                every = keeping.report_seconds * 1_000
+                # As kubelets do, a little early or late, so that nodes that joined together do not report together.
+                stage["spec"]["delay"] = {"durationMilliseconds": every * 95 // 100, "jitterDurationMilliseconds": every * 105 // 100}
+            found.append(stage)
+    return found
+
+
+def kwok_program(engines: Engines, folder: Path, url: str, authority: Path, issuer: Issuer, keeping: Keeping) -> Program:
+    """kwok for the API server at a URL, its files in a folder of its own, its certificate issued by the cluster's authority."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    identity = issuer.issue(KWOK_USER)
+    files = {
+        "kwok.yaml": configuration(engines, keeping).encode(),
+        "client.pem": identity.certificate,
+        "client-key.pem": identity.key,
+        "kubeconfig": json.dumps(_kubeconfig(url, authority, folder)).encode(),
+    }
+    for name, content in files.items():
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_bytes(content)
+    argv = (str(engines.program("kwok")), f"--config={folder / 'kwok.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}", "-v=WARN")
+    environment = {"HOME": str(folder), "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
+    return Program("rehearsal/kwok", argv, environment, folder / "kwok.log", folder, restart_seconds=1.0)
+
+
+def _kubeconfig(url: str, authority: Path, folder: Path) -> Json:
+    user = {"client-certificate": str(folder / "client.pem"), "client-key": str(folder / "client-key.pem")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": {"server": url, "certificate-authority": str(authority)}}],
+        "users": [{"name": "kwok", "user": user}],
+        "contexts": [{"name": "kwok", "context": {"cluster": "cluster", "user": "kwok"}}],
+        "current-context": "kwok",
+    }

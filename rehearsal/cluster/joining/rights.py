@@ -1,0 +1,95 @@
+"""Decides what kwok, and who acts for nodes, may do in a rehearsed cluster, and that priority and fairness treat kwok as it treats nodes.
+
+Applied by the rehearsal and by nothing else: no cluster of a region has these objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rehearsal.cluster.joining.node import NODES_GROUP
+
+Json = dict[str, Any]
+KWOK_USER = "gpufleet:kwok"
+"""kwok's user: in no group, least of all system:masters, which priority and fairness let pass whatever the load."""
+ACTOR_USER = "gpufleet:acts-for-nodes"
+"""User that registers nodes in their names, where few connections stand for thousands of machines."""
+KWOK, ACTOR = "gpufleet-rehearsal-kwok", "gpufleet-rehearsal-acts-for-nodes"
+LEASES = "kube-node-lease"
+RBAC_GROUP = "rbac.authorization.k8s.io"
+RBAC = f"{RBAC_GROUP}/v1"
+_Row = tuple[str, tuple[str, ...], tuple[str, ...]]
+_KEEP: tuple[_Row, ...] = (
+    ("", ("nodes",), ("get", "list", "watch")),
+    ("", ("nodes/status", "pods/status"), ("patch",)),
+    ("", ("pods",), ("get", "list", "watch", "patch", "delete")),
+    ("", ("events",), ("create", "patch")),
+)
+_LEASE: _Row = ("coordination.k8s.io", ("leases",), ("get", "list", "watch", "create", "update", "patch"))
+
+
+def rights() -> tuple[Json, ...]:
+    """Every object, those without a namespace first."""
+    return (*_kwok_rights(), *_kwok_flows(), *_actor_rights())
+
+
+def _kwok_rights() -> tuple[Json, ...]:
+    """What kwok's stages need: see nodes and pods, report their status, renew leases, end pods, and tell of it."""
+    return (
+        {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": KWOK}, "rules": [_rule(row) for row in _KEEP]},
+        {"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": KWOK}, **_bound("ClusterRole", KWOK, KWOK_USER)},
+        {"apiVersion": RBAC, "kind": "Role", "metadata": {"name": KWOK, "namespace": LEASES}, "rules": [_rule(_LEASE)]},
+        {"apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": KWOK, "namespace": LEASES}, **_bound("Role", KWOK, KWOK_USER)},
+    )
+
+
+def _kwok_flows() -> tuple[Json, ...]:
+    """kwok on the levels of nodes, just before their own schemas. There each node is a flow of its own, and kwok is one: it waits first.
+
+    https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#suggested-configuration-objects
+    """
+    everything = [_asked("*", ("*",), spaced=True), _asked("*", ("*",), spaced=False)]
+    heartbeats = [_asked("", ("nodes", "nodes/status"), spaced=False), _asked("coordination.k8s.io", ("leases",), spaced=True)]
+    return _flow(f"{KWOK}-heartbeats", "node-high", 390, heartbeats), _flow(KWOK, "system", 490, everything)
+
+
+def _actor_rights() -> tuple[Json, ...]:
+    """Acting for any user, and for the group of nodes and no other."""
+    rules = [_rule(("", ("users",), ("impersonate",))), _rule(("", ("groups",), ("impersonate",))) | {"resourceNames": [NODES_GROUP]}]
+    return (
+        {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": ACTOR}, "rules": rules},
+        {"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": ACTOR}, **_bound("ClusterRole", ACTOR, ACTOR_USER)},
+    )
+
+
+def _rule(row: _Row) -> Json:
+    group, resources, verbs = row
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+def _bound(kind: str, role: str, user: str) -> Json:
+    subject = {"kind": "User", "name": user, "apiGroup": RBAC_GROUP}
+    return {"roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": role}, "subjects": [subject]}
+
+
+def _asked(group: str, resources: Sequence[str], *, spaced: bool) -> Json:
+    """Requests for resources of an API group, in all namespaces or outside them."""
+    where: Json = {"namespaces": ["*"]} if spaced else {"clusterScope": True}
+    return {"verbs": ["*"], "apiGroups": [group], "resources": list(resources), **where}
+
+
+def _flow(name: str, level: str, precedence: int, asked: Sequence[Json]) -> Json:
+    """A flow schema of kwok's user towards a built-in level."""
+    subject = {"kind": "User", "user": {"name": KWOK_USER}}
+    return {
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": {"name": name},
+        "spec": {
+            "priorityLevelConfiguration": {"name": level},
+            "matchingPrecedence": precedence,
+            "distinguisherMethod": {"type": "ByUser"},
+            "rules": [{"subjects": [subject], "resourceRules": list(asked)}],
+        },
+    }
