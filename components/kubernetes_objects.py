@@ -9,13 +9,25 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.manifests.owned import owner_labels
 from components.plan.access import BOOTSTRAP_GROUP, TEAM_LABEL
 from components.plan.model import ClusterPlan, RegionPlan
 
-SPACES = frozenset({"Namespace", "CustomResourceDefinition"})
-"""Kinds without which other objects are refused."""
-RIGHTS = frozenset({"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "PriorityClass", "RuntimeClass"})
-"""Kinds without which a pod starts without rights, or not at all."""
+SPACES = frozenset({"Namespace", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+"""Kinds without which other objects are refused, and those that restrain an account, which must be there before its rights."""
+RIGHTS = frozenset(
+    {
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "PriorityClass",
+        "RuntimeClass",
+        "PriorityLevelConfiguration",
+    }
+)
+"""Kinds without which a pod starts without rights, or not at all; and the levels to which flow schemas lead."""
 AWAITED = frozenset(
     {"DaemonSet", "Deployment", "Ingress", "Job", "PersistentVolumeClaim", "Pod", "ResourceQuota", "Service", "StatefulSet"}
 )
@@ -83,7 +95,11 @@ def bootstrap_secret(token: pulumi.Output[str]) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "bootstrap.kubernetes.io/token",
-        "metadata": {"name": pulumi.Output.concat("bootstrap-token-", token_id), "namespace": "kube-system"},
+        "metadata": {
+            "name": pulumi.Output.concat("bootstrap-token-", token_id),
+            "namespace": "kube-system",
+            "labels": owner_labels("bootstrap"),
+        },
         "stringData": {
             "token-id": token_id,
             "token-secret": token.apply(lambda text: text.partition(".")[2]),

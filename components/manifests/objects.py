@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from components.manifests.bootstrap import bootstrap_objects
 from components.manifests.coredns import coredns_objects
+from components.manifests.flow_control import flow_control_objects
 from components.manifests.gpu import gpu_objects
 from components.manifests.gpu_metrics import gpu_metrics_objects
 from components.manifests.infiniband import infiniband_objects
 from components.manifests.kube_proxy import kube_proxy_objects
 from components.manifests.node_local_dns import node_local_dns_objects
 from components.manifests.owned import Object
+from components.manifests.preflight import preflight_objects
 from components.manifests.priorities import priority_objects
+from components.manifests.rotation import rotation_objects
 from components.manifests.tenancy import tenancy_objects
 from components.plan.model import ClusterPlan, RegionPlan
 
@@ -18,6 +21,10 @@ APPLY_ORDER = (
     "Namespace",
     "PriorityClass",
     "RuntimeClass",
+    "PriorityLevelConfiguration",
+    "FlowSchema",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
     "ServiceAccount",
     "ClusterRole",
     "ClusterRoleBinding",
@@ -38,6 +45,9 @@ def objects_by_concern(region: RegionPlan, cluster: ClusterPlan) -> dict[str, li
         "bootstrap": bootstrap_objects(),
         "tenancy": tenancy_objects(region, cluster),
         "priorities": priority_objects(),
+        "flow-control": flow_control_objects(region, cluster),
+        "rotation": rotation_objects(),
+        "preflight": preflight_objects(),
         "kube-proxy": kube_proxy_objects(cluster),
         "coredns": coredns_objects(cluster),
         "node-local-dns": node_local_dns_objects(cluster),

@@ -13,6 +13,12 @@ KUBELET_CLIENT_USER = "kube-apiserver-kubelet-client"
 """User of the client certificate with which the API servers call kubelets."""
 TEAM_LABEL = "gpufleet.io/team"
 """Label of a team's namespace and key of the taint on nodes that are the team's; the value is the team's name."""
+PREFLIGHT_KEY = "gpufleet.io/preflight"
+"""Label and taint of a node whose hardware has not been tested since it joined; the test itself takes both away."""
+PREFLIGHT_ACCOUNT = "preflight"
+"""Service account, in our own namespace, of the pods that test nodes."""
+ROTATION_ACCOUNT = "rotation"
+"""Service account, in our own namespace, as which nodes are drained and replaced; no pod runs as it."""
 
 
 def entra_group(group: str) -> str:

@@ -1,0 +1,61 @@
+"""A network that now and then resets a connection: a relay before a real server."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
+
+
+@contextmanager
+def resets(server: str, every: int) -> Iterator[int]:
+    """Port of a relay to a server that resets each connection after so many answers; 0: at once."""
+    target = urlsplit(server)
+    assert target.hostname
+    listener = socket.create_server(("127.0.0.1", 0))
+    threads: list[threading.Thread] = []
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                thread = threading.Thread(target=_relay, args=(near, (target.hostname, target.port), every))
+                threads.append(thread)
+                thread.start()
+
+    acceptor = threading.Thread(target=accept)
+    acceptor.start()
+    yield listener.getsockname()[1]
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    acceptor.join()
+    for thread in threads:
+        thread.join()
+
+
+def _relay(near: socket.socket, address: tuple[str, int], every: int) -> None:
+    """One connection, until it has carried so many answers."""
+    with near, socket.create_connection(address) as far:
+
+        def up() -> None:
+            with suppress(OSError):
+                while data := near.recv(65_536):
+                    far.sendall(data)
+            with suppress(OSError):
+                far.shutdown(socket.SHUT_WR)
+
+        sender = threading.Thread(target=up)
+        sender.start()
+        with suppress(OSError):
+            for _ in range(every):
+                if not (data := far.recv(65_536)):
+                    break
+                near.sendall(data)
+            # Closed with unsent data thrown away: a reset, not an end.
+            near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            near.shutdown(socket.SHUT_RD)
+        near.close()
+        sender.join()
