@@ -101,10 +101,14 @@ def issue_leaf(subject: Subject, authority: Authority, lifetime: timedelta, now:
     return _signed(builder, _load_key(authority.private_key), pem, now)
 
 
+def renewal_moment(issued_at: datetime, not_after: datetime) -> datetime:
+    """When two thirds of a certificate's life are over."""
+    return not_after - (not_after - issued_at) / 3
+
+
 def renewal_due(issued_at: str, not_after: str, now: datetime) -> bool:
     """Whether less than a third of a certificate's life remains."""
-    start, end = datetime.fromisoformat(issued_at), datetime.fromisoformat(not_after)
-    return (end - now) * 3 < end - start
+    return now > renewal_moment(datetime.fromisoformat(issued_at), datetime.fromisoformat(not_after))
 
 
 def _builder(

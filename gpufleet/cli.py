@@ -9,9 +9,12 @@ from typing import TextIO
 import click
 
 from components.plan.limits import LimitsBroken
+from gpufleet.alerts import alerts
 from gpufleet.azure import azure
+from gpufleet.certificates import certificates
 from gpufleet.check import check
 from gpufleet.destroy import destroy
+from gpufleet.engines import engines
 from gpufleet.preview import preview
 from gpufleet.rehearse import rehearse
 from gpufleet.schema import schema
@@ -43,9 +46,12 @@ def group() -> None:
     """
 
 
+group.add_command(alerts)
 group.add_command(azure)
+group.add_command(certificates)
 group.add_command(check)
 group.add_command(destroy)
+group.add_command(engines)
 group.add_command(preview)
 group.add_command(rehearse)
 group.add_command(schema)

@@ -41,7 +41,8 @@ def _callers(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
         "client-ca-file": path("cluster-ca-cert"),
         "authentication-config": AUTHENTICATION,
         "authorization-mode": ("Node", "RBAC"),
-        "enable-admission-plugins": ("NodeRestriction",),
+        # An external address of a service would let a tenant draw other tenants' traffic to its own pods: CVE-2020-8554.
+        "enable-admission-plugins": ("NodeRestriction", "DenyServiceExternalIPs"),
         "enable-bootstrap-token-auth": "true",
         "service-account-issuer": cluster.api_servers.url,
         "service-account-key-file": path("service-account-public-key"),
@@ -90,14 +91,14 @@ def _load(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
 
 
 def _audit() -> dict[str, str | tuple[str, ...]]:
-    """The audit log: at most 20 files of 200 MB and a week; in batches, because otherwise each request waits for the disk."""
+    """The audit log: at most 20 files of 200 MB, none older than 30 days; in batches, because otherwise each request waits for the disk."""
     return {
         "audit-policy-file": AUDIT_POLICY,
         "audit-log-path": AUDIT_LOG,
         "audit-log-mode": "batch",
         "audit-log-maxsize": "200",
         "audit-log-maxbackup": "20",
-        "audit-log-maxage": "7",
+        "audit-log-maxage": "30",
         "audit-log-compress": "true",
     }
 

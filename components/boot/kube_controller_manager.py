@@ -23,6 +23,9 @@ WORKERS = {
     "service-endpoint": 10,
 }
 """Concurrent syncs by kind: a job of thousands of pods ends all at once, and each rollout of a DaemonSet touches every node."""
+FINISHED_PODS = 12_500
+"""Finished pods that are kept, those of one job on all 7,500 nodes and of smaller ones: whoever looks into a failed job finds its pods, and
+the API servers' memory does not grow with every job that ever ran."""
 
 
 def _workers() -> dict[str, str]:
@@ -51,6 +54,7 @@ def flags(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
         "use-service-account-credentials": "true",
         "root-ca-file": path("cluster-ca-cert"),
         "service-account-private-key-file": path("service-account-key"),
+        "terminated-pod-gc-threshold": str(FINISHED_PODS),
         # Pods have addresses of Azure's, which the plan gives to machines.
         "allocate-node-cidrs": "false",
         "node-monitor-grace-period": f"{GRACE_SECONDS}s",

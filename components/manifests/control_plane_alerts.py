@@ -1,0 +1,288 @@
+"""When somebody is woken for a control plane: Prometheus alerting rules of one cluster, with numbers from its plan.
+
+They are files for the region's Prometheus, and no objects of the cluster that they watch: a control plane that does not answer can
+neither be asked for its rules nor raise them. A cluster's series carry the label cluster, its name; what scrapes them sets it, and the
+label job: one of JOBS. etcd, controller manager and scheduler answer on their machine's loopback alone, so an agent on each machine of the
+control plane scrapes and sends on, as the DCGM exporter's readings are fetched by whatever the region runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from components.plan.model import ClusterPlan, EtcdPlan
+
+RUNBOOK = "docs/runbooks/control-plane-alerts.md"
+JOBS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "events")
+"""Values of the label job; etcd and events are the two rings."""
+THROTTLED_PER_SECOND = 1.0
+"""Refusals a second that are no passing burst: 1,000 nodes joining at once cause none (measured on two cores), and a client waits for the
+seconds that Retry-After tells it. https://openai.com/index/scaling-kubernetes-to-7500-nodes/ alerts on this rate and prints no number."""
+FAILED_SHARE = 0.01
+"""Share of requests that end in a server's error: an orderly restart of one of two servers causes none."""
+FAILED_PER_SECOND = 0.1
+"""Below it a share says nothing: one failure in a quiet minute."""
+MUTATING_P99_SECONDS = 1.0
+"""https://github.com/kubernetes/community/blob/master/sig-scalability/slos/api_call_latency.md"""
+SEATS_SHARE = 0.9
+"""Share of a priority level's seats in use, borrowed ones counted, above which its next requests wait."""
+FSYNC_P99_SECONDS = 0.010
+COMMIT_P99_SECONDS = 0.025
+"""Both from https://etcd.io/docs/v3.6/faq/#what-does-the-etcd-warning-failed-to-send-out-heartbeat-on-time-mean"""
+QUOTA_SHARE = 0.8
+"""Share of the quota at which there is still time: at 100 % etcd takes no more writes."""
+CERTIFICATE_SECONDS = 604_800
+"""Seven days, a bound of the histogram's. Our own certificates are renewed with 121 days left, kubelets' with nine or more."""
+NOT_READY_BEYOND_BUDGET = 0.05
+"""Share of nodes that may be away besides those that rotation may take away."""
+UNAPPROVED = 20
+"""Requests of half an hour that nobody decided on: more than one machine's mistake, fewer than one scale set's join."""
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One alert: minutes for which expression must hold, who is told ("page" or "ticket"), what it means and what to do first."""
+
+    name: str
+    expression: str
+    minutes: int
+    severity: str
+    summary: str
+    first: str
+
+    @property
+    def runbook(self) -> str:
+        """Place in the repository's documents, one for both rings of etcd."""
+        return f"{RUNBOOK}#{self.name.removeprefix('Events').lower()}"
+
+
+def _rate(metric: str, matchers: str, minutes: int = 5) -> str:
+    return f"rate({metric}{{{matchers}}}[{minutes}m])"
+
+
+def _requests(cluster: str) -> tuple[Alert, ...]:
+    """What clients are answered, and how fast."""
+    # An eviction that a disruption budget does not allow is answered with 429 too, and drains make thousands of them.
+    served = f'cluster="{cluster}",subresource!="eviction"'
+    throttled, failed, every = (_rate("apiserver_request_total", served + code) for code in (',code="429"', ',code=~"5.."', ""))
+    failures = f"sum by (cluster) ({failed})"
+    rejected = _rate("apiserver_flowcontrol_rejected_requests_total", f'cluster="{cluster}"')
+    writes = f'cluster="{cluster}",verb=~"POST|PUT|PATCH|APPLY|DELETE",subresource!~"eviction|exec|attach|portforward|proxy"'
+    slow = f"sum by (cluster, verb, le) ({_rate('apiserver_request_duration_seconds_bucket', writes)})"
+    executing = (
+        f'sum by (cluster, priority_level) (apiserver_flowcontrol_current_executing_seats{{cluster="{cluster}",priority_level!="exempt"}})'
+    )
+    seats = f'sum by (cluster, priority_level) (apiserver_flowcontrol_current_limit_seats{{cluster="{cluster}",priority_level!="exempt"}})'
+    return (
+        Alert(
+            "ApiServerThrottles",
+            f"sum by (cluster, verb) ({throttled}) > {THROTTLED_PER_SECOND}",
+            10,
+            "page",
+            "{{ $labels.verb }} requests are refused with 429, {{ $value | humanize }} a second",
+            "Find who sends them: ask one API server for its requests by flow schema and by user agent, then slow that client down",
+        ),
+        Alert(
+            "ApiServerRejectsFlow",
+            f"sum by (cluster, flow_schema, priority_level, reason) ({rejected}) > {THROTTLED_PER_SECOND}",
+            10,
+            "ticket",
+            "Flow schema {{ $labels.flow_schema }} is refused ({{ $labels.reason }}) at level {{ $labels.priority_level }}",
+            "Look at which users the flow schema holds; the others are served, so there is time to find the one that storms",
+        ),
+        Alert(
+            "ApiServerFails",
+            f"{failures} / sum by (cluster) ({every}) > {FAILED_SHARE} and {failures} > {FAILED_PER_SECOND}",
+            5,
+            "page",
+            "{{ $value | humanizePercentage }} of all requests end in a server's error",
+            "Ask every API server for /readyz?verbose; where etcd fails, go on with its alerts",
+        ),
+        Alert(
+            "MutatingRequestsSlow",
+            f"histogram_quantile(0.99, {slow}) > {MUTATING_P99_SECONDS}",
+            10,
+            "page",
+            "One in a hundred {{ $labels.verb }} requests takes longer than {{ $value | humanizeDuration }}",
+            "Compare with etcd's fsync and with seats in use; stop joins and rotations until it is over",
+        ),
+        Alert(
+            "PriorityLevelFull",
+            f"{executing} / {seats} > {SEATS_SHARE}",
+            10,
+            "ticket",
+            "Priority level {{ $labels.priority_level }} has {{ $value | humanizePercentage }} of its seats in use: requests wait",
+            "Find the flow that fills it; break-glass is exempt and is answered all the while",
+        ),
+    )
+
+
+def _programs(cluster: ClusterPlan) -> tuple[Alert, ...]:
+    """Whether the programs of the control plane are there."""
+    up = f'up{{cluster="{cluster.name}",job="kube-apiserver"}}'
+    leaders = (
+        ("ControllerManager", "kube-controller-manager", "nodes are not judged"),
+        ("Scheduler", "kube-scheduler", "no pod is placed"),
+    )
+    return (
+        Alert(
+            "ApiServerMissing",
+            f"count({up} == 1) < {cluster.api_servers.count}",
+            15,
+            "ticket",
+            f"{{{{ $value }}}} of {cluster.api_servers.count} API servers answer",
+            "The scale set repairs itself within a quarter of an hour; now it has not: look at the instance that is unhealthy",
+        ),
+        Alert(
+            "ApiServerDown",
+            f"absent({up} == 1)",
+            1,
+            "page",
+            "No API server answers",
+            "Use the break-glass identity on one API server's machine; pods go on running meanwhile",
+        ),
+        *(
+            Alert(
+                f"{name}Leaderless",
+                f'absent(leader_election_master_status{{cluster="{cluster.name}",name="{program}"}} == 1)',
+                5,
+                "page",
+                f"No {program} leads: {without}",
+                "Look at who holds the lease, and at that machine's service",
+            )
+            for name, program, without in leaders
+        ),
+    )
+
+
+def _ring(cluster: str, ring: EtcdPlan) -> tuple[Alert, ...]:
+    """One ring of etcd: members, disk, space."""
+    which = f'cluster="{cluster}",job="{ring.role}"'
+    name = "EventsEtcd" if ring.role == "events" else "Etcd"
+    members, quorum = len(ring.members), len(ring.members) // 2 + 1
+    # A member that nobody can scrape is as good as down, and a count of nothing is no 0.
+    up = f"(count(up{{{which}}} == 1) or vector(0))"
+
+    def p99(metric: str) -> str:
+        return f"histogram_quantile(0.99, sum by (cluster, instance, le) ({_rate(metric, which)}))"
+
+    return (
+        Alert(
+            f"{name}NoLeader",
+            f"max by (cluster) (etcd_server_has_leader{{{which}}}) == 0",
+            1,
+            "page",
+            f"No member of the {ring.role} ring knows a leader: nothing is written",
+            "Count the members that run; a quorum comes back with them, and nothing else may be tried before",
+        ),
+        Alert(
+            f"{name}MemberDown",
+            f"{up} < {members}",
+            10,
+            "ticket",
+            f"{{{{ $value }}}} of {members} members of the {ring.role} ring are up",
+            "Look at the member's machine; where its disk is empty, replace the member by the playbook",
+        ),
+        Alert(
+            f"{name}QuorumAtRisk",
+            f"{up} <= {quorum}",
+            3,
+            "page",
+            f"{{{{ $value }}}} of {members} members of the {ring.role} ring are up; below {quorum} nothing is written",
+            "Touch no other member; bring the missing one back first",
+        ),
+        Alert(
+            f"{name}FsyncSlow",
+            f"{p99('etcd_disk_wal_fsync_duration_seconds_bucket')} > {FSYNC_P99_SECONDS}",
+            10,
+            "ticket",
+            "{{ $labels.instance }} writes its log in {{ $value | humanizeDuration }}, and every write waits for it",
+            "Local NVMe takes a fraction of that: look for what else writes, then for a failing device, and replace the member",
+        ),
+        Alert(
+            f"{name}CommitSlow",
+            f"{p99('etcd_disk_backend_commit_duration_seconds_bucket')} > {COMMIT_P99_SECONDS}",
+            10,
+            "ticket",
+            "{{ $labels.instance }} commits in {{ $value | humanizeDuration }}",
+            "As for a slow log; a defragmentation or a snapshot that runs explains a single one",
+        ),
+        Alert(
+            f"{name}DatabaseFills",
+            f"etcd_mvcc_db_total_size_in_bytes{{{which}}} / etcd_server_quota_backend_bytes{{{which}}} > {QUOTA_SHARE}",
+            5,
+            "page",
+            "{{ $labels.instance }} uses {{ $value | humanizePercentage }} of its quota; at 100 % it takes no more writes",
+            "Compare with the size in use: where that is small, defragment member by member; else find what stores so much",
+        ),
+    )
+
+
+def _nodes(cluster: ClusterPlan) -> tuple[Alert, ...]:
+    """Nodes, and the certificates of all clients."""
+    name, budget = cluster.name, cluster.spec.rotation.budget.percent / 100
+    away = f'sum by (cluster) (node_collector_unhealthy_nodes_in_zone{{cluster="{name}"}})'
+    all_nodes = f'sum by (cluster) (node_collector_zone_size{{cluster="{name}"}})'
+    csr = f'cluster="{name}",resource="certificatesigningrequests"'
+    asked = f'sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="",verb="POST",code="201"}}[30m]))'
+    decided = f'(sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="approval",code="200"}}[30m])) or 0 * {asked})'
+    ending = f'apiserver_client_certificate_expiration_seconds_bucket{{cluster="{name}",le="{CERTIFICATE_SECONDS}"}}'
+    return (
+        Alert(
+            "NodesNotReady",
+            f"{away} / {all_nodes} > {budget + NOT_READY_BEYOND_BUDGET:g}",
+            10,
+            "page",
+            f"{{{{ $value | humanizePercentage }}}} of the nodes are not ready; rotation takes {budget:.0%} at most",
+            "Stop rotation; see whether they share a scale set, a zone or an image",
+        ),
+        Alert(
+            "CertificateRequestsUndecided",
+            f"{asked} - {decided} > {UNAPPROVED}",
+            30,
+            "ticket",
+            "{{ $value | humanize }} certificate requests of the last half hour were not decided on: new nodes do not join",
+            "Look at gpufleet-csr-approver on the API servers' machines, and at what it says of one request",
+        ),
+        Alert(
+            "ClientCertificateEnds",
+            f"sum by (cluster) (increase({ending}[15m])) > 0",
+            15,
+            "ticket",
+            "Somebody calls with a certificate that ends within seven days",
+            "Run `gpufleet certificates` for the region: where all of ours have longer, it is a kubelet that does not renew",
+        ),
+    )
+
+
+def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
+    """Every alert of a cluster's control plane; pure.
+
+    The age of etcd's snapshots and the end of the certificates that servers show are in no program's metrics, so that no rule asks for
+    them: the unit that makes a snapshot fails visibly, and `gpufleet certificates --within` is run on a schedule.
+    """
+    rings = (_ring(cluster.name, ring) for ring in (cluster.etcd, cluster.events_etcd))
+    return (*_requests(cluster.name), *_programs(cluster), *(alert for ring in rings for alert in ring), *_nodes(cluster))
+
+
+def rules(cluster: ClusterPlan) -> dict[str, Any]:
+    """The alerts as Prometheus reads them: https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/"""
+    return {"groups": [{"name": f"gpufleet-control-plane-{cluster.name}", "rules": [_rule(cluster.name, one) for one in alerts(cluster)]}]}
+
+
+def rules_file(cluster: ClusterPlan) -> str:
+    """The rules as a file, YAML."""
+    return yaml.safe_dump(rules(cluster), sort_keys=False, width=160)
+
+
+def _rule(cluster: str, alert: Alert) -> dict[str, Any]:
+    return {
+        "alert": alert.name,
+        "expr": alert.expression,
+        "for": f"{alert.minutes}m",
+        "labels": {"severity": alert.severity, "cluster": cluster},
+        "annotations": {"summary": f"{cluster}: {alert.summary}", "first": alert.first, "runbook": alert.runbook},
+    }

@@ -1,0 +1,107 @@
+"""Where certificates are read: from the key vaults of a region, or from those of an embedded Azure that is kept in a directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from components.plan.model import RegionPlan, VaultPlan
+from gpufleet.certificate_holders import Holder
+
+if TYPE_CHECKING:
+    from azure.keyvault.secrets import SecretClient
+
+    from rehearsal.azure.cloud import Cloud
+
+Clients = Callable[[VaultPlan], "SecretClient"]
+AT_ONCE = 8
+"""Requests at once: a vault takes 4,000 in ten seconds. https://learn.microsoft.com/azure/key-vault/general/service-limits"""
+
+
+class VaultUnread(Exception):
+    """A secret that could not be read; where names vault and secret."""
+
+    def __init__(self, where: str, reason: str, remedy: str) -> None:
+        self.where, self.reason, self.remedy = where, reason, remedy
+        super().__init__(f"{where}: {reason}; {remedy}")
+
+
+def read_key_vaults(wanted: Sequence[Holder], clients: Clients | None = None) -> list[tuple[Holder, str]]:
+    """Values of certificates from Azure Key Vault, as whoever is signed in; VaultUnread. clients gives a vault's client."""
+    from azure.core.exceptions import AzureError
+
+    client_of = clients or _signed_in()
+    opened: dict[str, SecretClient] = {}
+
+    def value(holder: Holder) -> str:
+        try:
+            return opened[holder.vault.name].get_secret(holder.secret).value or ""
+        except AzureError as error:
+            raise _unread(holder, error) from None
+
+    with ExitStack() as closing, ThreadPoolExecutor(AT_ONCE) as pool:
+        for vault in dict.fromkeys(holder.vault for holder in wanted):
+            opened[vault.name] = closing.enter_context(client_of(vault))
+        return list(zip(wanted, pool.map(value, wanted), strict=True))
+
+
+def read_kept(wanted: Sequence[Holder], plan: RegionPlan, folder: Path) -> list[tuple[Holder, str]]:
+    """The same from an embedded Azure; VaultUnread, StateBroken, StateInUse, OtherRegion. The directory stays as it is."""
+    from rehearsal.azure.errors import AzureError
+    from rehearsal.azure.vaults.data_plane import get_secret
+    from rehearsal.azure.vaults.vault import vault_named
+
+    cloud = _kept_cloud(plan, folder)
+    read = []
+    for holder in wanted:
+        vault = vault_named(cloud, holder.vault.name)
+        try:
+            value = None if vault is None else str(get_secret(cloud, vault, holder.secret)["value"])
+        except AzureError:
+            value = None
+        if value is None:
+            where = f"{holder.vault.name}/{holder.secret}"
+            raise VaultUnread(where, f"is not in the Azure of {folder}", f"bring the region up first: gpufleet up {plan.name}")
+        read.append((holder, value))
+    return read
+
+
+def _kept_cloud(plan: RegionPlan, folder: Path) -> Cloud:
+    """The embedded Azure of a directory, which must be there."""
+    from rehearsal.azure.scenario import Scenario
+    from rehearsal.state_directory import StateDirectory
+    from rehearsal.upward.region_azure import kept_azure
+
+    if not any(folder.glob("state-*.json")):
+        raise VaultUnread(str(folder), "holds no embedded Azure", f"bring the region up first: gpufleet up {plan.name} --state {folder}")
+    with StateDirectory(folder) as directory:
+        return kept_azure(directory, plan, Scenario())
+
+
+def _signed_in() -> Clients:
+    """Clients of real vaults: by environment, workload identity, managed identity or the Azure CLI, in this order."""
+    from azure.identity import DefaultAzureCredential
+    from azure.keyvault.secrets import SecretClient
+
+    credential = DefaultAzureCredential()
+    return lambda vault: SecretClient(vault.uri, credential)
+
+
+def _unread(holder: Holder, error: Exception) -> VaultUnread:
+    """What went wrong, in a line, and what helps."""
+    from azure.core.exceptions import ClientAuthenticationError, ResourceNotFoundError, ServiceRequestError
+
+    where = f"{holder.vault.name}/{holder.secret}"
+    match error:
+        case ResourceNotFoundError():
+            return VaultUnread(where, "is not in the vault", "pulumi up writes it")
+        case ClientAuthenticationError():
+            return VaultUnread(where, "Azure does not know who asks", "az login, or give --state for an embedded Azure")
+        case ServiceRequestError():
+            return VaultUnread(where, "the vault is out of reach", "vaults answer inside the hub's network alone: run it there")
+        case _:
+            first = (str(error).splitlines() or [type(error).__name__])[0]
+            return VaultUnread(where, first, "it takes the role Key Vault Secrets User on the vault, and the hub's network")

@@ -1,0 +1,51 @@
+"""How tests call the servers of a control plane themselves: plain HTTPS with a certificate of one of its machines, or with none."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal.cluster.machine import Machine
+
+KEYS = "/etc/kubernetes/pki"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status and body of an answer."""
+
+    status: int
+    body: str
+
+
+def context(authority: Path | None, identity: tuple[Path, Path] | None) -> ssl.SSLContext:
+    """Trust in one authority (none: whoever answers is taken), and perhaps a certificate with its key."""
+    made = ssl.create_default_context(cafile=str(authority) if authority else None)
+    if authority is None:
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_NONE
+    if identity:
+        made.load_cert_chain(*identity)
+    return made
+
+
+def identity(machine: Machine, name: str) -> tuple[Path, Path]:
+    """Certificate and key of an API server's machine."""
+    return machine.path(f"{KEYS}/{name}-cert.pem"), machine.path(f"{KEYS}/{name}-key.pem")
+
+
+def get(port: int, path: str, trust: ssl.SSLContext | None, token: str = "") -> Answer:
+    """One GET on loopback; without trust over plain HTTP."""
+    made = (
+        http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trust)
+        if trust
+        else http.client.HTTPConnection("127.0.0.1", port)
+    )
+    try:
+        made.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+        answer = made.getresponse()
+        return Answer(answer.status, answer.read().decode(errors="replace"))
+    finally:
+        made.close()
