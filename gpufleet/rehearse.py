@@ -6,6 +6,7 @@ import resource
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,12 @@ FINDINGS_SHOWN = 8
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True, help="Folder for the report."
 )
-def rehearse(region: str, out: Path) -> None:
+@click.option("--real", "real", is_flag=True, help="Then run one cluster's real control plane on this machine, and join its machines.")
+@click.option("--cluster", metavar="NAME", help="With --real: which cluster; the smallest by default.")
+@click.option("--nodes", type=int, metavar="N", help="With --real: join so many of its machines; all by default.")
+@click.option("--api-servers", type=int, metavar="N", help="With --real: run so many API servers; as many as planned by default.")
+@click.option("--keep", is_flag=True, help="With --real: keep the cluster running until Ctrl-C, and say how to use kubectl with it.")
+def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int | None, api_servers: int | None, keep: bool) -> None:
     """Bring REGION up in an embedded Azure, check what stands then, and draw it.
 
     \b
@@ -39,14 +45,22 @@ def rehearse(region: str, out: Path) -> None:
     addresses; hold what the programs registered against the plan and against itself (addresses, vCPUs, who can reach
     whom); write <out>/<region>/report.html and both graphs. The Azure is then thrown away: gpufleet up keeps one.
 
-    Exits 1 when a limit is broken, something does not come up or a cross-check finds a difference, 2 when the region file
-    is refused.
+    With --real, etcd, API servers, controller managers and schedulers of one cluster then run on this machine, from the
+    files that its machines were given; the program's Kubernetes objects are applied, machines join as they would at boot,
+    and what runs then is checked. The programs are built first where they are missing (gpufleet engines). All of it
+    is gone again at the end, also after Ctrl-C or a crash. Linux only.
+
+    Exits 1 when a limit is broken, something does not come up or a check finds a difference, 2 when the region file or an
+    option is refused, 130 after Ctrl-C.
     """
     # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
     from rehearsal.region import NotUp
     from rehearsal.run import ProgramFailed
 
+    if not real and (cluster or nodes is not None or api_servers is not None or keep):
+        raise click.UsageError("--cluster, --nodes, --api-servers and --keep say how a real control plane is run: add --real")
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    run_real = _prepared(region, (cluster, nodes, api_servers, keep), console) if real else None
     began = time.monotonic()
     try:
         result = _with_progress(region, out, console)
@@ -61,7 +75,16 @@ def rehearse(region: str, out: Path) -> None:
         sys.exit(2)
     for line in (*summary(result, time.monotonic() - began), *(f"note: {note}" for note in result.notes)):
         console.print(line, markup=False, soft_wrap=True)
-    sys.exit(1 if result.findings else 0)
+    well = run_real(result) if run_real else True
+    sys.exit(0 if well and not result.findings else 1)
+
+
+def _prepared(region: str, asked: tuple[str | None, int | None, int | None, bool], console: Console) -> Callable[[Rehearsal], bool]:
+    """Refuse what cannot be run before time is spent; what then runs the real cluster and says whether all was as it should be."""
+    from gpufleet.rehearse_real import Asked, prepared, run_real
+
+    size = prepared(region, Asked(*asked), console)
+    return lambda result: run_real(result, size, console)
 
 
 def _with_progress(region: str, out: Path, console: Console) -> Rehearsal:

@@ -11,6 +11,7 @@ from pathlib import Path
 from components.plan import limits
 from components.plan.limits import Row
 from components.plan.model import RegionPlan
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.scenario import Scenario
 from rehearsal.crosscheck import CHECKS, cross_check
 from rehearsal.crosscheck.finding import Finding
@@ -38,9 +39,10 @@ class NotUp(Exception):
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a rehearsal found; notes are lines on what to mind before `pulumi up`, timings seconds by phase."""
+    """What a rehearsal found; cloud is the Azure then, notes are lines on what to mind before `pulumi up`, timings seconds by phase."""
 
     plan: RegionPlan
+    cloud: Cloud
     rows: tuple[Row, ...]
     base: Graph
     clusters: Graph
@@ -77,7 +79,8 @@ def rehearse(region: str, out: Path, progress: Progress) -> Rehearsal:
         told = course(outcome)
         checks = (*CHECKS, ALL_UP)
         report = write_report(out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, course=told)
-    return Rehearsal(plan, rows, base, clusters, told, findings, (*notes(region, plan), *siblings.left_out), timings, report)
+    told_beside = (*notes(region, plan), *siblings.left_out)
+    return Rehearsal(plan, outcome.cloud, rows, base, clusters, told, findings, told_beside, timings, report)
 
 
 @contextmanager

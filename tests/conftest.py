@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from rehearsal.engines import find
 
 # How fast a test runs says nothing of what it tests, and machines are busy.
 settings.register_profile("patient", deadline=None)
@@ -19,6 +22,12 @@ settings.load_profile("patient")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="session")
+def engines() -> find.Engines:
+    """The real programs of a control plane; where they are missing, one process builds them and the others wait."""
+    return find.engines(lambda line: print(line, file=sys.__stderr__))
 
 
 @pytest.fixture

@@ -37,21 +37,16 @@ class Controlled:
         return dict(line.split("=", 1) for line in self("show", unit)[1].splitlines())
 
     def ansible(self, **arguments: Any) -> dict[str, Any]:
-        """The result of ansible.builtin.systemd_service on this machine."""
-        argv = [Path(sys.executable).with_name("ansible"), "localhost", "-i", "localhost,", "-m", "ansible.builtin.systemd_service"]
-        environment = {
-            **os.environ,
-            "PATH": f"{self.folder}:{os.environ['PATH']}",
-            "ANSIBLE_LOCALHOST_WARNING": "false",
-            "ANSIBLE_HOME": str(self.folder / "ansible"),
-            "ANSIBLE_LOCAL_TEMP": str(self.folder / "ansible/local"),
-            "ANSIBLE_REMOTE_TEMP": str(self.folder / "ansible/remote"),
-        }
-        python = ["-e", f"ansible_connection=local ansible_python_interpreter={sys.executable}"]
-        done = subprocess.run([*argv, *python, "-a", json.dumps(arguments)], capture_output=True, text=True, check=False, env=environment)
-        _, arrow, said = done.stdout.partition("=> ")
-        assert arrow, done.stdout + done.stderr
-        answer: dict[str, Any] = json.loads(said)
+        """The result of ansible.builtin.systemd_service, run on this machine as Ansible runs it, with its PATH in front."""
+        done = subprocess.run(
+            [sys.executable, "-m", "ansible.modules.systemd_service"],
+            input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}),
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"},
+        )
+        answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
 

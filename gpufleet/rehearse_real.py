@@ -1,0 +1,195 @@
+"""gpufleet rehearse --real: one cluster's real control plane with its machines, on this machine, told as it goes."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from rehearsal.cluster.boot_files import BootRefused
+from rehearsal.cluster.control_plane import ControlPlaneNotReady
+from rehearsal.cluster.joining.boot_of_node import NodeRefused
+from rehearsal.cluster.joining.joiner import Identities
+from rehearsal.cluster.objects.connection import NoAnswer
+from rehearsal.cluster.objects.kubeconfig import KubeconfigRefused
+from rehearsal.cluster.placement import Unplaced
+from rehearsal.cluster.process import Usage
+from rehearsal.cluster.program import NotReady
+from rehearsal.cluster.provisioned import NotProvisioned
+from rehearsal.cluster.real import Brought, RealRun, real_cluster
+from rehearsal.cluster.real_size import RealRefused, Wanted, refuse_what_has_no_room, wanted
+from rehearsal.cluster.run_directory import RunRefused
+from rehearsal.cluster.unit_file import UnitRefused
+from rehearsal.engines.find import Engines, EnginesMissing, engines
+from stacks.load import load_plan
+
+if TYPE_CHECKING:
+    from rehearsal.region import Rehearsal
+
+EXIT_FAILED, EXIT_REFUSED = 1, 2
+MIB = 2**20
+NOT_RUN = (
+    BootRefused,
+    ControlPlaneNotReady,
+    KubeconfigRefused,
+    NoAnswer,
+    NodeRefused,
+    NotProvisioned,
+    NotReady,
+    RealRefused,
+    RunRefused,
+    UnitRefused,
+    Unplaced,
+)
+"""What keeps a real cluster from running, each in sentences."""
+HOW = {
+    Identities.BOOTSTRAP: "each as at its first boot: token, client certificate, Node, serving certificate",
+    Identities.ISSUED: "each with a client certificate issued beforehand",
+    Identities.IMPERSONATED: "in their names",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options that go with --real; None where one was left out."""
+
+    cluster: str | None
+    nodes: int | None
+    api_servers: int | None
+    keep: bool
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is about to be run, and with which programs."""
+
+    wanted: Wanted
+    engines: Engines
+    keep: bool
+
+
+def prepared(region: str, asked: Asked, console: Console) -> Prepared:
+    """Refuse what cannot be run here before time is spent on it, and find or build the programs; exits where that cannot be."""
+    try:
+        chosen = wanted(load_plan(region), asked.cluster, asked.nodes, asked.api_servers)
+        if sys.platform != "linux":
+            raise RealRefused(f"--real runs programs by means of Linux, and this is {sys.platform}; run it on a Linux machine")
+        refuse_what_has_no_room(chosen)
+        return Prepared(chosen, engines(lambda line: console.print(line, markup=False, soft_wrap=True)), asked.keep)
+    except RealRefused as error:
+        console.print(str(error), markup=False, soft_wrap=True)
+        sys.exit(EXIT_REFUSED)
+    except EnginesMissing as error:
+        console.print(str(error), markup=False, soft_wrap=True)
+        sys.exit(EXIT_FAILED)
+
+
+def run_real(result: Rehearsal, size: Prepared, console: Console) -> bool:
+    """Run the cluster, tell what was seen, keep it where that was asked for, and end it; whether all was as it should be."""
+    began = time.monotonic()
+    folder = None
+    try:
+        with (
+            _told(console) as tell,
+            real_cluster(Brought(result.plan, result.cloud, result.clusters), size.wanted, size.engines, tell) as run,
+        ):
+            folder = run.folder
+            tell("", "")
+            for line in summary(run, time.monotonic() - began):
+                console.print(line, markup=False, soft_wrap=True)
+            if size.keep:
+                _keep(run, console)
+            ending = time.monotonic()
+    except NOT_RUN as error:
+        console.print(f"real cluster: {error}", markup=False, soft_wrap=True)
+        return False
+    finally:
+        if folder and not folder.exists():
+            console.print("  everything that was started has ended, and its files are gone", markup=False)
+    console.print(f"  ended in {time.monotonic() - ending:.1f} s; the real cluster took {time.monotonic() - began:.1f} s", markup=False)
+    return not run.findings
+
+
+def _keep(run: RealRun, console: Console) -> None:
+    """Say how the cluster is used, and wait for Ctrl-C."""
+    kubectl = shlex.join([str(run.engines.program("kubectl")), f"--kubeconfig={run.control.kubeconfig}"])
+    for line in (
+        "  it keeps running until Ctrl-C; in another terminal:",
+        f"    {kubectl} get nodes",
+        f"    the load balancer: {run.control.url}, behind it "
+        + ", ".join(f"{one.name} at {run.control.server(one)}" for one in run.control.api_servers),
+        f"    files and logs of each machine: {run.folder}/<machine>; they go with it",
+    ):
+        console.print(line, markup=False, soft_wrap=True)
+    threading.Event().wait()
+
+
+def summary(run: RealRun, seconds: float) -> list[str]:
+    """The real cluster in about 15 lines."""
+    cluster, took = run.wanted.cluster, run.seconds
+    ready = ", ".join(f"{one.name} {max(0, one.ready):,}/{one.desired:,}" for one in run.daemons)
+    memory = sum(usage.memory_bytes for _, usage in run.usages.values())
+    rows = sorted(run.usages.items(), key=lambda row: -row[1][1].memory_bytes)
+    return [
+        f"{cluster.name}, for real: etcd {len(run.control.etcd)}+{len(run.control.events)}, {len(run.control.api_servers)} API servers",
+        f"  API servers ready after {took['control plane']:.1f} s; objects: {run.applied.summary()} in {took['objects']:.1f} s",
+        f"  machines: {run.joined.nodes:,} of {run.wanted.nodes:,} joined in {run.joined.seconds:.1f} s, {HOW[run.how]}",
+        f"  nodes: {run.ready_nodes:,} ready {took['nodes ready']:.1f} s after that",
+        f"  pods of DaemonSets, ready of those desired, {took['pods']:.1f} s after that: {ready}",
+        f"  {run.requests:,} requests answered; {memory / MIB:,.0f} MiB of memory now, by program:",
+        *(_usage_line(name, *used) for name, used in rows),
+        "  checked: the service kubernetes leads to the API servers, nodes have the labels, taints and addresses of their boot files,",
+        "  DaemonSets run on every node that they select: " + ("no difference" if not run.findings else f"{len(run.findings)} found"),
+        *(f"    {finding}" for finding in run.findings),
+        f"  stood after {seconds:.1f} s ({', '.join(f'{name} {span:.1f}' for name, span in took.items())})",
+    ]
+
+
+def _usage_line(name: str, count: int, usage: Usage) -> str:
+    """What the processes of one program use together."""
+    shown = f"{name} x{count}" if count > 1 else name
+    return f"    {shown:<28}{usage.memory_bytes / MIB:>7,.0f} MiB {usage.cpu_seconds:>8.1f} s of processor time"
+
+
+@contextmanager
+def _told(console: Console) -> Iterator[Callable[[str, str], None]]:
+    """A live line per phase on a terminal, and a plain line per phase elsewhere; a phase without a name ends the showing."""
+    if not console.is_terminal:
+        known: set[str] = set()
+
+        def plainly(phase: str, _: str) -> None:
+            if phase and phase not in known:
+                known.add(phase)
+                console.print(f"real cluster: {phase}", markup=False)
+
+        yield plainly
+        return
+    columns = (
+        SpinnerColumn(finished_text=" "),
+        TextColumn("{task.description:<14}"),
+        TextColumn("{task.fields[done]}"),
+        TimeElapsedColumn(),
+    )
+    bars = Progress(*columns, console=console, transient=True)
+    tasks: dict[str, TaskID] = {}
+
+    def tell(phase: str, done: str) -> None:
+        if phase not in tasks:
+            for earlier in tasks.values():
+                bars.update(earlier, total=1, completed=1)
+            if not phase:
+                bars.stop()
+                return
+            tasks[phase] = bars.add_task(phase, total=None, done="")
+        bars.update(tasks[phase], done=done)
+
+    with bars:
+        yield tell
