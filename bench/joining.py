@@ -40,7 +40,7 @@ from rehearsal.upward.update import Allowed
 from stacks.load import load_plan
 
 POSTED = "posted"
-WAYS = (POSTED, *Identities)
+WAYS = (POSTED, *(way.value for way in Identities))
 RUNNING_KINDS = frozenset({"DaemonSet", "Deployment"})
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 READY_SECONDS = 600.0

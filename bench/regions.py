@@ -42,15 +42,15 @@ def write_region(clusters: int, folder: Path) -> Path:
         "clusters": [_cluster(model, slot, subscriptions[slot // CLUSTERS_PER_SUBSCRIPTION]) for slot in range(clusters)],
     }
     path = folder / f"{document['name']}.yaml"
-    path.write_text(yaml.dump(document, Dumper=_Quoting, sort_keys=False, width=sys.maxsize), encoding="utf-8")
+    path.write_text(yaml.dump(document, Dumper=Quoting, sort_keys=False, width=sys.maxsize), encoding="utf-8")
     return path
 
 
-class _Quoting(yaml.SafeDumper):
+class Quoting(yaml.SafeDumper):
     """Writes every text in quotes, because the reader refuses words that may mean two things."""
 
 
-_Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
+Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
 
 
 def _cluster(model: dict[str, Any], slot: int, subscription: str) -> dict[str, Any]:

@@ -1,0 +1,178 @@
+"""Measures how long our cluster takes to join nodes and to run pods beside a bare cluster of the same programs, in one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from bench.cluster.bare import bare
+from bench.cluster.measure import Measured, measure
+from bench.cluster.ours import ours
+from bench.cluster.plots import draw
+from bench.cluster.running import Say
+from bench.cluster.settings import SETTINGS, Setting, with_leases
+from bench.cluster.watching import LimitPassed
+from bench.figures import Figure, figures_table
+from rehearsal.cluster.control_plane import ControlPlaneNotReady
+from rehearsal.cluster.joining.joiner import Identities
+from rehearsal.cluster.objects.connection import NoAnswer
+from rehearsal.cluster.run_directory import RunRefused
+from rehearsal.engines.find import Engines, EnginesMissing, engines
+
+RATIO = 1.2
+"""Bound of our time over the bare cluster's, for joins and for pods."""
+COMPARED_NODES = 500
+"""From so many nodes on the ratios are held to the bound: below, waits of a second decide."""
+EXIT_MISSED, EXIT_FAILED, EXIT_INTERRUPTED = 1, 2, 130
+WAYS = (Identities.IMPERSONATED, Identities.ISSUED, Identities.BOOTSTRAP)
+MIB = 2**20
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--nodes", type=click.IntRange(20, 7_500), default=200, show_default=True, help="Nodes, and pods that take a whole node.")
+@click.option("--setting", type=click.Choice(list(SETTINGS)), default="fast", show_default=True, help="See above.")
+@click.option("--only", type=click.Choice(["ours", "bare"]), help="Measure one of the two; no ratios then.")
+@click.option("--identities", type=click.Choice([way.value for way in WAYS]), default="impersonated", show_default=True)
+@click.option("--lease-seconds", type=click.IntRange(40, 3600), help="Of both clusters in faithful; default ours as rendered, bare 200.")
+@click.option("--limit", type=click.IntRange(10), help="Seconds that a phase may take; default 120, and 4 for every 50 nodes.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/bench"), show_default=True)
+def main(nodes: int, setting: str, only: str | None, identities: str, lease_seconds: int | None, limit: int | None, out: Path) -> None:
+    """Join N nodes and run N pods of a whole node each, in our cluster and then in a bare one, and print the ratios of their times.
+
+    \b
+    ours  a region variant of southcentralus with one cluster of N nodes of ND96isr_H100_v5, one etcd member, one for events
+          and one API server: spec, plan and program as always, brought up in the embedded Azure; the control plane from its
+          machines' boot files; the program's objects but DaemonSets and Deployments; nodes joined by our joiner
+    bare  the same programs with default flags: etcd without TLS and fsync, API server that allows everything, no audit, no
+          encryption; Node objects of the same content posted by eight connections. Its controller manager and scheduler may send as many
+          requests a second as ours: with their defaults of 20 and 50 they would mostly wait
+    \b
+    faithful  nothing of ours is altered: leases, reports, taints, scores as rendered; the bare cluster's leases last 200 s
+    fast      the same list of alterations in both, printed first: no leases, few controllers, a scheduler that takes the first
+              node that fits, GOGC=400; and no audit in ours
+
+    impersonated machines share eight connections of one identity that acts for each node (authorizers, admission, priority and
+    fairness see every node by itself); issued ones have a connection and a certificate each; bootstrap leaves nothing out.
+
+    Writes JSON, SVG and PNG into --out. 7,500 nodes take six minutes in fast and fourteen in faithful on two free cores, and
+    7 GB of memory. Exits 0 when the ratios keep their bound, 1 when one does not, 2 when something failed, 130 when
+    interrupted; nothing is left running.
+    """
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"bench {time.monotonic() - began:4.0f} s: {text}", file=sys.stderr, flush=True)
+
+    chosen = with_leases(SETTINGS[setting], lease_seconds) if lease_seconds and setting == "faithful" else SETTINGS[setting]
+    for line in chosen.told():
+        say(f"altered: {line}")
+    programs = engines(say)
+    patience = float(limit or 120 + nodes * 4 // 50)
+    done = [_one(name, nodes, chosen, programs, Identities(identities), patience, say) for name in ([only] if only else ["ours", "bare"])]
+    document = {
+        "nodes": nodes,
+        "setting": setting,
+        "identities": identities,
+        "machine": machine(),
+        "clusters": [one.document() for one in done],
+    }
+    paths = write(document, out / f"cluster-{setting}-{nodes}")
+    figures = list(figures_of(done, nodes))
+    console.print(figures_table(figures))
+    console.print(processes_table(done))
+    console.print(f"wrote {', '.join(str(path) for path in paths)}")
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    console.print(f"took {time.monotonic() - began:.0f} s on {os.cpu_count()} cores; load at the end {load}")
+    if missed := [figure.name for figure in figures if not figure.kept]:
+        console.print(f"missed: {'; '.join(missed)}", markup=False)
+        sys.exit(EXIT_MISSED)
+
+
+def _one(name: str, nodes: int, setting: Setting, programs: Engines, how: Identities, limit: float, say: Say) -> Measured:
+    """One cluster from its start to its end."""
+    running = ours(nodes, setting, programs, how, say) if name == "ours" else bare(nodes, setting, programs, say)
+    with running as cluster:
+        return measure(cluster, nodes, setting, limit, say)
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were taken on."""
+    return {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system(), "load": os.getloadavg()}
+
+
+def write(document: dict[str, Any], path: Path) -> tuple[Path, ...]:
+    """Write a run as JSON, SVG and PNG."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.with_suffix(".json")
+    file.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
+    return (file, *draw(document, path))
+
+
+def figures_of(done: Sequence[Measured], nodes: int) -> Iterable[Figure]:
+    """Seconds of each cluster, and where both were measured their ratios."""
+    for one in done:
+        yield Figure(f"{one.name}: API server ready", one.came_up, "s", None, "from the start of its first program")
+        yield Figure(f"{one.name}: {nodes:,} nodes Ready", one.join, "s", None, told(one))
+        yield Figure(f"{one.name}: {nodes:,} pods Running", one.pods, "s", None, "from the first Deployment")
+    if len(done) == 2:
+        first, second = done
+        bound = RATIO if nodes >= COMPARED_NODES else None
+        yield Figure("ours over bare, nodes", first.join / second.join, "", bound, "wall seconds")
+        yield Figure("ours over bare, pods", first.pods / second.pods, "", bound, "wall seconds")
+        for phase in ("join_cpu", "pods_cpu"):
+            mine, theirs = (sum(getattr(taken, phase) for taken in one.taken.values()) for one in done)
+            yield Figure(
+                f"the same, {phase.removesuffix('_cpu')}, CPU",
+                mine / theirs,
+                "",
+                None,
+                f"{mine:.0f} and {theirs:.0f} CPU seconds, all processes",
+            )
+
+
+def told(one: Measured) -> str:
+    """What a join says of itself."""
+    return ", ".join(f"{name} {value:.3g}" for name, value in one.details.items())
+
+
+def processes_table(done: Sequence[Measured]) -> Table:
+    """What each process took."""
+    table = Table(title="processes", title_justify="left")
+    for heading in ("cluster", "process", "CPU s, join", "CPU s, pods", "peak MiB"):
+        table.add_column(heading, justify="left" if heading in ("cluster", "process") else "right")
+    for one in done:
+        for name, taken in one.taken.items():
+            table.add_row(one.name, name, f"{taken.join_cpu:.1f}", f"{taken.pods_cpu:.1f}", f"{taken.peak / MIB:,.0f}")
+    return table
+
+
+def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_FAILED)
+    except (click.Abort, KeyboardInterrupt):
+        print("bench: interrupted; what it had started has ended, and its files are gone", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+    except (ControlPlaneNotReady, EnginesMissing, LimitPassed, NoAnswer, RunRefused, RuntimeError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        sys.exit(EXIT_FAILED)

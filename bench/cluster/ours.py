@@ -1,0 +1,157 @@
+"""Brings up our cluster for the bench: the model, the control plane from its boot files, the program's objects, kwok, and the joiner."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from bench.cluster.region import one_cluster
+from bench.cluster.running import READY_SECONDS, Running, Say
+from bench.cluster.settings import NO_AUDIT, Setting, scheduler_configuration
+from bench.cluster.watching import TOLD_EVERY
+from components.boot import kube_scheduler
+from components.plan.model import RegionPlan
+from rehearsal.azure.scenario import Scenario
+from rehearsal.cluster.azure_service import AzureService
+from rehearsal.cluster.control_plane import ControlPlane, Size
+from rehearsal.cluster.joining.gate import gate_to, issuer_of
+from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner
+from rehearsal.cluster.joining.kwok import faithful, kwok_program
+from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
+from rehearsal.cluster.joining.rights import rights
+from rehearsal.cluster.objects.apply import apply
+from rehearsal.cluster.objects.registered import objects_of
+from rehearsal.cluster.provisioned import API_SERVER, control_plane_machines
+from rehearsal.cluster.run_directory import RunDirectory
+from rehearsal.cluster.supervisor import Service, Supervisor
+from rehearsal.engines.find import Engines
+from rehearsal.upward.region_azure import new_azure
+from rehearsal.upward.up import Outcome, bring_up
+from rehearsal.upward.update import Allowed
+
+WORKLOADS = frozenset({"DaemonSet", "Deployment"})
+"""Kinds of the program's objects that are left out unless the daemons are measured: the bare cluster has no pods of theirs."""
+
+LEAST_NODES = 20
+
+
+class Tuned(AzureService):
+    """The model, served to machines whose programs have further variables in their environment."""
+
+    extra: Mapping[str, str]
+
+    def environment(self, resource_id: str) -> dict[str, str]:
+        return {**super().environment(resource_id), **self.extra}
+
+
+@dataclass(frozen=True)
+class ReadyMachine(JoiningMachine):
+    """A machine that registers as Ready, as no kubelet does."""
+
+    def node(self, now: str) -> dict[str, Any]:
+        return as_ready(super().node(now))
+
+
+def as_ready(node: dict[str, Any]) -> dict[str, Any]:
+    """A Node as it is once its kubelet has reported that it is Ready."""
+    *good, last = node["status"]["conditions"]
+    ready = {**last, "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    return {**node, "status": {**node["status"], "conditions": [*good, ready]}}
+
+
+def node_template(folder: Path) -> dict[str, Any]:
+    """The Node of a machine of ours, which the bare cluster posts under other names."""
+    plan = one_cluster(LEAST_NODES, folder)
+    cloud = bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None).cloud
+    return machines_of(cloud, plan, plan.clusters[0])[0].node(datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+@contextmanager
+def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: Say) -> Iterator[Running]:
+    """Our cluster, up to the moment at which its machines may join."""
+    with RunDirectory() as run, Supervisor(run, say) as supervisor:
+        plan = one_cluster(nodes, run.path)
+        (cluster,) = plan.clusters
+        say(f"ours: bringing {cluster.nodes:,} machines up in the embedded Azure")
+        outcome = bring_up(plan, new_azure(plan, Scenario()), Allowed(), _telling(say))
+        with tuned(outcome, run.path, setting.environment) as azure:
+            machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))
+            began = time.monotonic()
+            size = Size(altered=altered(plan, azure, run.path, setting))
+            with ControlPlane.start(plan, cluster, azure, engines, run, supervisor, size, say) as control:
+                control.wait_ready(READY_SECONDS)
+                came_up = time.monotonic() - began
+                objects = [one for one in objects_of(outcome.graphs[-1], cluster) if one["kind"] not in WORKLOADS]
+                applied = apply(control.kubeconfig, (*objects, *rights()), say)
+                if not applied.complete:
+                    raise RuntimeError(f"the program's objects: {applied.summary()}")
+                say(f"ours: answers after {came_up:.1f} s; {len(objects)} objects applied; kwok keeps the nodes")
+                keeping = setting.keeping or faithful([one.of_set for one in machines])
+                program = kwok_program(engines, run.path / "kwok", control.url, control.authority, issuer_of(control), keeping)
+                kwok = supervisor.add(replace(program, environment={**program.environment, **setting.environment}))
+                kwok.start()
+                joiner = Joiner(gate_to(control, azure, machines), deadline_seconds=READY_SECONDS)
+                joining = [_ready(one) for one in machines] if setting.ready else list(machines)
+
+                def join(tell: Say) -> Mapping[str, float]:
+                    joined = joiner.join(joining, how, STORM, tell)
+                    if joined.failures:
+                        raise RuntimeError(f"{len(joined.failures)} machines did not join; the first: {joined.failures[0]}")
+                    steps = {f"{name}, p99 s": figures.p99 for name, figures in joined.steps.items()}
+                    return {"joiner, s": joined.seconds, "joiner, CPU s": joined.cpu_seconds, "429s": joined.refused, **steps}
+
+                direct = control.direct_kubeconfig(control.api_servers[0])
+                yield Running("ours", direct, {**_services(control), "kwok": kwok}, join, came_up)
+
+
+@contextmanager
+def tuned(outcome: Outcome, folder: Path, extra: Mapping[str, str]) -> Iterator[Tuned]:
+    """The model served, with further variables."""
+    azure = Tuned(outcome.cloud, folder / "azure")
+    azure.extra = extra
+    with azure:
+        yield azure
+
+
+def altered(plan: RegionPlan, azure: AzureService, folder: Path, setting: Setting) -> Mapping[str, Mapping[str, str]]:
+    """Flags that the setting changes, with files that they name, which are written into the folder."""
+    if not setting.filters_only:
+        return setting.flags
+    silent = folder / "audit-nothing.yaml"
+    silent.write_text(NO_AUDIT)
+    (server,) = (one for one in azure.ask(lambda cloud: control_plane_machines(cloud, plan.clusters[0])) if one.role == API_SERVER)
+    path = folder / "scheduler-filters-only.yaml"
+    path.write_text(scheduler_configuration(f"{folder / server.name}{kube_scheduler.KUBECONFIG}", filters_only=True, rendered=True))
+    server_flags = {**setting.flags.get("kube-apiserver", {}), "audit-policy-file": str(silent)}
+    return {**setting.flags, "kube-apiserver": server_flags, "kube-scheduler": {"config": str(path)}}
+
+
+def _telling(say: Say) -> Callable[[str, int, float], None]:
+    """Says now and then how far the model is."""
+    told = time.monotonic()
+
+    def tell(stack: str, count: int, _: float) -> None:
+        nonlocal told
+        if time.monotonic() - told >= TOLD_EVERY:
+            told = time.monotonic()
+            say(f"ours: stack {stack}, {count:,} resources are there")
+
+    return tell
+
+
+def _ready(machine: JoiningMachine) -> ReadyMachine:
+    return ReadyMachine(**{one.name: getattr(machine, one.name) for one in fields(machine)})
+
+
+def _services(control: ControlPlane) -> dict[str, Service]:
+    """Services of the control plane by the names of their programs."""
+    units = {f"{unit.removesuffix('.service')}": service for one in control.api_servers for unit, service in one.services.items()}
+    wanted = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+    rings = {"etcd": control.etcd[0].services["etcd.service"], "etcd of events": control.events[0].services["etcd.service"]}
+    approver = {"CSR approver": units["gpufleet-csr-approver"]}
+    return {**{name: units[name] for name in wanted}, **rings, "balancer": control.balancer, **approver}

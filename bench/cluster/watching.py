@@ -1,0 +1,134 @@
+"""Decides when a node is Ready and a pod Running, and what every process has taken until then: watches, and a look each second."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import resource
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bench.cluster.running import Running, Say
+from rehearsal.cluster.objects.kubeconfig import read
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+NODES = "/api/v1/nodes?watch=true&includeObject=None&resourceVersion=0"
+PODS = "/api/v1/namespaces/{}/pods?watch=true&includeObject=None&resourceVersion=0&fieldSelector=status.phase%3DRunning"
+LOOK_SECONDS = 1.0
+TOLD_EVERY = 5.0
+PAGE = os.sysconf("SC_PAGE_SIZE")
+BENCH = "bench: joiner, model, watches"
+
+
+class LimitPassed(Exception):
+    """A phase took longer than it may."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one process had taken at a moment: seconds since the watch began, CPU seconds, resident bytes, peak bytes."""
+
+    at: float
+    cpu: float
+    memory: int
+    peak: int
+
+
+@dataclass
+class Seen:
+    """Moments, in seconds since the watch began, at which nodes became Ready and pods Running, and samples by process."""
+
+    began: float = field(default_factory=time.monotonic)
+    ready: dict[str, float] = field(default_factory=dict)
+    running: dict[str, float] = field(default_factory=dict)
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+
+    def now(self) -> float:
+        """Seconds since the watch began."""
+        return time.monotonic() - self.began
+
+
+class Watch:
+    """Watches a cluster until it is closed; rows of tables instead of objects, which cost the API server and this process the least."""
+
+    def __init__(self, cluster: Running, namespace: str, say: Say) -> None:
+        self.seen = Seen()
+        self._cluster, self._say = cluster, say
+        self._ended = threading.Event()
+        self._earlier: dict[str, float] = {}
+        work = ((self._nodes, NODES), (self._pods, PODS.format(namespace)))
+        self._threads = [threading.Thread(target=self._follow, args=one, daemon=True) for one in work]
+        self._threads.append(threading.Thread(target=self._look, daemon=True))
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        self._threads[-1].join()
+
+    def wait(self, what: Mapping[str, float], count: int, seconds: float) -> float:
+        """The moment at which so many nodes or pods were there; LimitPassed."""
+        until = time.monotonic() + seconds
+        while len(what) < count:
+            if time.monotonic() > until:
+                raise LimitPassed(f"{self._cluster.name}: {len(what):,} of {count:,} after {seconds:.0f} s")
+            time.sleep(0.02)
+        return max(what.values())
+
+    def _follow(self, take: Callable[[str, list[str]], None], path: str) -> None:
+        """Feed rows of a watch to a function, anew whenever the server ends it."""
+        access = read(self._cluster.kubeconfig)
+        token = {"Authorization": f"Bearer {access.token}"} if access.token else {}
+        while not self._ended.is_set():
+            connection = http.client.HTTPSConnection(access.host, access.port, timeout=600, context=access.tls)
+            try:
+                connection.request("GET", path, headers={"Accept": TABLE, **token})
+                for line in connection.getresponse():
+                    event = json.loads(line)
+                    for row in event["object"].get("rows") or ():
+                        take(event["type"], row["cells"])
+            except (OSError, http.client.HTTPException, ValueError):
+                self._ended.wait(0.2)
+            finally:
+                connection.close()
+
+    def _nodes(self, _: str, cells: list[str]) -> None:
+        if cells[1].startswith("Ready"):
+            self.seen.ready.setdefault(cells[0], self.seen.now())
+
+    def _pods(self, kind: str, cells: list[str]) -> None:
+        if kind != "DELETED":
+            self.seen.running.setdefault(cells[0], self.seen.now())
+
+    def _look(self) -> None:
+        told = 0.0
+        while not self._ended.is_set():
+            now = self.seen.now()
+            for name, service in self._cluster.services.items():
+                usage = service.usage()
+                self._add(name, Sample(now, usage.cpu_seconds, usage.memory_bytes, usage.peak_bytes))
+            self._add(BENCH, _own(now))
+            if now - told >= TOLD_EVERY:
+                told = now
+                self._say(f"{self._cluster.name}: {len(self.seen.ready):,} nodes Ready, {len(self.seen.running):,} pods Running")
+            self._ended.wait(LOOK_SECONDS)
+
+    def _add(self, name: str, sample: Sample) -> None:
+        """Note a sample; a process that was started again goes on counting where the one before it ended."""
+        row = self.seen.samples.setdefault(name, [])
+        earlier = self._earlier.get(name, 0.0)
+        if row and sample.cpu + earlier < row[-1].cpu:
+            earlier = self._earlier[name] = row[-1].cpu
+        row.append(replace(sample, cpu=sample.cpu + earlier))
+
+
+def _own(now: float) -> Sample:
+    """What this process has taken."""
+    taken = resource.getrusage(resource.RUSAGE_SELF)
+    resident = int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+    return Sample(now, taken.ru_utime + taken.ru_stime, resident, taken.ru_maxrss * 1024)

@@ -1,0 +1,166 @@
+"""Measures what hollow nodes at rest ask of the API server, and scales it to a cluster of 7,500."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from bench.cluster.region import one_cluster
+from bench.nodes import audit, sizes
+from bench.nodes.hollow import Hollow, token_of
+from bench.nodes.tables import markdown
+from rehearsal.azure.scenario import Scenario
+from rehearsal.cluster.azure_service import serve_azure
+from rehearsal.cluster.control_plane import ControlPlane, ControlPlaneNotReady, Size
+from rehearsal.cluster.joining.machines import machines_of
+from rehearsal.cluster.objects.apply import apply
+from rehearsal.cluster.objects.connection import Connection, NoAnswer
+from rehearsal.cluster.objects.kubeconfig import read
+from rehearsal.cluster.objects.registered import objects_of
+from rehearsal.cluster.run_directory import RunDirectory, RunRefused
+from rehearsal.cluster.supervisor import Supervisor
+from rehearsal.engines.find import Engines, EnginesMissing, engines
+from rehearsal.upward.region_azure import new_azure
+from rehearsal.upward.up import bring_up
+from rehearsal.upward.update import Allowed
+
+READY_SECONDS = 300.0
+SETTLING_SECONDS = 60.0
+AUDIT_LAG_SECONDS = 5.0
+"""The log is written in batches, behind what happens."""
+LOOK_SECONDS = 1.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What was counted while nodes were at rest for so many seconds; sent in bytes a second beyond those without nodes."""
+
+    nodes: int
+    seconds: float
+    counted: audit.Counted
+    sent: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A control plane with the program's objects, whose audit log tells of every request."""
+
+    control: ControlPlane
+    connection: Connection
+    start: Callable[[], object]
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--nodes", type=click.IntRange(2, 50), default=8, show_default=True, help="Hollow nodes; each is two processes of 60 MB.")
+@click.option("--minutes", type=click.FloatRange(1, 120), default=6.0, show_default=True, help="How long they are watched at rest.")
+def main(nodes: int, minutes: float) -> None:
+    """Count what nodes at rest ask of the API server: by component, verb and resource, and the watches that they keep open.
+
+    \b
+    A cluster of southcentralus' ND96isr_H100_v5 with one API server, from boot files as always, and all of the program's
+    objects. Its nodes are kubemark's: the real kubelet's code with a runtime that does nothing, and kube-proxy's with a proxier
+    that does nothing, each with its own identity. DaemonSets' pods run on them. One flag is altered: the audit policy, so that
+    every request is counted.
+
+    Prints Markdown tables: for one node, and for 7,500. What kubemark's kubelet does otherwise than ours is told there. CoreDNS
+    is not run; its watches are as many as its replicas, whatever the nodes. Ends what it has started, also on Ctrl-C.
+    """
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"bench {time.monotonic() - began:4.0f} s: {text}", file=sys.stderr, flush=True)
+
+    rest = measure(nodes, minutes * 60, engines(say, measuring=True), say)
+    click.echo(markdown(rest.nodes, rest.seconds, rest.counted, rest.sent))
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    click.echo(f"\n{nodes} hollow nodes, {minutes:g} minutes at rest; {os.cpu_count()} cores, load at the end {load}")
+
+
+def measure(nodes: int, seconds: float, programs: Engines, say: Say) -> Rest:
+    """Start nodes, let them settle, and count for some time."""
+    with _plane(nodes, programs, say) as plane:
+        direct = plane.control.direct_kubeconfig(plane.control.api_servers[0])
+        say(f"what the control plane does by itself is counted for {SETTLING_SECONDS:.0f} s")
+        alone = _sent(direct, SETTLING_SECONDS)
+        plane.start()
+        _wait(plane.connection, nodes, say)
+        say(f"all pods run; settles for {SETTLING_SECONDS:.0f} s, then {seconds:.0f} s are counted")
+        time.sleep(SETTLING_SECONDS)
+        first = datetime.datetime.now(datetime.UTC)
+        rates = _sent(direct, seconds)
+        last = datetime.datetime.now(datetime.UTC)
+        time.sleep(AUDIT_LAG_SECONDS)
+        counted = audit.count(audit.read(plane.control.api_servers[0].path("/var/log/kubernetes/audit.log")), first, last)
+        return Rest(nodes, (last - first).total_seconds(), counted, {what: rate - alone.get(what, 0.0) for what, rate in rates.items()})
+
+
+def _sent(kubeconfig: Path, seconds: float) -> dict[str, float]:
+    """Bytes a second that the API server sends over some time, by what they are sent for."""
+    before = sizes.sent(kubeconfig)
+    time.sleep(seconds)
+    return {what: (size - before[what]) / seconds for what, size in sizes.sent(kubeconfig).items()}
+
+
+@contextmanager
+def _plane(nodes: int, programs: Engines, say: Say) -> Iterator[Plane]:
+    """The control plane with all objects; hollow nodes wait for its start."""
+    with RunDirectory() as run, Supervisor(run, say) as supervisor, tempfile.TemporaryDirectory() as folder:
+        plan = one_cluster(nodes, Path(folder))
+        (cluster,) = plan.clusters
+        outcome = bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None)
+        policy = run.path / "audit-everything.yaml"
+        policy.write_text(audit.POLICY)
+        size = Size(altered={"kube-apiserver": {"audit-policy-file": str(policy)}})
+        with (
+            serve_azure(outcome.cloud, run.path / "azure") as azure,
+            ControlPlane.start(plan, cluster, azure, programs, run, supervisor, size, say) as control,
+        ):
+            control.wait_ready(READY_SECONDS)
+            applied = apply(control.kubeconfig, objects_of(outcome.graphs[-1], cluster), say)
+            if not applied.complete:
+                raise RuntimeError(f"the program's objects: {applied.summary()}")
+            machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))
+            connection = Connection(read(control.kubeconfig), READY_SECONDS, say)
+            hollow = Hollow(control, programs, supervisor, run.path / "hollow")
+            yield Plane(control, connection, lambda: hollow.start(machines, token_of(connection, "kube-proxy")))
+
+
+def _wait(connection: Connection, nodes: int, say: Say) -> None:
+    """Return once every DaemonSet has its pods ready on all nodes; RuntimeError."""
+    until, told = time.monotonic() + READY_SECONDS, 0.0
+    while True:
+        sets = connection.request("GET", "/apis/apps/v1/daemonsets").body["items"]
+        ready = {one["metadata"]["name"]: int(one["status"].get("numberReady", 0)) for one in sets}
+        if ready and all(count == nodes for count in ready.values()):
+            return
+        if time.monotonic() > until:
+            raise RuntimeError(f"after {READY_SECONDS:.0f} s pods of DaemonSets are ready on so many of {nodes} nodes: {ready}")
+        if time.monotonic() - told > 5.0:
+            told = time.monotonic()
+            say(", ".join(f"{name} {count}" for name, count in ready.items()))
+        time.sleep(LOOK_SECONDS)
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _interrupted)
+    try:
+        main(standalone_mode=False)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit("bench: interrupted; what it had started has ended")
+    except (ControlPlaneNotReady, EnginesMissing, NoAnswer, RunRefused, RuntimeError) as error:
+        sys.exit(f"bench: {error}")

@@ -1,0 +1,88 @@
+"""Decides what the API server's audit log says of requests and open watches: who, what, how often, between two moments."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import yaml
+
+from bench.nodes.hollow import AGENTS
+
+POLICY = yaml.safe_dump(
+    {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}
+)
+"""Every request, by every user: other than the policy that is shipped, which leaves out what nodes do by themselves."""
+BEGUN, DONE = "ResponseStarted", "ResponseComplete"
+
+
+@dataclass(frozen=True, order=True)
+class What:
+    """One kind of request: component, verb, resource, and by which name or in which namespace a watch selects."""
+
+    component: str
+    verb: str
+    resource: str
+    selected: str = ""
+
+
+@dataclass
+class Counted:
+    """Requests that ended between two moments, and watches that were open at the second."""
+
+    requests: Counter[What] = field(default_factory=Counter)
+    watches: Counter[What] = field(default_factory=Counter)
+
+
+def count(events: Iterable[Mapping[str, Any]], first: datetime.datetime, last: datetime.datetime) -> Counted:
+    """Count events of the log."""
+    counted, begun = Counted(), {}
+    for event in events:
+        at = datetime.datetime.fromisoformat(event["stageTimestamp"])
+        if at > last:
+            continue
+        what = _what(event)
+        if event["verb"] == "watch":
+            # A watch's end is no request of its own.
+            if event["stage"] == BEGUN:
+                begun[event["auditID"]] = what
+                counted.requests[what] += at >= first
+            else:
+                begun.pop(event["auditID"], None)
+        elif event["stage"] == DONE:
+            counted.requests[what] += at >= first
+    counted.watches.update(begun.values())
+    return counted
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """Events of a log; a last line that is not whole yet is left out."""
+    for line in path.read_text().splitlines(keepends=True):
+        if line.endswith("}\n"):
+            yield json.loads(line)
+
+
+def _what(event: Mapping[str, Any]) -> What:
+    told = event.get("objectRef") or {}
+    resource = "/".join(filter(None, (told.get("resource"), told.get("subresource")))) or urlsplit(event["requestURI"]).path
+    return What(_component(event), event["verb"], resource, _selected(event, told) if event["verb"] == "watch" else "")
+
+
+def _component(event: Mapping[str, Any]) -> str:
+    """Who asks: a component of nodes, or the first word of the user agent."""
+    agent = str(event.get("userAgent", "")).partition("/")[0].partition(" ")[0]
+    return AGENTS.get(agent, agent)
+
+
+def _selected(event: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+    """What a watch is narrowed to, without the names of nodes and objects."""
+    query = parse_qs(urlsplit(event["requestURI"]).query)
+    fields = [text.partition("=")[0] for text in query.get("fieldSelector", ())]
+    labels = ["labels"] if query.get("labelSelector") else []
+    return ", ".join([*fields, *labels, *(["one namespace"] if told.get("namespace") else [])])

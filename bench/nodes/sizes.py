@@ -1,0 +1,33 @@
+"""Decides how many bytes the API server has sent, from its metrics: answers by verb and resource, and events of watches by kind."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections import Counter
+from pathlib import Path
+
+from rehearsal.cluster.objects.kubeconfig import read
+
+ANSWERS, EVENTS = "apiserver_response_sizes_sum", "apiserver_watch_events_sizes_sum"
+_LINE = re.compile(r"^(\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+
+
+def sent(kubeconfig: Path) -> Counter[str]:
+    """Bytes since the API server's start, by what they were sent for."""
+    access = read(kubeconfig)
+    connection = http.client.HTTPSConnection(access.host, access.port, timeout=60, context=access.tls)
+    try:
+        connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {access.token}"} if access.token else {})
+        text = connection.getresponse().read().decode()
+    finally:
+        connection.close()
+    found: Counter[str] = Counter()
+    for name, labels, value in _LINE.findall(text):
+        told = dict(_LABEL.findall(labels))
+        if name == ANSWERS and told["verb"] != "WATCH":
+            found[f"{told['verb']} {told['resource']}"] += int(float(value))
+        elif name == EVENTS:
+            found[f"events of {told.get('resource') or told.get('kind')}"] += int(float(value))
+    return found

@@ -1,0 +1,100 @@
+"""Decides how counted requests are shown: for one node, for a full cluster, and what of them our kubelet's settings change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from bench.nodes.audit import Counted, What
+from bench.nodes.hollow import KUBELET, LEASE_SECONDS, PROXY, REPORT_SECONDS
+from components.boot import heartbeats
+
+FULL = 7_500
+HOUR = 3_600.0
+ON_NODES = (KUBELET, PROXY)
+LEASE, REPORT = "leases", "nodes/status"
+BYTES_HERE = {
+    "events of leases": LEASE_SECONDS / heartbeats.LEASE_SECONDS,
+    "events of nodes": REPORT_SECONDS / heartbeats.REPORT_SECONDS,
+}
+"""What our kubelet's settings make of the bytes that kubemark's kubelet causes."""
+RARE_BYTES = 10.0
+"""Bytes per node and second below which a row is left out."""
+
+
+def markdown(nodes: int, seconds: float, counted: Counted, sent: Mapping[str, float]) -> str:
+    """All tables."""
+    return "\n\n".join(
+        (
+            "Requests of nodes at rest:\n\n"
+            + _table(("component", "request", "per node and hour", "7,500 nodes, per second"), _requests(nodes, seconds, counted)),
+            "Watches that nodes keep open:\n\n" + _table(("component", "watch", "per node", "7,500 nodes"), _watches(nodes, counted)),
+            "Constant part, whatever the number of nodes:\n\n"
+            + _table(("component", "requests per second", "open watches"), _constant(seconds, counted)),
+            "Bytes that the API server sent in answers to reads and in events of watches, beyond those without nodes:\n\n"
+            + _table(("what", "per node and hour, kB", "7,500 nodes, MB per second"), _bytes(nodes, sent)),
+        )
+    )
+
+
+def ours(what: What, rate: float) -> float:
+    """A rate of kubemark's kubelet as our kubelet's settings make it: leases and reports are less frequent."""
+    if what.component == KUBELET and what.resource == LEASE and what.verb in ("update", "patch", "get"):
+        return rate * LEASE_SECONDS / heartbeats.LEASE_SECONDS
+    if what.component == KUBELET and what.resource == REPORT:
+        return rate * REPORT_SECONDS / heartbeats.REPORT_SECONDS
+    return rate
+
+
+def _requests(nodes: int, seconds: float, counted: Counted) -> Iterator[tuple[str, ...]]:
+    """Each kind of request, measured and as our settings make it, and the sum."""
+    total = 0.0
+    for what, count in sorted(_merged(counted.requests).items()):
+        measured = count / nodes / seconds * HOUR
+        here = ours(what, measured)
+        total += here
+        note = "" if here == measured else f" (measured {measured:.1f}, with kubemark's own period)"
+        yield what.component, f"{what.verb} {what.resource}{note}", f"{here:.1f}", f"{here * FULL / HOUR:.2f}"
+    yield "all", "", f"{total:.0f}", f"{total * FULL / HOUR:.0f}"
+
+
+def _watches(nodes: int, counted: Counted) -> Iterator[tuple[str, ...]]:
+    total = 0.0
+    for what, count in sorted(counted.watches.items()):
+        if what.component in ON_NODES:
+            total += count / nodes
+            selected = f" ({what.selected})" if what.selected else ""
+            yield what.component, f"{what.resource}{selected}", f"{count / nodes:.1f}", f"{count / nodes * FULL:,.0f}"
+    yield "all", "", f"{total:.1f}", f"{total * FULL:,.0f}"
+
+
+def _constant(seconds: float, counted: Counted) -> Iterator[tuple[str, ...]]:
+    requests: Counter[str] = Counter()
+    watches: Counter[str] = Counter()
+    for found, into in ((counted.requests, requests), (counted.watches, watches)):
+        for what, count in found.items():
+            into[what.component] += count
+    for name in sorted(set(requests) | set(watches)):
+        if name not in ON_NODES:
+            yield name, f"{requests[name] / seconds:.2f}", str(watches[name])
+
+
+def _bytes(nodes: int, sent: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
+    for name, size in sorted(sent.items(), key=lambda pair: -pair[1]):
+        if size / nodes >= RARE_BYTES:
+            here = size / nodes * BYTES_HERE.get(name, 1.0)
+            yield name, f"{here * HOUR / 1000:,.0f}", f"{here * FULL / 1e6:.2f}"
+
+
+def _merged(requests: Counter[What]) -> Counter[What]:
+    """Requests of components on nodes, watches of a resource together however they are narrowed."""
+    found: Counter[What] = Counter()
+    for what, count in requests.items():
+        if what.component in ON_NODES and count:
+            found[What(what.component, what.verb, what.resource)] += count
+    return found
+
+
+def _table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = [heads, tuple("---" for _ in heads), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
