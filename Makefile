@@ -6,7 +6,7 @@ UV := .bootstrap/bin/uv
 RUN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup system check test rehearse bench format clean
+.PHONY: help setup system engines azurite check test rehearse bench format clean
 .DELETE_ON_ERROR:
 
 help: ## Show what can be made
@@ -28,6 +28,9 @@ setup: .venv/.synced ## Make the virtual environment with every pinned package
 system: ## Install the Debian packages that tests use (as root on Debian; elsewhere say which)
 	@sh tests/system-packages.sh
 
+engines: setup ## Find or build the real control plane's programs (10 minutes and 8 GB of disk, once)
+	@$(RUN)/gpufleet engines
+
 rehearse: setup ## Rehearse a region in process: make rehearse REGION=dev
 	@$(RUN)/gpufleet rehearse "$(REGION)"
 
@@ -37,14 +40,22 @@ check: setup ## Format, lint, types, layers, schema
 	$(RUN)/mypy
 	$(RUN)/lint-imports --no-cache
 	$(RUN)/gpufleet schema --check
+	cd playbooks && PATH="$(CURDIR)/$(RUN):$$PATH" ../$(RUN)/ansible-lint --offline
 
-test: setup system ## Run every test
+tests/azurite/node_modules/.package-lock.json: tests/azurite/package-lock.json
+	@if command -v npm >/dev/null; then echo "set-up: installing Azurite (about 370 MB) below tests/azurite"; npm --prefix tests/azurite ci --ignore-scripts --no-audit --no-fund --silent; \
+	else echo "set-up: without Node.js, tests of backups will be skipped"; fi
+
+azurite: tests/azurite/node_modules/.package-lock.json
+
+test: setup system engines azurite ## Run every test
 	$(RUN)/pytest
 
 bench: setup ## Measure speed and memory
 	$(RUN)/python -m bench.rehearse
 	$(RUN)/python -m bench.azure_model
 	$(RUN)/python -m bench.arm
+	$(RUN)/python -m bench.cluster
 
 format: setup ## Format the code
 	$(RUN)/ruff format .

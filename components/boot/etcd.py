@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.boot import etcd_flags, nvme, scripts, secrets, system
+from components.boot import etcd_flags, etcd_snapshot, nvme, scripts, secrets, system
 from components.boot.machine import BootFile, MachineBoot
 from components.boot.unit import CONFINED, exec_start, unit
 from components.plan.model import ClusterPlan, EtcdMemberPlan, EtcdPlan
@@ -54,5 +54,7 @@ def boot_etcd(cluster: ClusterPlan, ring: EtcdPlan, member: EtcdMemberPlan) -> M
         scripts.ETCD_GUARD,
         scripts.ETCD_RING,
         _service(ring, member),
+        *etcd_snapshot.snapshot_files(cluster, ring, member),
     )
-    return MachineBoot(role=ring.role, files=files, enable=(system.KERNEL_UNIT, nvme.UNIT, *secrets.UNITS, UNIT))
+    enable = (system.KERNEL_UNIT, nvme.UNIT, *secrets.UNITS, UNIT, *etcd_snapshot.enabled(ring))
+    return MachineBoot(role=ring.role, files=files, enable=enable)

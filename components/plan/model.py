@@ -141,6 +141,7 @@ class ClusterPlan:
     vaults: tuple[VaultPlan, ...]
     identities: tuple[IdentityPlan, ...]
     backup_container: str
+    backup_url: str
     backup_endpoint_name: str
 
     @property

@@ -195,5 +195,6 @@ def _cluster(region: Region, cluster: Cluster, images: dict[str, ImagePlan], hub
         vaults=_vaults(region, cluster),
         identities=tuple(_identity(region, cluster, role) for role in VAULT_SECRETS),
         backup_container=cluster.name,
+        backup_url=f"https://{naming.storage_account(region.subscription, region.name)}.blob.core.windows.net/{cluster.name}",
         backup_endpoint_name=naming.of_cluster(cluster.name, "backup-endpoint"),
     )

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Put files as blobs into one container and bring them back, with this machine's managed identity; nothing is ever put over a blob."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import random
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+IMDS = os.environ.get("GPUFLEET_IMDS", "http://169.254.169.254")
+DEADLINE_SECONDS = float(os.environ.get("GPUFLEET_DEADLINE_SECONDS", "900"))
+BLOCK_BYTES = int(os.environ.get("GPUFLEET_BLOCK_BYTES", str(16 * 1024 * 1024)))
+VERSION = "2023-11-03"
+"""Of https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api"""
+AGAIN = {408, 429, 500, 502, 503, 504}
+
+
+class Refused(Exception):
+    """Why there is no snapshot, in words that hold no secret."""
+
+
+class Unanswered(Exception):
+    """A request that may be tried again, and why."""
+
+
+class Answered(Exception):
+    """A status with which storage refuses; code is the service's word for it."""
+
+    def __init__(self, status: int, code: str) -> None:
+        super().__init__(f"HTTP {status} {code}".strip())
+        self.status, self.code = status, code
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the access token to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+# No proxy from the environment: neither the metadata service nor a private endpoint is behind one.
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), NoRedirect())
+
+
+def md5(data: bytes) -> str:
+    """What storage checks a body by, in base64."""
+    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+
+
+def send(request: urllib.request.Request) -> tuple[dict[str, str], bytes]:
+    """Headers, by name in small letters, and body of an answer; Unanswered or Answered."""
+    try:
+        with OPENER.open(request, timeout=60) as answer:
+            return {name.lower(): value for name, value in answer.headers.items()}, answer.read()
+    except urllib.error.HTTPError as error:
+        if error.code in AGAIN:
+            raise Unanswered(f"HTTP {error.code}") from None
+        raise Answered(error.code, error.headers.get("x-ms-error-code") or "") from None
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise Unanswered(f"{type(reason).__name__}: {getattr(reason, 'strerror', None) or 'no usable answer'}") from None
+
+
+class Container:
+    """The cluster's container, reached with a token of the machine's identity, which is renewed when it is refused."""
+
+    def __init__(self, url: str, identity: str) -> None:
+        if not url.startswith("https://"):
+            raise Refused(f"the container's address {url} is not https")
+        self.url, self.identity, self.token, self.deadline = url, identity, "", time.monotonic() + DEADLINE_SECONDS
+
+    def _token(self) -> str:
+        if not self.token:
+            query = {"api-version": "2018-02-01", "resource": "https://storage.azure.com", "msi_res_id": self.identity}
+            url = f"{IMDS}/metadata/identity/oauth2/token?{urllib.parse.urlencode(query)}"
+            try:
+                self.token = str(json.loads(send(urllib.request.Request(url, headers={"Metadata": "true"}))[1])["access_token"])
+            except (KeyError, ValueError, TypeError):
+                raise Refused("no access_token from the metadata service") from None
+            except Answered as error:
+                raise Refused(f"no token from the metadata service: {error}") from None
+        return self.token
+
+    def _once(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> tuple[dict[str, str], bytes]:
+        given = {"Authorization": f"Bearer {self._token()}", "x-ms-version": VERSION, **headers}
+        if body is not None:
+            # urllib would name a content type of forms, which storage would keep.
+            given = {"Content-Type": "application/octet-stream", "Content-MD5": md5(body), **given}
+        return send(urllib.request.Request(url, data=body, headers=given, method=method))
+
+    def ask(
+        self, method: str, blob: str, query: dict[str, str], headers: dict[str, str] | None = None, body: bytes | None = None
+    ) -> tuple[dict[str, str], bytes]:
+        """One request, tried with growing, scattered pauses until the deadline; Answered for what no second try changes."""
+        url = f"{self.url}{'/' + urllib.parse.quote(blob) if blob else ''}?{urllib.parse.urlencode(query)}"
+        tries, renewed = 0, False
+        while True:
+            try:
+                return self._once(method, url, headers or {}, body)
+            except Answered as error:
+                if error.status != 401 or renewed:
+                    raise
+                self.token, renewed = "", True
+            except Unanswered as error:
+                wait = random.uniform(0.5, 1.0) * 2.0 ** min(tries, 5)
+                tries += 1
+                if time.monotonic() + wait > self.deadline:
+                    raise Refused(f"{method} {blob or 'container'}: {error}; the deadline has passed after {tries} tries") from None
+                print(f"{method} {blob or 'container'}: {error}; next try in {wait:.1f} s", file=sys.stderr, flush=True)
+                time.sleep(wait)
+
+    def blobs(self, prefix: str) -> list[dict[str, str]]:
+        """Every whole snapshot of a ring, oldest first: name, size, and what its metadata says."""
+        found, marker = [], ""
+        while True:
+            query = {"restype": "container", "comp": "list", "prefix": prefix, "include": "metadata", "marker": marker}
+            page = ElementTree.fromstring(self.ask("GET", "", query)[1])  # noqa: S314 (Azure Storage is trusted with the cluster's whole state)
+            for blob in page.iter("Blob"):
+                metadata = {item.tag.lower(): item.text or "" for item in blob.find("Metadata") or ()}
+                found.append({"name": blob.findtext("Name") or "", "size": blob.findtext("Properties/Content-Length") or "", **metadata})
+            marker = page.findtext("NextMarker") or ""
+            if not marker:
+                return sorted(found, key=lambda blob: blob["name"])
+
+
+def upload(container: Container, name: str, path: Path, metadata: dict[str, str]) -> None:
+    """Put a file under a new name: block after block, each checked by storage, then all at once, and never over a blob that is there."""
+    blocks: list[str] = []
+    whole = hashlib.md5(usedforsecurity=False)
+    with path.open("rb") as file:
+        while part := file.read(BLOCK_BYTES):
+            block = base64.b64encode(f"{len(blocks):08d}".encode()).decode()
+            container.ask("PUT", name, {"comp": "block", "blockid": block}, body=part)
+            blocks.append(block)
+            whole.update(part)
+    listed = "".join(f"<Latest>{block}</Latest>" for block in blocks)
+    headers = {
+        "If-None-Match": "*",
+        "x-ms-blob-content-md5": base64.b64encode(whole.digest()).decode(),
+        "x-ms-blob-content-type": "application/octet-stream",
+        **{f"x-ms-meta-{key}": value for key, value in metadata.items()},
+    }
+    body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{listed}</BlockList>'.encode()
+    try:
+        container.ask("PUT", name, {"comp": "blocklist"}, headers, body)
+    except Answered as error:
+        if error.status != 409 and error.status != 412:
+            raise
+        # An answer that was lost leaves the blob in place: below it is seen whether that is ours.
+    there, _ = container.ask("HEAD", name, {})
+    if there.get("x-ms-meta-sha256") != metadata["sha256"] or there.get("content-length") != metadata["bytes"]:
+        raise Refused(f"another blob has the name {name}; it was left as it is")
+
+
+def download(container: Container, blob: dict[str, str], target: Path) -> None:
+    """Write a blob to a file, a block at a time."""
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    size, at = int(blob["size"]), 0
+    with target.open("wb") as file:
+        while at < size:
+            part = container.ask("GET", blob["name"], {}, {"x-ms-range": f"bytes={at}-{at + BLOCK_BYTES - 1}"})[1]
+            if not part:
+                raise Refused(f"storage gave {at} of {size} bytes")
+            file.write(part)
+            at += len(part)

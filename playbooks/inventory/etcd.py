@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Prints the control plane of a region as an Ansible inventory: each etcd ring a group of its planned members."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from components.boot import etcd_flags
+from components.plan.model import ETCD_CLIENT_PORT, ClusterPlan, EtcdMemberPlan, EtcdPlan
+from stacks.faults import FileRefused
+from stacks.load import load_plan
+
+USER = "gpufleet"
+
+
+def inventory(region: str, api_servers: dict[str, list[str]]) -> dict[str, Any]:
+    """Groups CLUSTER_etcd, CLUSTER_events and CLUSTER_api of a region.
+
+    api_servers gives addresses by cluster: instances of a scale set have none that is planned.
+    """
+    plan = load_plan(region)
+    groups: dict[str, Any] = {}
+    hosts: dict[str, Any] = {}
+    for cluster in plan.clusters:
+        for ring in (cluster.etcd, cluster.events_etcd):
+            groups[f"{cluster.name}_{ring.role}".replace("-", "_")] = {
+                "hosts": [member.name for member in ring.members],
+                "vars": _ring(cluster, ring),
+            }
+            hosts |= {member.name: _member(ring, member) for member in ring.members}
+        addresses = api_servers.get(cluster.name, [])
+        groups[_api(cluster)] = {"hosts": addresses}
+        hosts |= {address: {"ansible_user": USER} for address in addresses}
+    return {**groups, "_meta": {"hostvars": hosts}}
+
+
+def _api(cluster: ClusterPlan) -> str:
+    return f"{cluster.name}_api".replace("-", "_")
+
+
+def _ring(cluster: ClusterPlan, ring: EtcdPlan) -> dict[str, Any]:
+    """What all members of a ring share."""
+    first = etcd_flags.secrets_of(ring, ring.members[0])
+    return {
+        "etcd_members": [
+            {
+                "name": member.name,
+                "client_url": f"https://{member.dns_name}:{ETCD_CLIENT_PORT}",
+                "peer_url": etcd_flags.peer_url(member),
+            }
+            for member in ring.members
+        ],
+        "etcd_token": ring.token,
+        "etcd_authority": first.path(first.keep[0]),
+        "etcd_subscription": cluster.subscription,
+        "etcd_resource_group": cluster.resource_group,
+        "etcd_api_group": _api(cluster),
+    }
+
+
+def _member(ring: EtcdPlan, member: EtcdMemberPlan) -> dict[str, Any]:
+    """How a member is reached, and where its certificate and key lie."""
+    secrets = etcd_flags.secrets_of(ring, member)
+    certificate, key = (secrets.path(name) for name in secrets.keep[1:])
+    return {"ansible_host": member.address, "ansible_user": USER, "etcd_certificate": certificate, "etcd_key": key}
+
+
+def main() -> int:
+    region = os.environ.get("GPUFLEET_REGION", "")
+    if not region:
+        print("GPUFLEET_REGION is not set: name the region, for example GPUFLEET_REGION=dev", file=sys.stderr)
+        return 1
+    try:
+        print(json.dumps(inventory(region, json.loads(os.environ.get("GPUFLEET_API_SERVERS", "{}"))), indent=1))
+    except FileRefused as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ValueError, AttributeError):
+        print('GPUFLEET_API_SERVERS is no JSON object of addresses by cluster, such as {"dev": ["10.55.130.5"]}', file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

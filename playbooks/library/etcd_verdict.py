@@ -1,0 +1,75 @@
+#!/usr/bin/python
+"""Waits until a whole ring is healthy and holds the same data everywhere, and holds it to what it should contain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.etcd_ring import Refused, Ring, wait
+
+DOCUMENTATION = r"""
+module: etcd_verdict
+short_description: The verdict on a whole etcd ring
+description:
+  - Runs on one machine of the ring and changes nothing.
+author: gpufleet
+options:
+  members: {description: Every planned member with name, client_url and peer_url., type: list, elements: dict, required: true}
+  etcdctl: {description: Path of etcdctl., type: path, required: true}
+  authority: {description: Certificate of the ring's authority., type: path, required: true}
+  certificate: {description: Certificate of the machine's member., type: path, required: true}
+  key: {description: Key of the machine's member., type: path, required: true}
+  keys: {description: Number of keys that the ring must hold; unset where any will do., type: int}
+  least_revision: {description: Lowest revision that the ring may be at., type: int, default: 0}
+  answer_seconds: {description: How long an answer may take., type: int, default: 5}
+  wait_seconds: {description: How long the ring may take., type: int, default: 120}
+"""
+
+RETURN = r"""
+keys: {description: Keys that the ring holds., type: int, returned: success}
+revision: {description: Revision at which all members have the same hash., type: int, returned: success}
+hash: {description: That hash., type: str, returned: success}
+"""
+
+ARGUMENTS = {
+    "members": {"type": "list", "elements": "dict", "required": True},
+    "etcdctl": {"type": "path", "required": True},
+    "authority": {"type": "path", "required": True},
+    "certificate": {"type": "path", "required": True},
+    "key": {"type": "path", "required": True, "no_log": False},
+    "keys": {"type": "int"},
+    "least_revision": {"type": "int", "default": 0},
+    "answer_seconds": {"type": "int", "default": 5},
+    "wait_seconds": {"type": "int", "default": 120},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    given, ring = module.params, Ring(module.params)
+    found: dict[str, Any] = {}
+
+    def step() -> str:
+        found.clear()
+        found.update(ring.verdict())
+        return str(found["fault"])
+
+    try:
+        wait(given["wait_seconds"], step, "Look at the journals of these members: journalctl -u etcd")
+        keys = ring.count(list(ring.members))
+        if given["keys"] is not None and keys != given["keys"]:
+            raise Refused(f"the ring holds {keys} keys, where the snapshot holds {given['keys']}", "Restore another snapshot")
+        if found["revision"] < given["least_revision"]:
+            raise Refused(
+                f"the ring is at revision {found['revision']}, below {given['least_revision']}", "Restore with a higher bump_revision"
+            )
+    except Refused as refused:
+        module.fail_json(msg=str(refused))
+    except OSError as error:
+        module.fail_json(msg=f"{error.filename}: {error.strerror}")
+    module.exit_json(changed=False, keys=keys, revision=found["revision"], hash=found["hash"])
+
+
+if __name__ == "__main__":
+    main()

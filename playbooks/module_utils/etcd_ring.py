@@ -1,0 +1,195 @@
+"""Asks a ring of etcd members by etcdctl, from one of their machines, and judges what may be done to it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+LOCK = "/gpufleet/etcd-replacement"
+"""Key of the ring itself that says which replacement is under way: it outlives every machine that could hold such a note."""
+
+
+class Refused(Exception):
+    """What is the matter, and what a person does about it."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what}. {remedy}")
+
+
+class Ring:
+    """A planned ring: members is a list of {name, client_url, peer_url}; seconds is how long an answer may take."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.members = {member["name"]: member for member in arguments["members"]}
+        self.names = {member["client_url"]: name for name, member in self.members.items()}
+        self.etcdctl = arguments["etcdctl"]
+        self.tls = [
+            "--cacert={}".format(arguments["authority"]),
+            "--cert={}".format(arguments["certificate"]),
+            "--key={}".format(arguments["key"]),
+        ]
+        self.seconds = arguments["answer_seconds"]
+
+    def run(self, words: Iterable[str], endpoints: Iterable[str], given: str | None = None, form: str = "json") -> tuple[int, str, str]:
+        """Status, output and errors of etcdctl."""
+        command = [self.etcdctl, *list(words), "--endpoints={}".format(",".join(endpoints)), f"--write-out={form}", *self.tls]
+        command += [f"--dial-timeout={self.seconds}s", f"--command-timeout={self.seconds}s"]
+        # Variables would be flags that contradict these.
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("ETCDCTL_")}
+        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False, env=clean)
+        return done.returncode, done.stdout, done.stderr
+
+    def ask(self, words: tuple[str, ...], endpoints: Iterable[str], given: str | None = None) -> Any:
+        """JSON that etcdctl answers; Refused with the answer of etcd."""
+        status, said, error = self.run(words, endpoints, given)
+        if status:
+            raise Refused("etcdctl {}: {}".format(" ".join(words[:2]), last_line(error)), "Ask each member: etcdctl endpoint status")
+        return json.loads(said)
+
+    def url(self, name: str) -> str:
+        """Where clients find a member."""
+        return self.members[name]["client_url"]
+
+    def urls(self, without: str = "") -> list[str]:
+        """Client URLs of every planned member but one."""
+        return [member["client_url"] for name, member in self.members.items() if name != without]
+
+    def listed(self, healthy: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Members that the ring lists, by peer URL: {id, name, learner, started}."""
+        found = self.ask(("member", "list"), [self.url(name) for name in healthy])["members"]
+        return {
+            member["peerURLs"][0]: {
+                "id": "{:x}".format(member["ID"]),
+                "name": member.get("name", ""),
+                "learner": bool(member.get("isLearner")),
+                "started": bool(member.get("clientURLs")),
+            }
+            for member in found
+        }
+
+    def health(self, names: Iterable[str]) -> dict[str, str]:
+        """What each member answers to a read that needs the quorum: "" where it is healthy, else the reason."""
+        _status, said, error = self.run(("endpoint", "health"), [self.url(name) for name in names])
+        try:
+            found = {self.names[item["endpoint"]]: item for item in json.loads(said)}
+        except ValueError:
+            return {name: last_line(error) for name in names}
+        answers = {name: found.get(name, {"health": False, "error": "no answer"}) for name in names}
+        return {name: "" if item["health"] else item.get("error") or "unhealthy" for name, item in answers.items()}
+
+    def statuses(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Status of every member that answers: {leader, learner, revision, applied, version, size, in_use, errors}."""
+        _status, said, _error = self.run(("endpoint", "status"), [self.url(name) for name in names])
+        try:
+            found = json.loads(said) or []
+        except ValueError:
+            return {}
+        return {self.names[item["Endpoint"]]: status_of(item["Status"]) for item in found}
+
+    def hashes(self, names: Iterable[str], revision: int) -> dict[str, int]:
+        """Hash of every member's keys up to a revision, which all must have reached; Refused where one does not answer."""
+        found = self.ask(("endpoint", "hashkv", f"--rev={revision}"), [self.url(name) for name in names])
+        return {self.names[item["Endpoint"]]: item["HashKV"]["hash"] for item in found}
+
+    def count(self, names: Iterable[str]) -> int:
+        """Keys that the ring holds now."""
+        words = ("get", "", "--prefix", "--count-only")
+        status, said, error = self.run(words, [self.url(name) for name in names], form="fields")
+        found = re.findall(r'^"Count" : (\d+)$', said, re.MULTILINE)
+        if status or not found:
+            raise Refused(f"etcdctl get --count-only: {last_line(error)}", "Ask each member: etcdctl endpoint status")
+        return int(found[0])
+
+    def note(self, names: Iterable[str]) -> dict[str, Any] | None:
+        """What the ring knows of a replacement under way, None where there is none."""
+        found = self.ask(("get", LOCK), [self.url(name) for name in names])
+        return json.loads(decoded(found["kvs"][0]["value"])) if found.get("kvs") else None
+
+    def begin(self, names: Iterable[str], note: Mapping[str, Any]) -> None:
+        """Write down that a replacement begins, unless one is under way."""
+        wanted = f'create("{LOCK}") = "0"\n\nput {LOCK} {quoted(json.dumps(note))}\n\n\n'
+        if not self.ask(("txn",), [self.url(name) for name in names], wanted).get("succeeded"):
+            raise Refused("another replacement began at the same moment", "Run the playbook again: it says which")
+
+    def write(self, names: Iterable[str], note: Mapping[str, Any]) -> None:
+        """Write down how far a replacement is."""
+        self.ask(("put", LOCK, json.dumps(note)), [self.url(name) for name in names])
+
+    def end(self, names: Iterable[str]) -> None:
+        """Write down that no replacement is under way."""
+        self.ask(("del", LOCK), [self.url(name) for name in names])
+
+    def verdict(self) -> dict[str, Any]:
+        """What the ring is now; fault is "" where it is whole."""
+        names = list(self.members)
+        ill = {name: reason for name, reason in self.health(names).items() if reason}
+        if ill:
+            return {"fault": "; ".join("{} answers: {}".format(*item) for item in sorted(ill.items()))}
+        listed = self.listed(names)
+        voters = {url for url, item in listed.items() if not item["learner"]}
+        if voters != {member["peer_url"] for member in self.members.values()}:
+            return {"fault": "the ring's voters are {}".format(", ".join(sorted(voters)))}
+        statuses = self.statuses(names)
+        revision = min(status["revision"] for status in statuses.values())
+        hashes = self.hashes(names, revision)
+        if len(set(hashes.values())) != 1:
+            return {"fault": f"members differ at revision {revision}: {hashes}"}
+        return {"fault": "", "members": names, "revision": revision, "hash": f"{next(iter(hashes.values())):08x}"}
+
+
+def status_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The few figures of a member's status that a decision needs."""
+    header = found["header"]
+    return {
+        "leader": found.get("leader") == header.get("member_id"),
+        "learner": bool(found.get("isLearner")),
+        "revision": header.get("revision", 0),
+        "applied": found.get("raftAppliedIndex", 0),
+        "version": found.get("version", ""),
+        "size": found.get("dbSize", 0),
+        "in_use": found.get("dbSizeInUse", 0),
+        "errors": found.get("errors") or [],
+    }
+
+
+def decoded(value: str) -> str:
+    """A value as etcdctl writes it in JSON."""
+    return base64.b64decode(value).decode()
+
+
+def quoted(text: str) -> str:
+    """A word as etcdctl's transactions read it."""
+    return json.dumps(text)
+
+
+def last_line(error: str) -> str:
+    """What a program said at last, without etcdctl's log lines where there is another."""
+    lines = [line for line in error.splitlines() if line.strip()]
+    spoken = [line for line in lines if not line.startswith("{")]
+    return (spoken or lines or ["no answer"])[-1][:400]
+
+
+def quorum(members: int) -> int:
+    """Members that a ring of so many needs to agree."""
+    return members // 2 + 1
+
+
+def wait(seconds: float, step: Callable[[], str], remedy: str) -> None:
+    """Try until step gives no reason to wait, with growing pauses; Refused, with the last reason and what to do, when time is over."""
+    until, pause = time.monotonic() + seconds, 0.2
+    while True:
+        reason = step()
+        if not reason:
+            return
+        if time.monotonic() + pause > until:
+            raise Refused(f"{reason}, {seconds} s long", remedy)
+        time.sleep(pause)
+        pause = min(pause * 1.5, 5)

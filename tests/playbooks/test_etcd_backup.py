@@ -1,0 +1,156 @@
+"""A ring is saved to blob storage, checked on the way and there, and whatever goes wrong leaves no snapshot that is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import ssl
+import subprocess
+import urllib.request
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from blob_storage import CUT, FLIPPED, Storage
+from etcd_machines import Ring
+
+from components.boot.etcd_snapshot import UNIT
+
+FILES = Path(__file__).parents[2] / "components/boot/files"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def filled(ring: Ring) -> None:
+    ring.empty()
+    for number in range(30):
+        ring.etcdctl("put", f"/registry/{number}", "x" * 100)
+
+
+def stored(ring: Ring) -> list[dict[str, str]]:
+    done = ring.snapshot_program(ring.names[0], "list")
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, str]] = json.loads(done.stdout)
+    return found
+
+
+def test_a_follower_saves_the_ring_and_storage_says_what_it_is(ring: Ring) -> None:
+    run = ring.play("etcd-backup.yml")
+    assert run.status == 0, run.output
+    (blob,) = stored(ring)
+    statuses = json.loads(ring.etcdctl("endpoint", "status", "--write-out=json"))
+    leader = next(one for one in statuses if one["Status"]["leader"] == one["Status"]["header"]["member_id"])["Endpoint"]
+    follower = next(member for member in ring.members if member["name"] == blob["member"])
+    assert follower["client_url"] != leader
+    assert blob["name"].startswith("etcd/")
+    assert blob["name"].endswith(f"-revision-{blob['revision']}.db")
+    assert (blob["cluster"], blob["ring"], blob["keys"], blob["etcd_version"]) == ("dev", "etcd", "30", "3.6.14")
+    assert blob["size"] == blob["bytes"]
+    assert f"{blob['name']}: revision {blob['revision']}, 30 keys" in run.said
+
+
+def test_the_next_member_in_turn_saves_nothing_where_a_snapshot_is_young(ring: Ring) -> None:
+    before = stored(ring)
+    name = ring.names[1]
+    started = ring.machines[name].services[UNIT].program.argv
+    environment = ring.variables[name]["gpufleet_environment"]
+    done = subprocess.run(started, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "is young enough" in done.stderr
+    assert stored(ring) == before
+
+
+def test_storage_that_is_busy_or_cuts_a_connection_is_asked_again(ring: Ring, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ring.variables[ring.names[0]]["gpufleet_environment"], "GPUFLEET_BLOCK_BYTES", "8192")
+    before = len(stored(ring))
+    storage.faults = {"PUT block": [None, CUT, 503, None], "PUT blocklist": [503, None]}
+    done = ring.snapshot_program(ring.names[0], "save")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("next try in") == 3
+    assert not any(storage.faults.values())
+    assert len(stored(ring)) == before + 1
+    assert not list(ring.machines[ring.names[0]].path("/var/lib/etcd/snapshots").iterdir())
+
+
+def test_an_answer_that_was_lost_does_not_make_a_failure_of_a_success(storage: Storage, tmp_path: Path) -> None:
+    blobs = blob_program(storage)
+    file = tmp_path / "file"
+    file.write_bytes(b"one")
+    container = blobs.Container(storage.url, "/subscriptions/x")
+    known = {"sha256": "a", "bytes": "3"}
+    blobs.upload(container, "other/blob", file, known)
+    blobs.upload(container, "other/blob", file, known)
+
+
+def test_no_blob_is_ever_written_over(storage: Storage, tmp_path: Path) -> None:
+    blobs = blob_program(storage)
+    file = tmp_path / "file"
+    file.write_bytes(b"two")
+    container = blobs.Container(storage.url, "/subscriptions/x")
+    with pytest.raises(blobs.Refused, match="another blob has the name other/blob; it was left as it is"):
+        blobs.upload(container, "other/blob", file, {"sha256": "b", "bytes": "3"})
+    assert container.ask("GET", "other/blob", {})[1] == b"one"
+
+
+def blob_program(storage: Storage) -> ModuleType:
+    """The machines' own module, which finds the container of a test."""
+    specification = importlib.util.spec_from_file_location("gpufleet_blobs", FILES / "gpufleet_blobs.py")
+    assert specification
+    assert specification.loader
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    module.IMDS = storage.metadata  # type: ignore[attr-defined]
+    context = ssl.create_default_context(cafile=str(storage.authority))
+    handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    module.OPENER = urllib.request.build_opener(*handlers)  # type: ignore[attr-defined]
+    return module
+
+
+def test_the_newest_snapshot_that_is_whole_is_fetched(ring: Ring, storage: Storage, tmp_path: Path) -> None:
+    older, newest = [blob["name"] for blob in stored(ring)][-2:]
+    storage.faults = {"GET ": [FLIPPED]}
+    done = ring.snapshot_program(ring.names[0], "fetch", str(tmp_path / "snapshot.db"))
+    assert done.returncode == 0, done.stderr
+    assert f"{newest}: snapshot.db is not what etcd wrote: its checksum differs" in done.stderr
+    assert json.loads(done.stdout)["name"] == older
+
+
+def test_a_snapshot_that_is_not_there_is_refused_with_those_that_are(ring: Ring, tmp_path: Path) -> None:
+    done = ring.snapshot_program(ring.names[0], "fetch", "--name=etcd/none.db", str(tmp_path / "snapshot.db"))
+    assert done.returncode == 1
+    assert "no snapshot etcd/none.db" in done.stderr
+    assert stored(ring)[-1]["name"] in done.stderr
+    assert not (tmp_path / "snapshot.db").exists()
+
+
+def test_a_machine_without_its_right_says_which_right_it_lacks(ring: Ring, storage: Storage) -> None:
+    before = stored(ring)
+    storage.faults = {"PUT block": [403]}
+    run = ring.play("etcd-backup.yml")
+    assert run.status != 0
+    assert "HTTP 403 AuthorizationPermissionMismatch: the machine's identity needs Storage Blob Data Contributor" in run.said
+    assert stored(ring) == before
+
+
+def test_storage_that_stays_busy_is_given_up_at_the_deadline(ring: Ring, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage.faults = {"GET list": [503] * 50}
+    monkeypatch.setitem(ring.variables[ring.names[0]]["gpufleet_environment"], "GPUFLEET_DEADLINE_SECONDS", "2")
+    done = ring.snapshot_program(ring.names[0], "list")
+    storage.faults = {}
+    assert done.returncode == 1
+    assert "HTTP 503; the deadline has passed after" in done.stderr
+
+
+def test_a_member_without_its_quorum_is_no_source_of_a_snapshot(ring: Ring) -> None:
+    before = stored(ring)
+    for name in ring.names[1:]:
+        ring.machines[name].kill()
+    run = ring.play("etcd-backup.yml")
+    alone = ring.snapshot_program(ring.names[0], "save")
+    for name in ring.names[1:]:
+        ring.machines[name].start()
+    ring.wait_ready()
+    assert run.status != 0
+    assert "No member is healthy, and a copy of one without its quorum may be old" in run.said
+    assert alone.returncode == 1
+    assert "etcdctl endpoint health" in alone.stderr
+    assert stored(ring) == before
