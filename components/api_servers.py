@@ -18,6 +18,8 @@ from components.plan.zones import ALL_ZONES
 NAME = "api"
 PROBE_SECONDS = 5
 PROBE_FAILURES = 2
+PROBE_PATH = "/readyz?exclude=etcd&exclude=etcd-readiness"
+"""Whether a server can answer, etcd or not: docs/adr/0008-probes-without-etcd.md. The first name covers the rings of overrides too."""
 IDLE_MINUTES = 30
 """A watch may be silent for longer than the load balancer's default of 4 minutes, after which it would be cut:
 https://learn.microsoft.com/azure/load-balancer/load-balancer-tcp-reset"""
@@ -134,15 +136,16 @@ class ApiServers(pulumi.ComponentResource):
 def _probe() -> network.ProbeArgs:
     """An HTTPS probe of /readyz: a server that has not filled its caches, or is shutting down, answers 500 and gets no connections.
 
-    Azure does not ask who signed the certificate, only for SHA-256 in its chain, and shows none of its own, so /readyz must
-    answer anonymously:
+    A ring of etcd without quorum is no reason: all servers would be taken out at once, those that answer from their caches too, and repairs
+    would replace them by servers that cannot start. Azure does not ask who signed the certificate, only for SHA-256 in its chain, and shows
+    none of its own, so /readyz must answer anonymously:
     https://learn.microsoft.com/azure/load-balancer/load-balancer-custom-probe-overview
     """
     return network.ProbeArgs(
         name=NAME,
         protocol=network.ProbeProtocol.HTTPS,
         port=API_SERVER_PORT,
-        request_path="/readyz",
+        request_path=PROBE_PATH,
         interval_in_seconds=PROBE_SECONDS,
         probe_threshold=PROBE_FAILURES,
     )

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from cluster_graphs import EVERY_CLUSTER, EVERY_REGION, MACHINE, RESERVATION, SCALE_SET, graph, named, of_cluster, planned
 
-from components.api_servers import batch_percent, tolerated_percent
+from components.api_servers import PROBE_PATH, batch_percent, tolerated_percent
 from components.boot.api_server import boot_api_server
+from components.boot.authentication import HEALTH_PATHS
 from components.boot.etcd import boot_etcd
 from components.boot.machine import custom_data
 from components.boot.node import boot_nodes
@@ -251,7 +252,8 @@ def test_the_api_servers_heal_and_renew_themselves_by_the_probe_of_readyz(name: 
     assert address["subnet"] == {"id": _subnet_id(cluster, "api")}
     assert address["loadBalancerBackendAddressPools"] == [{"id": f"{balancer.id}/backendAddressPools/api"}]
     (probe,) = balancer.inputs["probes"]
-    assert (probe["protocol"], probe["port"], probe["requestPath"]) == ("Https", 6443, "/readyz")
+    assert (probe["protocol"], probe["port"], probe["requestPath"]) == ("Https", 6443, PROBE_PATH)
+    assert PROBE_PATH.partition("?")[0] in HEALTH_PATHS
 
 
 @EVERY_REGION

@@ -1,0 +1,29 @@
+"""A control plane for the tests of one file, which they harm and leave whole."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from rehearsal.engines.find import Engines
+from stacks.load import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "cluster"))
+from faulty_plane import FaultyPlane, faulty_plane
+
+
+@pytest.fixture(scope="module")
+def running(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyPlane]:
+    """The plane, for all tests of a file."""
+    with faulty_plane(engines, tmp_path_factory.mktemp("plane")) as made:
+        yield made
+
+
+@pytest.fixture
+def plane(running: FaultyPlane) -> Iterator[FaultyPlane]:
+    """The plane, whole before and after."""
+    running.wait_whole()
+    yield running
+    running.wait_whole()

@@ -1,0 +1,109 @@
+"""Watches a running control plane as a region's Prometheus would, so that shipped alerts are asked of what really happens.
+
+The expressions are those that are shipped; only the minutes for which they must hold are not waited for.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from plane_tls import identity
+
+from components.manifests.control_plane_alerts import alerts
+from components.plan.model import API_SERVER_PORT
+from rehearsal.cluster.control_plane import ControlPlane
+from rehearsal.cluster.machine import Machine
+from rehearsal.cluster.run_directory import RunDirectory
+
+METRICS_PORT = 2381
+SCRAPE_SECONDS = 5
+"""Also the longest wait for an answer: a server that is flooded, on a busy machine, takes seconds for its metrics."""
+
+
+class Alerts:
+    """What a running Prometheus says of a cluster's alerts; without one, nothing is asked and nothing denied."""
+
+    def __init__(self, control: ControlPlane, port: int | None) -> None:
+        self._expressions = {one.name: one.expression for one in alerts(control.cluster)}
+        self._port = port
+
+    def found(self, expression: str) -> list[dict[str, Any]]:
+        """Samples of an expression, now."""
+        query = urllib.parse.urlencode({"query": expression})
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/api/v1/query?{query}", timeout=30) as answer:
+            result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+        return result
+
+    def wait_for(self, *names: str, seconds: float = 90.0) -> None:
+        """Return once the expressions of all these alerts hold."""
+        waiting, until = set(names) if self._port else set(), time.monotonic() + seconds
+        while waiting:
+            waiting -= {name for name in waiting if self.found(self._expressions[name])}
+            assert time.monotonic() < until, f"these alerts would not fire: {sorted(waiting)}"
+            time.sleep(0.5)
+
+
+def _job(name: str, cluster: str, ports: Iterable[int], **more: Any) -> dict[str, Any]:
+    targets = [{"targets": [f"127.0.0.1:{port}" for port in ports], "labels": {"cluster": cluster}}]
+    return {"job_name": name, "static_configs": targets, **more}
+
+
+def _configuration(control: ControlPlane) -> dict[str, Any]:
+    def ports(machines: Iterable[Machine], port: int) -> list[int]:
+        return [one.port(port) for one in machines]
+
+    certificate, key = identity(control.api_servers[0], "admin")
+    tls = {"ca_file": str(control.authority), "cert_file": str(certificate), "key_file": str(key)}
+    name = control.cluster.name
+    return {
+        "global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "scrape_timeout": f"{SCRAPE_SECONDS}s"},
+        "scrape_configs": [
+            _job("kube-apiserver", name, ports(control.api_servers, API_SERVER_PORT), scheme="https", tls_config=tls),
+            _job("etcd", name, ports(control.etcd, METRICS_PORT)),
+            _job("events", name, ports(control.events, METRICS_PORT)),
+        ],
+    }
+
+
+@contextmanager
+def prometheus(control: ControlPlane, run: RunDirectory, folder: Path) -> Iterator[Alerts]:
+    """A Prometheus of this machine's on a control plane; without one installed, alerts of which nothing is asked."""
+    program = shutil.which("prometheus")
+    if program is None:
+        yield Alerts(control, None)
+        return
+    configuration = folder / "prometheus.yaml"
+    configuration.write_text(yaml.safe_dump(_configuration(control)))
+    port = run.port("prometheus")
+    arguments = [f"--config.file={configuration}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
+    with (folder / "prometheus.log").open("w") as log:
+        running = subprocess.Popen([program, *arguments], stdout=log, stderr=log)
+        try:
+            watching = Alerts(control, port)
+            _until_it_has_seen_all(watching, len(control.machines))
+            yield watching
+        finally:
+            running.kill()
+            running.wait()
+
+
+def _until_it_has_seen_all(watching: Alerts, targets: int) -> None:
+    until = time.monotonic() + 120
+    while True:
+        try:
+            if len(watching.found("up == 1")) == targets:
+                return
+        except OSError:
+            pass
+        assert time.monotonic() < until, "Prometheus does not reach everything"
+        time.sleep(0.5)
