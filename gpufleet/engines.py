@@ -44,7 +44,7 @@ def engines(only_look: bool, wanted: str | None, measuring: bool) -> None:
 
     Building takes about 10 minutes on two cores, 3 GB of memory, and 8 GB of disk, most of it for Go's own caches.
     Where there is no Go, or too old a one, the toolchain comes from PyPI, and those caches are removed at the end.
-    Modules come from https://proxy.golang.org, or from where GOPROXY says.
+    Modules come from Go's public module proxy, or from where GOPROXY says.
     Ctrl-C is safe at any time: what is finished stays, the rest is built by the next call.
 
     \b

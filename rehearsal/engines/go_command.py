@@ -30,7 +30,7 @@ PR_SET_PDEATHSIG = 1
 DISK = "free some disk space, or set GPUFLEET_CACHE to a folder on another disk; then run it again"
 MEMORY = "it was short of memory: 3 GB must be free, so end other programs, or add swap; then run it again"
 NETWORK = (
-    "modules come from https://proxy.golang.org, a toolchain from https://pypi.org: let this machine reach them, set GOPROXY to a module "
+    "modules come from Go's public module proxy, a toolchain from PyPI: let this machine reach them, set GOPROXY to a module "
     "proxy of your own, or HTTPS_PROXY; then run it again: what is there is kept"
 )
 OFFLINE = (

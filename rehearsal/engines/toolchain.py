@@ -26,7 +26,7 @@ UNWANTED = ("GOROOT", "GOARM", "GOARM64", "GOAMD64", "GOEXPERIMENT", "GODEBUG", 
 
 REPOSITORY = Path(__file__).parents[2]
 
-INSTALL_GO = "install Go from https://go.dev/dl/, or let this machine reach https://pypi.org"
+INSTALL_GO = "install Go from https://go.dev/dl/, or let this machine reach PyPI"
 
 
 @dataclass(frozen=True)

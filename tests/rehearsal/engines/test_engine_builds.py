@@ -134,7 +134,7 @@ def test_without_a_network_it_says_which_hosts_and_settings_matter(tmp_path: Pat
         prepare(pins, lambda _: None)
     assert "connection refused" in told.value.why
     assert told.value.remedy == NETWORK
-    assert "proxy.golang.org" in NETWORK
+    assert "module proxy" in NETWORK
     assert "GOPROXY" in NETWORK
 
 
@@ -153,7 +153,7 @@ def test_too_little_disk_is_told_before_anything_is_built(tmp_path: Path) -> Non
         ("go: writing: write /x: no space left on device", 1, DISK),
         ("k8s.io/x: /usr/lib/go/compile: signal: killed", 1, MEMORY),
         ("", -9, MEMORY),
-        ("go: lookup proxy.golang.org: no such host", 1, NETWORK),
+        ("go: lookup modules.example: no such host", 1, NETWORK),
         ("x.go:1: undefined: y", 1, OTHER_REMEDY),
     ],
 )
