@@ -72,10 +72,10 @@ def _requests(cluster: str) -> tuple[Alert, ...]:
     rejected = _rate("apiserver_flowcontrol_rejected_requests_total", f'cluster="{cluster}"')
     writes = f'cluster="{cluster}",verb=~"POST|PUT|PATCH|APPLY|DELETE",subresource!~"eviction|exec|attach|portforward|proxy"'
     slow = f"sum by (cluster, verb, le) ({_rate('apiserver_request_duration_seconds_bucket', writes)})"
-    executing = (
-        f'sum by (cluster, priority_level) (apiserver_flowcontrol_current_executing_seats{{cluster="{cluster}",priority_level!="exempt"}})'
-    )
-    seats = f'sum by (cluster, priority_level) (apiserver_flowcontrol_current_limit_seats{{cluster="{cluster}",priority_level!="exempt"}})'
+    # Each server has seats of its own: one may have none left beside another that is idle.
+    by_server, limited = "sum by (cluster, instance, priority_level)", f'cluster="{cluster}",priority_level!="exempt"'
+    executing = f"{by_server} (apiserver_flowcontrol_current_executing_seats{{{limited}}})"
+    seats = f"{by_server} (apiserver_flowcontrol_current_limit_seats{{{limited}}})"
     return (
         Alert(
             "ApiServerThrottles",
@@ -114,7 +114,7 @@ def _requests(cluster: str) -> tuple[Alert, ...]:
             f"{executing} / {seats} > {SEATS_SHARE}",
             10,
             "ticket",
-            "Priority level {{ $labels.priority_level }} has {{ $value | humanizePercentage }} of its seats in use: requests wait",
+            "{{ $labels.instance }}: priority level {{ $labels.priority_level }} has {{ $value | humanizePercentage }} of its seats in use",
             "Find the flow that fills it; break-glass is exempt and is answered all the while",
         ),
     )

@@ -82,8 +82,13 @@ HEALTHY: Series = {
     **slow(COMMIT, 0.001),
     requests("GET", 200): rising(100),
     requests("POST", 201): rising(10),
-    f'apiserver_flowcontrol_current_executing_seats{{{CLUSTER},priority_level="workload-low",flow_schema="service-accounts"}}': always(20),
-    f'apiserver_flowcontrol_current_limit_seats{{{CLUSTER},priority_level="workload-low"}}': always(100),
+    f'apiserver_flowcontrol_current_executing_seats{{{CLUSTER},instance="a",priority_level="workload-low",flow_schema="service-accounts"}}': always(
+        20
+    ),
+    **{
+        f'apiserver_flowcontrol_current_limit_seats{{{CLUSTER},instance="{one}",priority_level="workload-low"}}': always(100)
+        for one in "ab"
+    },
     f'apiserver_flowcontrol_current_executing_seats{{{CLUSTER},priority_level="exempt",flow_schema="exempt"}}': always(5),
     f'apiserver_flowcontrol_current_limit_seats{{{CLUSTER},priority_level="exempt"}}': always(0),
     f'node_collector_zone_size{{{CLUSTER},zone="1"}}': always(100),
@@ -97,7 +102,10 @@ def case(name: str, series: Series, minute: int, *fires: str) -> Case:
     return Case(name, series, minute, frozenset(fires))
 
 
-_BUSY = 'apiserver_flowcontrol_current_executing_seats{cluster="dev",priority_level="workload-low",flow_schema="service-accounts"}'
+_BUSY, _IDLE = (
+    f'apiserver_flowcontrol_current_executing_seats{{{CLUSTER},instance="{one}",priority_level="workload-low",flow_schema="service-accounts"}}'
+    for one in "ab"
+)
 _REJECTED = 'flow_schema="service-accounts",priority_level="workload-low",reason="queue-full"'
 _UNHEALTHY = 'node_collector_unhealthy_nodes_in_zone{cluster="dev",zone="1"}'
 _ENDING = 'apiserver_client_certificate_expiration_seconds_bucket{cluster="dev",le="604800"}'
@@ -122,7 +130,7 @@ CASES = (
     ),
     case("writes take seconds", slow(REQUESTS, 0.05), 20, "MutatingRequestsSlow"),
     case("one write in a thousand takes seconds", slow(REQUESTS, 0.001), 20),
-    case("a level's seats are all taken", {_BUSY: always(95)}, 15, "PriorityLevelFull"),
+    case("a level's seats are all taken at one server of two", {_BUSY: always(95), _IDLE: always(0)}, 15, "PriorityLevelFull"),
     case("a level's seats are taken for five minutes", {_BUSY: f"20+0x9 100+0x4 20+0x{HOUR - 15}"}, 15),
     case("an API server is repaired in ten minutes", {up("kube-apiserver", 1): gone(10, 10)}, 19),
     case("an API server stays away", {up("kube-apiserver", 1): gone(10, 30)}, 30, "ApiServerMissing"),
