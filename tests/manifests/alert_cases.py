@@ -45,6 +45,11 @@ def member(metric: str, ring: str, extra: str = "") -> str:
     return f'{metric}{{{CLUSTER},job="{ring}",instance="{ring}-0"{extra}}}'
 
 
+def executing(instance: str) -> str:
+    level = 'priority_level="workload-low",flow_schema="service-accounts"'
+    return f'apiserver_flowcontrol_current_executing_seats{{{CLUSTER},instance="{instance}",{level}}}'
+
+
 def slow(metric: str, share: float) -> dict[str, str]:
     """A histogram with ten observations a second, of which a share is in the second of its two buckets, the one that is too slow."""
     labels, fine, bad = HISTOGRAMS[metric]
@@ -102,10 +107,7 @@ def case(name: str, series: Series, minute: int, *fires: str) -> Case:
     return Case(name, series, minute, frozenset(fires))
 
 
-_BUSY, _IDLE = (
-    f'apiserver_flowcontrol_current_executing_seats{{{CLUSTER},instance="{one}",priority_level="workload-low",flow_schema="service-accounts"}}'
-    for one in "ab"
-)
+_BUSY, _IDLE = executing("a"), executing("b")
 _REJECTED = 'flow_schema="service-accounts",priority_level="workload-low",reason="queue-full"'
 _UNHEALTHY = 'node_collector_unhealthy_nodes_in_zone{cluster="dev",zone="1"}'
 _ENDING = 'apiserver_client_certificate_expiration_seconds_bucket{cluster="dev",le="604800"}'
