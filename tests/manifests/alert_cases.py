@@ -87,9 +87,7 @@ HEALTHY: Series = {
     **slow(COMMIT, 0.001),
     requests("GET", 200): rising(100),
     requests("POST", 201): rising(10),
-    f'apiserver_flowcontrol_current_executing_seats{{{CLUSTER},instance="a",priority_level="workload-low",flow_schema="service-accounts"}}': always(
-        20
-    ),
+    executing("a"): always(20),
     **{
         f'apiserver_flowcontrol_current_limit_seats{{{CLUSTER},instance="{one}",priority_level="workload-low"}}': always(100)
         for one in "ab"
