@@ -19,7 +19,7 @@ class CertificateBroken(Exception):
 
     def __init__(self, where: str) -> None:
         self.where = where
-        super().__init__(f"{where} holds no PEM certificate; pulumi up writes it anew")
+        super().__init__(f"{where} holds no PEM certificate; pulumi refresh and then pulumi up write it anew")
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def _unread(holder: Holder, error: Exception) -> VaultUnread:
     where = f"{holder.vault.name}/{holder.secret}"
     match error:
         case ResourceNotFoundError():
-            return VaultUnread(where, "is not in the vault", "pulumi up writes it")
+            return VaultUnread(where, "is not in the vault", "pulumi refresh and then pulumi up write it")
         case ClientAuthenticationError():
             return VaultUnread(where, "Azure does not know who asks", "az login, or give --state for an embedded Azure")
         case ServiceRequestError():

@@ -229,7 +229,8 @@ def _nodes(cluster: ClusterPlan) -> tuple[Alert, ...]:
     csr = f'cluster="{name}",resource="certificatesigningrequests"'
     asked = f'sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="",verb="POST",code="201"}}[30m]))'
     decided = f'(sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="approval",code="200"}}[30m])) or 0 * {asked})'
-    ending = f'apiserver_client_certificate_expiration_seconds_bucket{{cluster="{name}",le="{CERTIFICATE_SECONDS}"}}'
+    # Prometheus 3 writes whole bounds with a decimal: https://prometheus.io/docs/prometheus/latest/migration/
+    ending = f'apiserver_client_certificate_expiration_seconds_bucket{{cluster="{name}",le=~"{CERTIFICATE_SECONDS}([.]0)?"}}'
     return (
         Alert(
             "NodesNotReady",

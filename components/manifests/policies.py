@@ -76,7 +76,7 @@ REST_OF_NODE = Demand(
             unchanged("spec.?providerID", '""'),
             unchanged("spec.?podCIDRs", "[]"),
             unchanged("metadata.?finalizers", "[]"),
-            "object.metadata.?ownerReferences.hasValue() == oldObject.metadata.?ownerReferences.hasValue()",
+            unchanged("metadata.?ownerReferences", "[]"),
         )
     ),
     "a node's provider id, pod addresses, finalizers and owners are not this account's to change",

@@ -19,12 +19,18 @@ from stacks.load import load_plan
 USER = "gpufleet"
 
 
+class UnknownCluster(ValueError):
+    """A cluster that the region does not have."""
+
+
 def inventory(region: str, api_servers: dict[str, list[str]]) -> dict[str, Any]:
     """Groups CLUSTER_etcd, CLUSTER_events and CLUSTER_api of a region.
 
-    api_servers gives addresses by cluster: instances of a scale set have none that is planned.
+    api_servers gives addresses by cluster: instances of a scale set have none that is planned. FileRefused, UnknownCluster.
     """
     plan = load_plan(region)
+    for name in sorted(api_servers.keys() - {cluster.name for cluster in plan.clusters}):
+        raise UnknownCluster(name)
     groups: dict[str, Any] = {}
     hosts: dict[str, Any] = {}
     for cluster in plan.clusters:
@@ -61,6 +67,7 @@ def _ring(cluster: ClusterPlan, ring: EtcdPlan) -> dict[str, Any]:
         "etcd_subscription": cluster.subscription,
         "etcd_resource_group": cluster.resource_group,
         "etcd_api_group": _api(cluster),
+        "etcd_api_servers": cluster.api_servers.count,
     }
 
 
@@ -71,18 +78,33 @@ def _member(ring: EtcdPlan, member: EtcdMemberPlan) -> dict[str, Any]:
     return {"ansible_host": member.address, "ansible_user": USER, "etcd_certificate": certificate, "etcd_key": key}
 
 
+def _told_addresses(text: str) -> dict[str, list[str]]:
+    """Addresses of API servers by cluster; ValueError for anything else."""
+    told = json.loads(text)
+    if not isinstance(told, dict) or not all(
+        isinstance(some, list) and all(isinstance(one, str) for one in some) for some in told.values()
+    ):
+        raise ValueError(text)
+    return told
+
+
 def main() -> int:
     region = os.environ.get("GPUFLEET_REGION", "")
     if not region:
         print("GPUFLEET_REGION is not set: name the region, for example GPUFLEET_REGION=dev", file=sys.stderr)
         return 1
     try:
-        print(json.dumps(inventory(region, json.loads(os.environ.get("GPUFLEET_API_SERVERS", "{}"))), indent=1))
+        told = _told_addresses(os.environ.get("GPUFLEET_API_SERVERS", "{}"))
+    except ValueError:
+        print('GPUFLEET_API_SERVERS is no JSON object of addresses by cluster, such as {"dev": ["10.55.130.5"]}', file=sys.stderr)
+        return 1
+    try:
+        print(json.dumps(inventory(region, told), indent=1))
     except FileRefused as error:
         print(error, file=sys.stderr)
         return 1
-    except (ValueError, AttributeError):
-        print('GPUFLEET_API_SERVERS is no JSON object of addresses by cluster, such as {"dev": ["10.55.130.5"]}', file=sys.stderr)
+    except UnknownCluster as error:
+        print(f"GPUFLEET_API_SERVERS names a cluster {error} that {region} does not have", file=sys.stderr)
         return 1
     return 0
 

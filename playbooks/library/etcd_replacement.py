@@ -88,7 +88,7 @@ class Replacement:
         if not needed(self.given["action"], self.given["discard"], present, own, listed.get(self.peer_url)):
             return {"changed": False, "needed": False, "emptied": False}
         empty = self.given["action"] == "none" and not present
-        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
         self.ring.begin(healthy, {"member": self.target, "began": now, "emptied": empty})
         return {"changed": True, "needed": True, "emptied": empty}
 
@@ -96,7 +96,7 @@ class Replacement:
         """Take the old member off the ring's list."""
         entry = self.entry()
         # One that is not a voter any more, or has not started yet, is the new one.
-        if entry is None or entry["learner"] or (self.ring.note(self.others)["emptied"] and self.given["present"]):
+        if entry is None or entry["learner"] or (self.ring.note(self.others)["emptied"] and self.given["present"] is not False):
             return {"changed": False, "removed": ""}
         self.ring.ask(("member", "remove", entry["id"]), self.ring.urls(without=self.target))
         return {"changed": True, "removed": entry["id"]}
@@ -114,6 +114,12 @@ class Replacement:
         if entry and entry["started"] and not self.given["present"] and not self.ring.statuses([self.target]):
             self.ring.ask(("member", "remove", entry["id"]), self.ring.urls(without=self.target))
             entry = None
+        if entry is None and self.given["present"]:
+            # What it holds is from a member that the ring has removed: etcd would end at once, for ever.
+            self.ring.write(self.others, {**self.ring.note(self.others), "emptied": False})
+            raise Refused(
+                f"the disk of {self.target} holds data of a member that the ring has removed", "Run the playbook again: it empties it"
+            )
         if entry is None:
             words = ("member", "add", self.target, "--learner", f"--peer-urls={self.peer_url}")
             self.ring.ask(words, self.ring.urls(without=self.target))
@@ -134,7 +140,8 @@ class Replacement:
 
         def step() -> str:
             status, _said, error = self.ring.run(words, self.ring.urls(without=self.target))
-            return "" if status == 0 or not self.entry()["learner"] else f"{self.target} has not caught up ({last_line(error)})"
+            entry = self.entry()
+            return "" if status == 0 or (entry and not entry["learner"]) else f"{self.target} has not caught up ({last_line(error)})"
 
         wait(
             self.given["wait_seconds"], step, "Look at its journal (journalctl -u etcd) and run the playbook again: it goes on where it was"

@@ -66,8 +66,8 @@ def main() -> None:
     try:
         aside = restored(given)
         if Path(given["data"]).exists():
-            kept = f"{given['data']}.discarded"
-            shutil.rmtree(kept, ignore_errors=True)
+            # By the restore that did it: a second one must not take what the first one kept.
+            kept = f"{given['data']}.discarded-{given['token']}"
             Path(given["data"]).rename(kept)
         Path(aside).rename(given["data"])
     except RuntimeError as error:

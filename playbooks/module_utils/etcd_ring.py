@@ -128,8 +128,13 @@ class Ring:
         self.ask(("del", LOCK), [self.url(name) for name in names])
 
     def verdict(self) -> dict[str, Any]:
-        """What the ring is now; fault is "" where it is whole."""
-        names = list(self.members)
+        """What the ring is now; fault is "" where it is whole, and says what a member answered where one does not answer now."""
+        try:
+            return self._verdict(list(self.members))
+        except Refused as refused:
+            return {"fault": str(refused)}
+
+    def _verdict(self, names: list[str]) -> dict[str, Any]:
         ill = {name: reason for name, reason in self.health(names).items() if reason}
         if ill:
             return {"fault": "; ".join("{} answers: {}".format(*item) for item in sorted(ill.items()))}
@@ -138,6 +143,8 @@ class Ring:
         if voters != {member["peer_url"] for member in self.members.values()}:
             return {"fault": "the ring's voters are {}".format(", ".join(sorted(voters)))}
         statuses = self.statuses(names)
+        if len(statuses) < len(names):
+            return {"fault": "not every member tells its status"}
         revision = min(status["revision"] for status in statuses.values())
         hashes = self.hashes(names, revision)
         if len(set(hashes.values())) != 1:

@@ -118,7 +118,7 @@ def test_vaults_over_https_hold_what_the_kept_ones_hold(kept: tuple[Path, Cloud]
 
         assert read_key_vaults(WANTED, client) == read_kept(WANTED, DEV, folder)
         lost = replace(WANTED[0], secret="nothing-cert")  # noqa: S106 a secret's name
-        with pytest.raises(VaultUnread, match="nothing-cert: is not in the vault; pulumi up writes it"):
+        with pytest.raises(VaultUnread, match="nothing-cert: is not in the vault; pulumi refresh and then pulumi up write it"):
             read_key_vaults([lost], client)
         closing.close()
 

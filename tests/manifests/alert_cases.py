@@ -159,4 +159,5 @@ CASES = (
     case("a scale set joins", {requests("POST", 201, "", CSR): rising(0.1), requests("PUT", 200, "approval", CSR): rising(0.1)}, 59),
     case("nobody decides on requests", {requests("POST", 201, "", CSR): rising(0.1)}, 50, "CertificateRequestsUndecided"),
     case("somebody's certificate ends", {_ENDING: rising(0.01)}, 40, "ClientCertificateEnds"),
+    case("so it does to Prometheus 3", {_ENDING.replace('"604800"', '"604800.0"'): rising(0.01)}, 40, "ClientCertificateEnds"),
 )

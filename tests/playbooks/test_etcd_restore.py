@@ -54,7 +54,7 @@ def test_a_ring_whose_members_are_all_empty_comes_back_key_by_key(ring: Ring) ->
     last = json.loads(ring.etcdctl("get", "/registry/later", "--write-out=json"))["header"]["revision"]
     for machine in ring.machines.values():
         machine.wipe_nvme()
-    run = ring.play("etcd-restore.yml", no_api_servers=True)
+    run = ring.play("etcd-restore.yml", no_api_servers="true")
     assert run.status == 0, run.output
     assert "60 keys at revision" in run.said
     assert ring.held() == SAVED

@@ -137,7 +137,7 @@ CONFIGURATION = (
         "people have no client certificates",
         DEVIATES,
         "people sign in by Entra ID. One certificate is a person's: break-glass, for when Entra ID does not answer; it lies "
-        "in the control vault and on API servers' machines",
+        "in the control vault, on API servers' machines and in the stack's encrypted outputs",
         (policies.people_by_tokens,),
     ),
     Point(

@@ -11,11 +11,12 @@ import os
 import re
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
-from gpufleet_blobs import Answered, Container, Refused, Unanswered, download, upload  # type: ignore[import-not-found]
+from gpufleet_blobs import DEADLINE_SECONDS, Answered, Container, Refused, Unanswered, download, upload  # type: ignore[import-not-found]
 
 MANIFEST = os.environ.get("GPUFLEET_SNAPSHOT_MANIFEST", "/etc/gpufleet/etcd-snapshot.json")
 TRAILER_BYTES = 32
@@ -62,6 +63,8 @@ class Member:
         # The count is given in this form alone.
         fields = self.ctl("get", "", "--prefix", "--count-only", "--write-out=fields", f"--rev={status['revision']}", seconds=60)
         keys = re.findall(r'^"Count" : (\d+)$', fields, re.MULTILINE)
+        if not keys:
+            raise Refused("etcdctl gave no number of keys")
         version = json.loads(self.ctl("endpoint", "status", "--write-out=json"))[0]["Status"]["version"]
         return {**status, "keys": keys[0], "etcd_version": version}
 
@@ -103,6 +106,8 @@ def save(manifest: dict[str, Any], container: Container, unless_newer: float) ->
         known = Member(manifest).save(path)
         metadata = {**{key: str(manifest[key]) for key in ("cluster", "ring", "member")}, **known}
         name = f"{prefix}{now:%Y-%m-%dT%H-%M-%SZ}-revision-{known['revision']}.db"
+        # Storage has its whole patience from here on, however long etcd took.
+        container.deadline = time.monotonic() + DEADLINE_SECONDS
         upload(container, name, path, metadata)
     finally:
         for left in (path, path.with_name(f"{path.name}.part")):
@@ -163,7 +168,11 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     os.umask(0o077)
     options = parsed(arguments)
-    manifest = json.loads(Path(MANIFEST).read_text())
+    try:
+        manifest = json.loads(Path(MANIFEST).read_text())
+    except (OSError, ValueError) as error:
+        say(f"{MANIFEST} cannot be read: {error}")
+        return 1
     try:
         container = Container(manifest["container"], manifest["identity"])
         if options.verb == "save":
