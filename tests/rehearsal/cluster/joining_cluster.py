@@ -35,7 +35,7 @@ from rehearsal.upward.up import bring_up
 from rehearsal.upward.update import Allowed
 from stacks.load import load_plan
 
-READY_SECONDS = 120.0
+READY_SECONDS = 300.0
 DOOR = "tests-shut-door"
 PAUSE = "registry.k8s.io/pause:3.10"
 

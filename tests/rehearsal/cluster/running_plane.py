@@ -30,7 +30,7 @@ def model_of(region: str) -> tuple[RegionPlan, Cloud]:
     return plan, bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None).cloud
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 60.0) -> Any:
+def wait_for(what: Callable[[], Any], seconds: float = 300.0) -> Any:
     """What a question answers once that is not falsy; AssertionError after so many seconds."""
     until = time.monotonic() + seconds
     while not (found := what()):

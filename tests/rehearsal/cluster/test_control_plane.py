@@ -92,7 +92,7 @@ def _status(running_plane: RunningPlane, path: str) -> int:
 def test_every_machine_runs_it_and_one_leads(running_plane: RunningPlane, program: str) -> None:
     servers = running_plane.plane.api_servers
     for machine in servers:
-        machine.services[f"{program}.service"].wait_ready(60)
+        machine.services[f"{program}.service"].wait_ready(300)
 
     def leaders() -> list[str]:
         return [
@@ -166,7 +166,7 @@ def test_the_approvers_credential_and_lists_work_against_the_embedded_azure(runn
 
 def test_the_approver_runs_under_its_own_name_beside_each_api_server(running_plane: RunningPlane) -> None:
     for machine in running_plane.plane.api_servers:
-        machine.services["gpufleet-csr-approver.service"].wait_ready(60)
+        machine.services["gpufleet-csr-approver.service"].wait_ready(300)
         certificate = machine.path("/etc/kubernetes/pki/csr-approver-cert.pem").read_bytes()
         assert CSR_APPROVER_USER in _subject(certificate)
 
@@ -193,7 +193,7 @@ def test_when_an_api_server_loses_power_the_probe_sees_it_and_the_others_go_on(r
         assert running_plane.got("namespace", "default")["metadata"]["name"] == "default"
     finally:
         gone.start()
-        plane.wait_ready(120)
+        plane.wait_ready(300)
     wait_for(lambda: up() == {one.name for one in plane.api_servers})
 
 
@@ -210,7 +210,7 @@ def test_a_member_whose_local_disk_is_new_waits_and_says_so_until_it_may_join(ru
     assert wiped.path("/var/lib/gpufleet/etcd-member").exists()
     assert wiped.path("/etc/etcd/events-2-key.pem").read_bytes() == key_before
     _rejoin(running_plane, wiped.name, asked.name)
-    service.wait_ready(60)
+    service.wait_ready(300)
     assert wiped.path("/var/lib/etcd/data/member").is_dir()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 300.0
 
 
 def until(true: Callable[[], bool], what: str) -> None:
