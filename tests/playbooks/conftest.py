@@ -21,6 +21,8 @@ QUOTA_BYTES = 16 * 1024 * 1024
 """Small enough that a test reaches it."""
 
 
+# Before xdist, which reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one worker run all tests that share a model, a ring and a storage, so that there is one of each."""
     for item in items:

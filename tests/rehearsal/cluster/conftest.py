@@ -17,6 +17,8 @@ PATIENCE_SECONDS = 300
 """Ten times and more what it takes: a machine may be busy with much else."""
 
 
+# Before xdist, which reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one worker run all tests that share the control plane, so that there is one."""
     for item in items:
