@@ -169,7 +169,8 @@ def test_the_bootstrap_token_is_a_secret_of_the_form_that_kubernetes_asks(name: 
     token = data.value if isinstance(data, Secret) else data
     assert isinstance(data, Secret) or isinstance(token["token-secret"], Secret)
     plain = reveal(token)
-    assert secret.inputs["metadata"] == {"name": f"bootstrap-token-{plain['token-id']}", "namespace": "kube-system"}
+    labels = {"app.kubernetes.io/managed-by": "gpufleet", "app.kubernetes.io/part-of": "bootstrap"}
+    assert secret.inputs["metadata"] == {"name": f"bootstrap-token-{plain['token-id']}", "namespace": "kube-system", "labels": labels}
     assert (len(plain["token-id"]), len(plain["token-secret"])) == (6, 16)
     assert plain["auth-extra-groups"] == "system:bootstrappers:gpufleet:nodes"
     assert "usage-bootstrap-signing" not in plain

@@ -52,7 +52,7 @@ def up_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = told.stdout.splitlines()
     assert len(lines) < 40
     assert lines[0] == "up: dev-base"
-    assert lines[-3] == "resources: + 207 created, 0 unchanged"
+    assert lines[-3] == "resources: + 237 created, 0 unchanged"
     assert lines[-2] == "instances: 0 -> 14"
     assert lines[-1].endswith(f"kept in {folder}")
     return folder
@@ -106,7 +106,7 @@ def test_a_failure_exits_1_and_what_came_up_is_kept(tmp_path: Path) -> None:
     told = run("up", "dev", "--state", tmp_path / "state", "--scenario", "quota-one-short")
     assert told.returncode == 1
     assert "QuotaExceeded: VirtualMachineScaleSet" in told.stdout
-    assert "resources: + 206 created, 1 failed, 0 unchanged\ninstances: 0 -> 12\n" in told.stdout
+    assert "resources: + 236 created, 1 failed, 0 unchanged\ninstances: 0 -> 12\n" in told.stdout
     assert list((tmp_path / "state").glob("state-*.json"))
 
 
