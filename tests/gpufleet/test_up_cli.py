@@ -79,7 +79,7 @@ def test_help_teaches_the_verb(verb: str) -> None:
 def test_a_second_up_says_that_nothing_changes(state: Path) -> None:
     told = run("up", "dev", "--state", state)
     assert told.returncode == 0
-    assert "dev: nothing to change: 207 resources and 14 machines are as planned" in told.stdout
+    assert "dev: nothing to change: 237 resources and 14 machines are as planned" in told.stdout
 
 
 def test_a_preview_shows_the_change_and_makes_none(state: Path, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_destroy_is_refused_until_it_is_allowed(state: Path) -> None:
     assert told.stderr.startswith("no protected resource is called al; ")
     told = run("destroy", "dev", "--state", state, "--unprotect", "all", "--purge")
     assert told.returncode == 0
-    assert "resources: - 207 deleted, 0 unchanged" in told.stdout
+    assert "resources: - 237 deleted, 0 unchanged" in told.stdout
     assert told.stdout.endswith("\n3 deleted vaults purged: their names are free\n")
 
 

@@ -34,7 +34,7 @@ def test_quota_one_machine_short_is_one_paragraph_and_the_next_up_goes_on() -> N
     outcome = first(load_scenario("quota-one-short"))
     told = paragraphs(outcome)
     assert len(told) == 2
-    assert told[0] == ("Up are 206 resources, among them 12 of 14 machines; 2 of 3 scale sets are whole; 1 failed. What is up stays up.")
+    assert told[0] == ("Up are 236 resources, among them 12 of 14 machines; 2 of 3 scale sets are whole; 1 failed. What is up stays up.")
     assert told[1].startswith(
         "QuotaExceeded: VirtualMachineScaleSet dev-dev-pool-gpu-000: Operation could not be completed as it results in"
     )
