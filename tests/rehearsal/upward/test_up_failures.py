@@ -49,7 +49,7 @@ def test_machines_without_hardware_are_one_paragraph_and_the_next_up_asks_for_th
     assert not outcome.complete
     told = paragraphs(outcome)
     assert sum("AllocationFailed" in paragraph for paragraph in told) == 1
-    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 41 resources wait for them." in "\n".join(told)
+    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 71 resources wait for them." in "\n".join(told)
     assert "run gpufleet up again later, which asks for what is missing only" in "\n".join(told)
     there = {key for key, one in state_of(scale_set(outcome.cloud, "dev-cpu-000")).instances.items() if one.state == "Succeeded"}
     after = second(outcome.cloud)
