@@ -53,9 +53,15 @@ def made_by_us(item: Object) -> bool:
 def was_changed(declared: Object, before: Object | None, after: Object) -> bool:
     """Whether an apply changed a field of ours; what controllers write beside them meanwhile does not count.
 
-    The owner's record tells of a field that was given up; its time has full seconds only, so that the values are compared too.
+    The owner's record tells of a field that was given up, the values tell of all others. The record's time tells nothing: the server
+    renews it for an admission policy whose status was written since it was made.
     """
-    return before is None or our_entry(before) != our_entry(after) or _part(declared, before) != _part(declared, after)
+    return before is None or _our_fields(before) != _our_fields(after) or _part(declared, before) != _part(declared, after)
+
+
+def _our_fields(item: Object) -> Any:
+    entry = our_entry(item)
+    return entry and entry["fieldsV1"]
 
 
 def _part(declared: Any, live: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import json
 import ssl
 import threading
 import time
@@ -160,7 +161,8 @@ def _register(running: RunningPlane, address: str, port: int) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "callee"}}
     running.kubectl("create", "-f", "-", document=node)
     status = {"addresses": [{"type": "InternalIP", "address": address}], "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
-    running.kubectl("replace", "--subresource=status", "-f", "-", document={**running.got("node", "callee"), "status": status})
+    # A patch, because the controllers write to a new node as well and a replacement would meet their version.
+    running.kubectl("patch", "node", "callee", "--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
     service = {"kind": "Service", "spec": {"ports": [{"name": "https", "port": 443, "targetPort": port}]}}
     slices = {
         "kind": "EndpointSlice",

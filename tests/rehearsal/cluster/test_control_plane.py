@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -18,6 +19,12 @@ from components.plan.model import ETCD_PEER_PORT
 from rehearsal.cluster import balancer
 
 SECRET = "a-value-that-must-not-be-readable"  # noqa: S105 (a test's own)
+
+
+@pytest.mark.usefixtures("running_plane")
+def test_one_worker_runs_all_tests_that_share_this_control_plane(request: pytest.FixtureRequest) -> None:
+    assert "running_plane" in request.fixturenames
+    assert request.node.nodeid.endswith("@control plane") or "PYTEST_XDIST_WORKER" not in os.environ
 
 
 def test_events_land_in_the_events_ring_alone(running_plane: RunningPlane) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import threading
+import http.client
+import ssl
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
-from asking import Api
+from asking import Api, eventually
+from plane_tls import context
 from resetting import resets
 
 from components.manifests.flow_control import VERSION as FLOW_CONTROL_VERSION
 from components.manifests.owned import FLEET_NAMESPACE
+from components.plan.model import API_SERVER_PORT
+from rehearsal.cluster.control_plane import ControlPlane
 from rehearsal.cluster.objects.apply import NothingDeclared, apply
 from rehearsal.cluster.objects.connection import NoAnswer
 from rehearsal.cluster.objects.kinds import PRUNED
@@ -27,7 +33,36 @@ def _quiet(_: str) -> None:
     """Says nothing."""
 
 
-def test_an_answer_of_too_many_requests_is_waited_out(kubeconfig: Path, declared: Objects, api: Api, tmp_path: Path) -> None:
+@contextmanager
+def _seat_taken(port: int, authority: Path, token: str, schema: str) -> Iterator[None]:
+    """An API server at work, by a flow schema, on a request whose body does not come: all others of the level are turned away."""
+    trust = context(authority, None)
+    eventually(lambda: _asked(port, trust, token).getheader("X-Kubernetes-PF-FlowSchema-UID") == schema, "the flow schema is in force")
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trust)
+    connection.putrequest("POST", f"{SPACE}/configmaps")
+    for name, value in {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Content-Length": "2"}.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    try:
+        eventually(lambda: _asked(port, trust, token).status == 429, "another request is turned away")
+        yield
+    finally:
+        connection.close()
+
+
+def _asked(port: int, trust: ssl.SSLContext, token: str) -> http.client.HTTPResponse:
+    """Status and headers of an answer of one API server."""
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trust)
+    try:
+        connection.request("GET", "/version", headers={"Authorization": f"Bearer {token}"})
+        return connection.getresponse()
+    finally:
+        connection.close()
+
+
+def test_an_answer_of_too_many_requests_is_waited_out(
+    control_plane: ControlPlane, kubeconfig: Path, declared: Objects, api: Api, tmp_path: Path
+) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "throttled", "namespace": FLEET_NAMESPACE}}
     api.make(f"{SPACE}/serviceaccounts", account)
     subject = {"kind": "ServiceAccount", "name": "throttled", "namespace": FLEET_NAMESPACE}
@@ -47,7 +82,7 @@ def test_an_answer_of_too_many_requests_is_waited_out(kubeconfig: Path, declared
         "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
     }
     schema = {"matchingPrecedence": 50, "priorityLevelConfiguration": {"name": "narrow"}, "rules": [rule]}
-    api.make(f"{flows}/flowschemas", {"metadata": {"name": "narrow"}, "spec": schema})
+    uid = api.make(f"{flows}/flowschemas", {"metadata": {"name": "narrow"}, "spec": schema})["metadata"]["uid"]
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
     token = api.ask("POST", f"{SPACE}/serviceaccounts/throttled/token", request).body["status"]["token"]
     document = yaml.safe_load(kubeconfig.read_text())
@@ -56,19 +91,16 @@ def test_an_answer_of_too_many_requests_is_waited_out(kubeconfig: Path, declared
     mine.write_text(yaml.safe_dump(document))
     said: list[str] = []
 
-    def crowd() -> None:
-        while not said:
-            api.ask("GET", "/api/v1/configmaps", token=token)
+    def say(line: str) -> None:
+        said.append(line)
+        held.close()
 
-    others = [threading.Thread(target=crowd) for _ in range(3)]
-    for thread in others:
-        thread.start()
     try:
-        applied = apply(mine, declared, said.append)
+        with ExitStack() as held:
+            for server in control_plane.api_servers:
+                held.enter_context(_seat_taken(server.port(API_SERVER_PORT), control_plane.authority, token, uid))
+            applied = apply(mine, declared, say)
     finally:
-        said.append("over")
-        for thread in others:
-            thread.join()
         for path in (f"{flows}/flowschemas/narrow", f"{flows}/prioritylevelconfigurations/narrow", f"{bindings}/throttled"):
             api.remove(path)
         api.remove(f"{SPACE}/serviceaccounts/throttled")
