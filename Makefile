@@ -56,6 +56,7 @@ bench: setup ## Measure speed and memory
 	$(RUN)/python -m bench.azure_model
 	$(RUN)/python -m bench.arm
 	$(RUN)/python -m bench.cluster
+	$(RUN)/python -m bench.network
 
 format: setup ## Format the code
 	$(RUN)/ruff format .

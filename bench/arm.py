@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from bench.children import ROOT
-from bench.figures import Figure, figures_table
+from bench.command import Told, run_command
+from bench.figures import Figure
 
 READS_PER_SECOND, OPERATIONS_PER_SECOND = 1_500.0, 300.0
 CLIENTS = 100
@@ -31,8 +31,6 @@ SETS, MACHINES = 4, 600
 SCENARIO = "seed: 1\nthrottling: {enabled: false}\n"
 LOCATION = "southcentralus"
 COMPUTE, NETWORK, GROUPS = "api-version=2026-04-01", "api-version=2026-03-01", "api-version=2025-04-01"
-READY_SECONDS = 120.0
-EXIT_MISSED, EXIT_FAILED = 1, 2
 
 
 class BenchFailed(Exception):
@@ -82,20 +80,10 @@ def main(seconds: int, clients: int) -> None:
     Throttling is off. The load comes from a program in Go, which is built first; server and load share the machine's cores, so close
     what else uses them. Exits 0 when both bounds are kept, 1 when one is missed, 2 when something could not be measured.
     """
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    try:
-        with tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder:
-            figures = measure(Path(folder), seconds, clients)
-    except (BenchFailed, OSError, subprocess.SubprocessError) as error:
-        console.print(f"could not be measured: {error}", markup=False)
-        sys.exit(EXIT_FAILED)
-    console.print(figures_table(figures))
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    console.print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}; load at the end {load}")
-    missed = [figure.name for figure in figures if not figure.kept]
-    if missed:
-        console.print(f"missed: {'; '.join(missed)}", markup=False)
-        sys.exit(EXIT_MISSED)
+    told = Told()
+    with tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder:
+        figures = measure(Path(folder), seconds, clients)
+    told.conclude(figures)
 
 
 def measure(folder: Path, seconds: int, clients: int) -> list[Figure]:
@@ -263,4 +251,4 @@ def latencies(told: Any) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main, BenchFailed, OSError, subprocess.SubprocessError)

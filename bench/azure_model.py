@@ -5,7 +5,6 @@ from __future__ import annotations
 import cProfile
 import gc
 import json
-import os
 import statistics
 import sys
 import time
@@ -13,10 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
 from bench.children import Child, ChildFailed, run
-from bench.figures import Figure, figures_table
+from bench.command import Told, run_command
+from bench.figures import Figure
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
@@ -27,7 +26,6 @@ TIMES = 3
 ADDRESSES = 8
 NODES_PER_NETWORK, SETS_OF, NETWORKS_PER_SUBSCRIPTION = 7_500, 1_000, 3
 SECONDS, MEGABYTES, GROWTH = 10.0, 400.0, 3.2
-EXIT_MISSED, EXIT_FAILED = 1, 2
 PIECES = ("fleet", "calls", "plain", "nothing")
 Json = dict[str, Any]
 
@@ -51,23 +49,17 @@ def main(rounds: int, nodes: int, piece: str | None) -> None:
     if piece is not None:
         print(json.dumps(_PIECES[piece](nodes)))
         return
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    told = Told()
     samples: dict[tuple[str, int], list[tuple[Child, Json]]] = {}
     for number in range(rounds):
         for name, count in (("nothing", 0), ("plain", nodes), ("fleet", nodes), ("fleet", nodes * TIMES)):
-            print(f"bench: {name} {count}, {number + 1} of {rounds}", file=sys.stderr, flush=True)
+            told.say(f"{name} {count}, {number + 1} of {rounds}")
             child = run([sys.executable, "-m", "bench.azure_model", "--piece", name, "--nodes", str(max(count, 1))])
             samples.setdefault((name, count), []).append((child, json.loads(child.text)))
     for count in (nodes, nodes * TIMES):
         child = run([sys.executable, "-m", "bench.azure_model", "--piece", "calls", "--nodes", str(count)])
         samples["calls", count] = [(child, json.loads(child.text))]
-    figures = list(_figures(samples, nodes, rounds))
-    console.print(figures_table(figures))
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    console.print(f"on {os.cpu_count()} cores, Python {sys.version.split()[0]}; load at the end {load}")
-    if missed := [figure.name for figure in figures if not figure.kept]:
-        console.print(f"missed: {'; '.join(missed)}", markup=False)
-        sys.exit(EXIT_MISSED)
+    told.conclude(list(_figures(samples, nodes, rounds)))
 
 
 def _figures(samples: dict[tuple[str, int], list[tuple[Child, Json]]], nodes: int, rounds: int) -> Iterator[Figure]:
@@ -243,14 +235,4 @@ def _nothing(_nodes: int) -> Json:
 _PIECES = {"fleet": _fleet, "calls": _calls, "plain": _plain, "nothing": _nothing}
 
 if __name__ == "__main__":
-    try:
-        main(standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(EXIT_FAILED)
-    except ChildFailed as error:
-        print(f"bench: {error}", file=sys.stderr)
-        sys.exit(EXIT_FAILED)
-    except (click.Abort, KeyboardInterrupt):
-        print("bench: interrupted", file=sys.stderr)
-        sys.exit(130)
+    run_command(main, ChildFailed)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 
 from bench.children import Child, measured
+from bench.command import Say
 from bench.figures import Figure
 
 CLUSTERS = (1, 3, 9)
@@ -35,7 +35,7 @@ class Size:
     calls: dict[str, int]
 
 
-def measure(rounds: int, say: Callable[[str], None]) -> list[Size]:
+def measure(rounds: int, say: Say) -> list[Size]:
     """Each size in a process of its own: timed in every round, of which the best counts, and once more to count its calls.
 
     Another program on the machine makes a round slower, and none makes it faster.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import click
 
-from rehearsal.azure.scenario import Scenario
+from bench.cluster.ours import WORKLOADS
 from rehearsal.cluster.azure_service import serve_azure
 from rehearsal.cluster.control_plane import ControlPlane, Size
 from rehearsal.cluster.joining.asking import NODES, Asking
@@ -34,14 +34,11 @@ from rehearsal.cluster.objects.registered import objects_of
 from rehearsal.cluster.run_directory import RunDirectory
 from rehearsal.cluster.supervisor import Supervisor
 from rehearsal.engines.find import engines
-from rehearsal.upward.region_azure import new_azure
-from rehearsal.upward.up import bring_up
-from rehearsal.upward.update import Allowed
+from rehearsal.upward.up import bring_up_anew
 from stacks.load import load_plan
 
 POSTED = "posted"
 WAYS = (POSTED, *(way.value for way in Identities))
-RUNNING_KINDS = frozenset({"DaemonSet", "Deployment"})
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 READY_SECONDS = 600.0
 LOOK_SECONDS = 0.5
@@ -134,7 +131,7 @@ def prepared(region: str, count: int, daemons: bool, api_servers: int | None) ->
     """The region's first cluster, up to the moment at which its machines may join."""
     plan = load_plan(region)
     cluster = plan.clusters[0]
-    outcome = bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None)
+    outcome = bring_up_anew(plan)
     programs = engines(click.echo)
     with (
         RunDirectory() as run,
@@ -143,7 +140,7 @@ def prepared(region: str, count: int, daemons: bool, api_servers: int | None) ->
         ControlPlane.start(plan, cluster, azure, programs, run, supervisor, Size(api_servers=api_servers)) as control,
     ):
         control.wait_ready(READY_SECONDS)
-        objects = [one for one in objects_of(outcome.graphs[-1], cluster) if daemons or one["kind"] not in RUNNING_KINDS]
+        objects = [one for one in objects_of(outcome.graphs[-1], cluster) if daemons or one["kind"] not in WORKLOADS]
         apply(control.kubeconfig, (*objects, *rights()), click.echo)
         machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))[:count]
         issuer = issuer_of(control)

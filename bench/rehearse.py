@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 from rich.console import Console
 
 from bench import growth
 from bench.children import Child, ChildFailed, measured, run
-from bench.figures import Figure, figures_table
+from bench.command import Say, Told, run_command
+from bench.figures import Figure
 
 REGION = "southcentralus"
 PLAN_SECONDS = 1.0
@@ -28,9 +24,6 @@ OVERHEAD = 1.1
 PARTS = ("plan", "rehearsal", "growth", "overhead")
 REPEATS = 2
 """Fresh processes for what takes seconds."""
-EXIT_MISSED, EXIT_FAILED, EXIT_INTERRUPTED = 1, 2, 130
-
-Say = Callable[[str], None]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -53,28 +46,16 @@ def main(only: tuple[str, ...], rounds: int, pairs: int) -> None:
     Nothing is written but temporary files. Exits 0 when every bound is kept, 1 when one is missed, 2 when something could
     not be measured, 130 when interrupted.
     """
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"bench {time.monotonic() - began:4.0f} s: {text}", file=sys.stderr, flush=True)
-
+    told = Told()
+    say = told.say
     work: dict[str, Callable[[], list[Figure]]] = {
         "plan": lambda: _plan(say),
         "rehearsal": lambda: _rehearsal(say),
-        "growth": lambda: _growth(rounds, say, console),
+        "growth": lambda: _growth(rounds, say, told.console),
         "overhead": lambda: _overhead(pairs, say),
     }
     figures = [figure for part in PARTS if part in (only or PARTS) for figure in work[part]()]
-    console.print(figures_table(figures))
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    console.print(
-        f"took {time.monotonic() - began:.0f} s on {os.cpu_count()} cores, Python {sys.version.split()[0]}; load at the end {load}"
-    )
-    missed = [figure.name for figure in figures if not figure.kept]
-    if missed:
-        console.print(f"missed: {'; '.join(missed)}", markup=False)
-        sys.exit(EXIT_MISSED)
+    told.conclude(figures)
 
 
 def _plan(say: Say) -> list[Figure]:
@@ -133,20 +114,5 @@ def _overhead(pairs: int, say: Say) -> list[Figure]:
     ]
 
 
-def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _stop)
-    try:
-        main(standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(EXIT_FAILED)
-    except ChildFailed as error:
-        print(f"bench: {error}", file=sys.stderr)
-        sys.exit(EXIT_FAILED)
-    except (click.Abort, KeyboardInterrupt):
-        print("bench: interrupted; what it had started has ended, and its temporary files are gone", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
+    run_command(main, ChildFailed)

@@ -36,7 +36,7 @@ class Issued:
 
 @dataclass(frozen=True)
 class Subject:
-    """Who a leaf stands for; addresses are IPv4 as text, usages "server", "client" or both."""
+    """Who a leaf stands for; addresses are text, usages "server", "client" or both."""
 
     common_name: str
     organizations: tuple[str, ...]
@@ -95,7 +95,7 @@ def issue_leaf(subject: Subject, authority: Authority, lifetime: timedelta, now:
     builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
     builder = builder.add_extension(x509.ExtendedKeyUsage([USAGES[usage] for usage in subject.usages]), critical=False)
     names: list[x509.GeneralName] = [x509.DNSName(name) for name in subject.dns_names]
-    names += [x509.IPAddress(ipaddress.IPv4Address(address)) for address in subject.addresses]
+    names += [x509.IPAddress(ipaddress.ip_address(address)) for address in subject.addresses]
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return _signed(builder, _load_key(authority.private_key), pem, now)

@@ -6,8 +6,10 @@ import errno
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -15,14 +17,49 @@ from rich.console import Console
 from gpufleet.held_names import held_lines
 
 if TYPE_CHECKING:
+    from rehearsal.azure.scenario import Scenario
     from rehearsal.upward.update import Allowed
 
-F = TypeVar("F", bound=Callable[..., Any])
 OUT = Path("out")
 
 
-def azure_options(command: F) -> F:
-    """Which Azure: its directory, what goes wrong in it, and how many operations are open at once."""
+@dataclass(frozen=True)
+class Asked:
+    """What a person says with the options that every verb has; None and empty where one is left out."""
+
+    state: Path | None
+    scenario: str | None
+    parallel: int | None
+    unprotect: tuple[str, ...]
+
+    def folder(self, region: str) -> Path:
+        """Where a region's embedded Azure is kept."""
+        return self.state or OUT / region / "azure"
+
+    def conditions(self) -> Scenario:
+        """What goes wrong meanwhile; FileRefused."""
+        from rehearsal.azure.scenario import NOTHING_WRONG
+        from rehearsal.azure.scenarios import load_scenario
+
+        return load_scenario(self.scenario) if self.scenario else NOTHING_WRONG
+
+    def allowed(self, accept_loss_of: int | None = None) -> Allowed:
+        """What a person has allowed an update."""
+        from rehearsal.upward.caller import PARALLEL
+        from rehearsal.upward.update import Allowed
+
+        return Allowed(frozenset(self.unprotect), accept_loss_of, self.parallel or PARALLEL)
+
+
+def azure_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Which Azure: its directory, what goes wrong in it, and how many operations are open at once; the command is given Asked."""
+
+    @wraps(command)
+    def given(*, state: Path | None, scenario: str | None, parallel: int | None, unprotect: tuple[str, ...], **more: Any) -> None:
+        command(asked=Asked(state, scenario, parallel, unprotect), **more)
+
+    wrapped: Callable[..., None] = given
+
     for option in reversed(
         (
             click.option(
@@ -40,21 +77,13 @@ def azure_options(command: F) -> F:
             ),
         )
     ):
-        command = option(command)
-    return command
+        wrapped = option(wrapped)
+    return wrapped
 
 
-def allowed(unprotect: tuple[str, ...], parallel: int | None, accept_loss_of: int | None = None) -> Allowed:
-    """What a person has allowed an update."""
-    from rehearsal.upward.caller import PARALLEL
-    from rehearsal.upward.update import Allowed
-
-    return Allowed(frozenset(unprotect), accept_loss_of, parallel or PARALLEL)
-
-
-def state_directory(state: Path | None, region: str) -> Path:
-    """Where a region's embedded Azure is kept."""
-    return state or OUT / region / "azure"
+def wide_console() -> Console:
+    """A console of the terminal's width, and elsewhere wide enough for a log."""
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
 
 
 @contextmanager

@@ -13,8 +13,10 @@ from gpufleet.alerts import alerts
 from gpufleet.azure import azure
 from gpufleet.certificates import certificates
 from gpufleet.check import check
+from gpufleet.dashboard import dashboard
 from gpufleet.destroy import destroy
 from gpufleet.engines import engines
+from gpufleet.image_files import image_files
 from gpufleet.preview import preview
 from gpufleet.rehearse import rehearse
 from gpufleet.schema import schema
@@ -50,8 +52,10 @@ group.add_command(alerts)
 group.add_command(azure)
 group.add_command(certificates)
 group.add_command(check)
+group.add_command(dashboard)
 group.add_command(destroy)
 group.add_command(engines)
+group.add_command(image_files)
 group.add_command(preview)
 group.add_command(rehearse)
 group.add_command(schema)

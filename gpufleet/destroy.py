@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
+from dataclasses import replace
 
 import click
-from rich.console import Console
 
-from gpufleet.azure_options import allowed, azure_options, refusals_told, state_directory
+from gpufleet.azure_options import Asked, azure_options, refusals_told, wide_console
 from gpufleet.held_names import held_lines
 from gpufleet.up_progress import shown
 from gpufleet.up_summary import print_destroyed
@@ -21,15 +20,7 @@ from stacks.load import load_plan
 @azure_options
 @click.option("--purge", is_flag=True, help="Purge the region's deleted vaults too, which frees their names for another up.")
 @click.option("--only-purge", is_flag=True, help="Purge the region's deleted vaults, and delete nothing that stands.")
-def destroy(
-    region: str,
-    state: Path | None,
-    scenario: str | None,
-    parallel: int | None,
-    unprotect: tuple[str, ...],
-    purge: bool,
-    only_purge: bool,
-) -> None:
+def destroy(region: str, asked: Asked, purge: bool, only_purge: bool) -> None:
     """Delete everything of REGION in its embedded Azure: the clusters, then the base stack.
 
     \b
@@ -42,31 +33,28 @@ def destroy(
 
     Exits 1 when something failed or was refused, 2 when a file or an option is refused, or the directory is in use or another region's.
     """
-    from rehearsal.azure.scenario import Scenario
-    from rehearsal.azure.scenarios import load_scenario
     from rehearsal.keeping import keep
     from rehearsal.state_directory import StateDirectory
     from rehearsal.upward.held_names import held_names
     from rehearsal.upward.region_azure import kept_azure
     from rehearsal.upward.up import has_nothing, purge_only, tear_down
 
-    if only_purge and (purge or unprotect):
+    if only_purge and (purge or asked.unprotect):
         raise click.UsageError("--only-purge deletes nothing that stands; leave --purge and --unprotect away, or leave --only-purge away")
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console = wide_console()
     began = time.monotonic()
     plan = load_plan(region)
-    conditions = load_scenario(scenario) if scenario else Scenario()
-    folder = state_directory(state, plan.name)
+    conditions, folder = asked.conditions(), asked.folder(plan.name)
     if not folder.exists():
         console.print(f"{plan.name} has no embedded Azure in {folder}: nothing to destroy", markup=False, soft_wrap=True)
         return
     with refusals_told(console, region, folder), StateDirectory(folder) as directory, shown(console, "destroy") as progress:
         cloud = kept_azure(directory, plan, conditions)
         if only_purge:
-            outcome = purge_only(plan, cloud, allowed((), parallel))
+            outcome = purge_only(plan, cloud, asked.allowed())
         else:
-            going = () if has_nothing(plan, cloud) else unprotect
-            outcome = tear_down(plan, cloud, allowed(going, parallel), progress, purge=purge)
+            going = replace(asked, unprotect=()) if has_nothing(plan, cloud) else asked
+            outcome = tear_down(plan, cloud, going.allowed(), progress, purge=purge)
         keep(directory, cloud)
     print_destroyed(console, outcome, time.monotonic() - began, folder, only_purge=only_purge)
     for line in held_lines(held_names(plan, cloud), region, folder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Column, Table
 
 from rehearsal.engines.find import BUILD_THEM, EnginesMissing, Source, Survey, locate, locate_stages, prepare, survey
-from rehearsal.engines.pins import PINS
+from rehearsal.engines.pins import ALL_PINS, PINS, Pins
 from rehearsal.engines.progress import Moment, Phase, Tell, in_lines
 
 EXIT_MISSING = 1
@@ -26,7 +26,7 @@ STAGES = "stages"
 @click.option(
     "--where",
     "wanted",
-    type=click.Choice([*(program.name for program in PINS.programs), STAGES]),
+    type=click.Choice([*(program.name for pins in ALL_PINS for program in pins.programs), STAGES]),
     metavar="PROGRAM",
     help="Only look, and print the path of this program alone, for scripts; 'stages' is the folder of kwok's stage files.",
 )
@@ -36,7 +36,8 @@ def engines(only_look: bool, wanted: str | None, measuring: bool) -> None:
 
     \b
     etcd, etcdctl, etcdutl, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok,
-    each at one pinned version. A program is taken from
+    and a node's CNI plugins: ptp, loopback, host-local and portmap, each at one pinned version.
+    A program is taken from
       1. PATH, when it says itself that it is exactly the pinned version;
       2. gpufleet's cache: ~/.cache/gpufleet/engines/<hash of the pins>
          (GPUFLEET_CACHE=FOLDER puts FOLDER in the place of ~/.cache/gpufleet);
@@ -54,35 +55,41 @@ def engines(only_look: bool, wanted: str | None, measuring: bool) -> None:
     """
     try:
         if wanted:
-            click.echo(str(locate_stages(PINS) if wanted == STAGES else locate(PINS, wanted)))
+            click.echo(str(locate_stages(PINS) if wanted == STAGES else locate(_pins_of(wanted), wanted)))
             return
         if only_look:
-            found = survey(PINS, measuring)
+            found = [survey(pins, measuring) for pins in ALL_PINS]
         else:
             with _shown(Console(stderr=True)) as tell:
-                found = prepare(PINS, tell, measuring)
+                found = [prepare(pins, tell, measuring) for pins in ALL_PINS]
     except EnginesMissing as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_MISSING)
     _print_table(found)
-    if found.lacking:
-        click.echo(f"missing: {', '.join(found.lacking)}; {BUILD_THEM}", err=True)
+    if lacking := [name for survey_of in found for name in survey_of.lacking]:
+        click.echo(f"missing: {', '.join(lacking)}; {BUILD_THEM}", err=True)
         sys.exit(EXIT_MISSING)
 
 
-def _print_table(found: Survey) -> None:
+def _pins_of(name: str) -> Pins:
+    return next(pins for pins in ALL_PINS if name in (program.name for program in pins.programs))
+
+
+def _print_table(found: Sequence[Survey]) -> None:
+    rows = [row for survey_of in found for row in survey_of.rows]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, options in (("program", {}), ("version", {}), ("from", {}), ("MB", {"justify": "right"}), ("path", {"overflow": "fold"})):
         table.add_column(heading, **options)  # type: ignore[arg-type] # rich's literals, in a table
-    for row in found.rows:
+    for row in rows:
         there = row.source is not Source.MISSING
         size = f"{row.path.stat().st_size / 1e6:.0f}" if there else ""
         table.add_row(row.program.name, row.version, row.source.value, size, str(row.path) if there else "")
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     console.print(table)
-    if found.stages:
-        console.print(f"kwok's stage files: {found.stages}", soft_wrap=True, markup=False)
-    for row in found.rows:
+    control_plane, *_ = found
+    if control_plane.stages:
+        console.print(f"kwok's stage files: {control_plane.stages}", soft_wrap=True, markup=False)
+    for row in rows:
         for reason in row.passed_over:
             console.print(f"not used: {reason}", soft_wrap=True, markup=False)
 

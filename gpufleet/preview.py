@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 import click
-from rich.console import Console
 
-from gpufleet.azure_options import allowed, azure_options, refusals_told, state_directory
+from gpufleet.azure_options import Asked, azure_options, refusals_told, wide_console
 from gpufleet.up_progress import shown
 from gpufleet.up_summary import print_outcome
 from stacks.load import load_plan, load_siblings
@@ -20,15 +18,7 @@ from stacks.load import load_plan, load_siblings
 @azure_options
 @click.option("--accept-loss-of", type=click.IntRange(1), metavar="N", help="Show it with N machines given up, as up would need it.")
 @click.option("--diff", "everything", is_flag=True, help="Show every resource with its changed values, not only what fits a screen.")
-def preview(
-    region: str,
-    state: Path | None,
-    scenario: str | None,
-    parallel: int | None,
-    unprotect: tuple[str, ...],
-    accept_loss_of: int | None,
-    everything: bool,
-) -> None:
+def preview(region: str, asked: Asked, accept_loss_of: int | None, everything: bool) -> None:
     """Show what gpufleet up would do to the embedded Azure of REGION, without doing it.
 
     \b
@@ -41,24 +31,21 @@ def preview(
     Exits 0 when up would get through, with changes or without; 1 when something would fail or be refused.
     """
     from components.plan.limits import refuse_broken
-    from rehearsal.azure.scenario import Scenario
-    from rehearsal.azure.scenarios import load_scenario
     from rehearsal.state_directory import StateDirectory
     from rehearsal.upward.region_azure import kept_azure, new_azure
     from rehearsal.upward.up import bring_up
 
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console = wide_console()
     began = time.monotonic()
     plan = load_plan(region)
     refuse_broken(plan, load_siblings(region).plans)
-    conditions = load_scenario(scenario) if scenario else Scenario()
-    folder = state_directory(state, plan.name)
+    conditions, folder = asked.conditions(), asked.folder(plan.name)
     with refusals_told(console, region, folder), shown(console, "preview") as progress:
         if folder.exists():
             with StateDirectory(folder) as directory:
                 cloud = kept_azure(directory, plan, conditions)
         else:
             cloud = new_azure(plan, conditions)
-        outcome = bring_up(plan, cloud, allowed(unprotect, parallel, accept_loss_of), progress)
+        outcome = bring_up(plan, cloud, asked.allowed(accept_loss_of), progress)
     print_outcome(console, outcome, time.monotonic() - began, None, everything=everything)
     sys.exit(0 if outcome.complete else 1)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 import click
-from rich.console import Console
 
-from gpufleet.azure_options import allowed, azure_options, refusals_told, state_directory
+from gpufleet.azure_options import Asked, azure_options, refusals_told, wide_console
 from gpufleet.up_progress import shown
 from gpufleet.up_summary import print_outcome
 from stacks.load import load_plan, load_siblings
@@ -25,15 +23,7 @@ from stacks.load import load_plan, load_siblings
     help="Let Azure take exactly N machines away, drained or not, where the region file asks for fewer.",
 )
 @click.option("--diff", "everything", is_flag=True, help="Show every resource with its changed values, not only what fits a screen.")
-def up(
-    region: str,
-    state: Path | None,
-    scenario: str | None,
-    parallel: int | None,
-    unprotect: tuple[str, ...],
-    accept_loss_of: int | None,
-    everything: bool,
-) -> None:
+def up(region: str, asked: Asked, accept_loss_of: int | None, everything: bool) -> None:
     """Make the embedded Azure of REGION what the region file says: the base stack, then the clusters.
 
     \b
@@ -52,22 +42,19 @@ def up(
     """
     # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
     from components.plan.limits import refuse_broken
-    from rehearsal.azure.scenario import Scenario
-    from rehearsal.azure.scenarios import load_scenario
     from rehearsal.keeping import keep
     from rehearsal.state_directory import StateDirectory
     from rehearsal.upward.region_azure import kept_azure
     from rehearsal.upward.up import bring_up
 
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console = wide_console()
     began = time.monotonic()
     plan = load_plan(region)
     refuse_broken(plan, load_siblings(region).plans)
-    conditions = load_scenario(scenario) if scenario else Scenario()
-    folder = state_directory(state, plan.name)
+    conditions, folder = asked.conditions(), asked.folder(plan.name)
     with refusals_told(console, region, folder), StateDirectory(folder) as directory, shown(console, "up") as progress:
         cloud = kept_azure(directory, plan, conditions)
-        outcome = bring_up(plan, cloud, allowed(unprotect, parallel, accept_loss_of), progress)
+        outcome = bring_up(plan, cloud, asked.allowed(accept_loss_of), progress)
         keep(directory, cloud)
     print_outcome(console, outcome, time.monotonic() - began, folder, everything=everything)
     sys.exit(0 if outcome.complete else 1)

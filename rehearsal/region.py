@@ -12,7 +12,6 @@ from components.plan import limits
 from components.plan.limits import Row
 from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.scenario import Scenario
 from rehearsal.crosscheck import CHECKS, cross_check
 from rehearsal.crosscheck.finding import Finding
 from rehearsal.crosscheck.machines import ALL_UP, brought_up
@@ -21,9 +20,7 @@ from rehearsal.report.page import PAGE, write_report, write_whole
 from rehearsal.run import rare_collections
 from rehearsal.upward.course import Course, course
 from rehearsal.upward.failure_text import paragraphs
-from rehearsal.upward.region_azure import new_azure
-from rehearsal.upward.up import Outcome, bring_up
-from rehearsal.upward.update import Allowed
+from rehearsal.upward.up import Outcome, bring_up_anew
 from stacks.load import load_plan, load_siblings
 from stacks.notes import notes
 
@@ -101,7 +98,7 @@ def _up(plan: RegionPlan, timings: dict[str, float], progress: Progress) -> Outc
         began.setdefault(phases[stack], time.monotonic())
         progress(phases[stack], count)
 
-    outcome = bring_up(plan, new_azure(plan, Scenario()), Allowed(), tell)
+    outcome = bring_up_anew(plan, tell)
     moments = [*began.values(), time.monotonic()]
     timings |= {name: after - before for name, before, after in zip(began, moments, moments[1:], strict=False)}
     if not outcome.complete:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the system packages that tests use, where that can be done without asking: as root on Debian. Elsewhere it says which they are.
 set -eu
-PACKAGES="cloud-init systemd shellcheck iptables iproute2 prometheus"
+PACKAGES="cloud-init systemd shellcheck iptables iproute2 ipset iperf3 tcpdump curl prometheus"
 missing=""
 for package in $PACKAGES; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"

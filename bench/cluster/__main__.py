@@ -5,26 +5,21 @@ from __future__ import annotations
 import json
 import os
 import platform
-import signal
-import sys
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from bench.cluster.bare import bare
 from bench.cluster.measure import Measured, measure
 from bench.cluster.ours import ours
 from bench.cluster.plots import draw
-from bench.cluster.running import Say
 from bench.cluster.settings import SETTINGS, Setting, with_leases
 from bench.cluster.watching import LimitPassed
-from bench.figures import Figure, figures_table
+from bench.command import Say, Told, run_command
+from bench.figures import Figure
 from rehearsal.cluster.control_plane import ControlPlaneNotReady
 from rehearsal.cluster.joining.joiner import Identities
 from rehearsal.cluster.objects.connection import NoAnswer
@@ -35,7 +30,6 @@ RATIO = 1.2
 """Bound of our time over the bare cluster's, for joins and for pods."""
 COMPARED_NODES = 500
 """From so many nodes on the ratios are held to the bound: below, waits of a second decide."""
-EXIT_MISSED, EXIT_FAILED, EXIT_INTERRUPTED = 1, 2, 130
 WAYS = (Identities.IMPERSONATED, Identities.ISSUED, Identities.BOOTSTRAP)
 MIB = 2**20
 
@@ -70,12 +64,8 @@ def main(nodes: int, setting: str, only: str | None, identities: str, lease_seco
     7 GB of memory. Exits 0 when the ratios keep their bound, 1 when one does not, 2 when something failed, 130 when
     interrupted; nothing is left running.
     """
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"bench {time.monotonic() - began:4.0f} s: {text}", file=sys.stderr, flush=True)
-
+    output = Told()
+    say = output.say
     chosen = with_leases(SETTINGS[setting], lease_seconds) if lease_seconds and setting == "faithful" else SETTINGS[setting]
     for line in chosen.told():
         say(f"altered: {line}")
@@ -90,15 +80,7 @@ def main(nodes: int, setting: str, only: str | None, identities: str, lease_seco
         "clusters": [one.document() for one in done],
     }
     paths = write(document, out / f"cluster-{setting}-{nodes}")
-    figures = list(figures_of(done, nodes))
-    console.print(figures_table(figures))
-    console.print(processes_table(done))
-    console.print(f"wrote {', '.join(str(path) for path in paths)}")
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    console.print(f"took {time.monotonic() - began:.0f} s on {os.cpu_count()} cores; load at the end {load}")
-    if missed := [figure.name for figure in figures if not figure.kept]:
-        console.print(f"missed: {'; '.join(missed)}", markup=False)
-        sys.exit(EXIT_MISSED)
+    output.conclude(list(figures_of(done, nodes)), processes_table(done), f"wrote {', '.join(str(path) for path in paths)}")
 
 
 def _one(name: str, nodes: int, setting: Setting, programs: Engines, how: Identities, limit: float, say: Say) -> Measured:
@@ -159,20 +141,5 @@ def processes_table(done: Sequence[Measured]) -> Table:
     return table
 
 
-def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _stop)
-    try:
-        main(standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(EXIT_FAILED)
-    except (click.Abort, KeyboardInterrupt):
-        print("bench: interrupted; what it had started has ended, and its files are gone", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
-    except (ControlPlaneNotReady, EnginesMissing, LimitPassed, NoAnswer, RunRefused, RuntimeError) as error:
-        print(f"bench: {error}", file=sys.stderr)
-        sys.exit(EXIT_FAILED)
+    run_command(main, ControlPlaneNotReady, EnginesMissing, LimitPassed, NoAnswer, RunRefused, RuntimeError)

@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from ipaddress import IPv4Address
 from typing import Any
 
-import yaml
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from bench.cluster.ours import as_ready, node_template
 from bench.cluster.region import TEAM
-from bench.cluster.running import READY_SECONDS, Running, Say
+from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting, scheduler_configuration
+from bench.command import Say
+from components.boot.kubeconfig import document
 from rehearsal.cluster.joining.connection import Connection
 from rehearsal.cluster.joining.figures import Tally
 from rehearsal.cluster.joining.joiner import IMPERSONATING_CONNECTIONS
@@ -96,23 +97,13 @@ class _Bare:
     def _answers(self) -> bool:
         if not self.authority.is_file():
             return False
-        self.kubeconfig.write_text(yaml.safe_dump(self._access()))
+        server = {"server": self.url, "certificate-authority": str(self.authority)}
+        self.kubeconfig.write_text(document(server, {"token": self.token}))
         try:
             connection = api.Connection(read(self.kubeconfig), 0.0, lambda _: None)
             return connection.request("GET", "/readyz").status == 200
         except (api.NoAnswer, ssl.SSLError, OSError):
             return False
-
-    def _access(self) -> dict[str, Any]:
-        cluster = {"server": self.url, "certificate-authority": str(self.authority)}
-        return {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "bare", "cluster": cluster}],
-            "users": [{"name": "bench", "user": {"token": self.token}}],
-            "contexts": [{"name": "bare", "context": {"cluster": "bare", "user": "bench"}}],
-            "current-context": "bare",
-        }
 
     def controllers(self) -> None:
         """The controller manager, the scheduler and kwok."""

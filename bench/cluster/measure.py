@@ -9,9 +9,10 @@ from typing import Any
 
 from bench.cluster import pods
 from bench.cluster.region import TEAM
-from bench.cluster.running import READY_SECONDS, Running, Say
+from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting
 from bench.cluster.watching import Sample, Seen, Watch
+from bench.command import Say
 from rehearsal.cluster.objects.connection import Connection
 from rehearsal.cluster.objects.kubeconfig import read
 

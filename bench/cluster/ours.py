@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.cluster.region import one_cluster
-from bench.cluster.running import READY_SECONDS, Running, Say
+from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import NO_AUDIT, Setting, scheduler_configuration
 from bench.cluster.watching import TOLD_EVERY
+from bench.command import Say
 from components.boot import kube_scheduler
 from components.plan.model import RegionPlan
-from rehearsal.azure.scenario import Scenario
 from rehearsal.cluster.azure_service import AzureService
 from rehearsal.cluster.control_plane import ControlPlane, Size
 from rehearsal.cluster.joining.gate import gate_to, issuer_of
@@ -30,9 +30,7 @@ from rehearsal.cluster.provisioned import API_SERVER, control_plane_machines
 from rehearsal.cluster.run_directory import RunDirectory
 from rehearsal.cluster.supervisor import Service, Supervisor
 from rehearsal.engines.find import Engines
-from rehearsal.upward.region_azure import new_azure
-from rehearsal.upward.up import Outcome, bring_up
-from rehearsal.upward.update import Allowed
+from rehearsal.upward.up import Outcome, bring_up_anew
 
 WORKLOADS = frozenset({"DaemonSet", "Deployment"})
 """Kinds of the program's objects that are left out unless the daemons are measured: the bare cluster has no pods of theirs."""
@@ -67,7 +65,7 @@ def as_ready(node: dict[str, Any]) -> dict[str, Any]:
 def node_template(folder: Path) -> dict[str, Any]:
     """The Node of a machine of ours, which the bare cluster posts under other names."""
     plan = one_cluster(LEAST_NODES, folder)
-    cloud = bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None).cloud
+    cloud = bring_up_anew(plan).cloud
     return machines_of(cloud, plan, plan.clusters[0])[0].node(datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
@@ -78,7 +76,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
         plan = one_cluster(nodes, run.path)
         (cluster,) = plan.clusters
         say(f"ours: bringing {cluster.nodes:,} machines up in the embedded Azure")
-        outcome = bring_up(plan, new_azure(plan, Scenario()), Allowed(), _telling(say))
+        outcome = bring_up_anew(plan, _telling(say))
         with tuned(outcome, run.path, setting.environment) as azure:
             machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))
             began = time.monotonic()

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.command import Say
 from rehearsal.cluster.supervisor import Service
 
-Say = Callable[[str], None]
 READY_SECONDS = 180.0
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.cluster.running import Running, Say
+from bench.cluster.running import Running
+from bench.command import Say
 from rehearsal.cluster.objects.kubeconfig import read
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

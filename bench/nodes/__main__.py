@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,10 +14,10 @@ from pathlib import Path
 import click
 
 from bench.cluster.region import one_cluster
+from bench.command import Say, Told, run_command
 from bench.nodes import audit, sizes
 from bench.nodes.hollow import Hollow, token_of
 from bench.nodes.tables import markdown
-from rehearsal.azure.scenario import Scenario
 from rehearsal.cluster.azure_service import serve_azure
 from rehearsal.cluster.control_plane import ControlPlane, ControlPlaneNotReady, Size
 from rehearsal.cluster.joining.machines import machines_of
@@ -30,16 +28,13 @@ from rehearsal.cluster.objects.registered import objects_of
 from rehearsal.cluster.run_directory import RunDirectory, RunRefused
 from rehearsal.cluster.supervisor import Supervisor
 from rehearsal.engines.find import Engines, EnginesMissing, engines
-from rehearsal.upward.region_azure import new_azure
-from rehearsal.upward.up import bring_up
-from rehearsal.upward.update import Allowed
+from rehearsal.upward.up import bring_up_anew
 
 READY_SECONDS = 300.0
 SETTLING_SECONDS = 60.0
 AUDIT_LAG_SECONDS = 5.0
 """The log is written in batches, behind what happens."""
 LOOK_SECONDS = 1.0
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -76,11 +71,7 @@ def main(nodes: int, minutes: float) -> None:
     Prints Markdown tables: for one node, and for 7,500. What kubemark's kubelet does otherwise than ours is told there. CoreDNS
     is not run; its watches are as many as its replicas, whatever the nodes. Ends what it has started, also on Ctrl-C.
     """
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"bench {time.monotonic() - began:4.0f} s: {text}", file=sys.stderr, flush=True)
-
+    say = Told().say
     rest = measure(nodes, minutes * 60, engines(say, measuring=True), say)
     click.echo(markdown(rest.nodes, rest.seconds, rest.counted, rest.sent))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
@@ -118,7 +109,7 @@ def _plane(nodes: int, programs: Engines, say: Say) -> Iterator[Plane]:
     with RunDirectory() as run, Supervisor(run, say) as supervisor, tempfile.TemporaryDirectory() as folder:
         plan = one_cluster(nodes, Path(folder))
         (cluster,) = plan.clusters
-        outcome = bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None)
+        outcome = bring_up_anew(plan)
         policy = run.path / "audit-everything.yaml"
         policy.write_text(audit.POLICY)
         size = Size(altered={"kube-apiserver": {"audit-policy-file": str(policy)}})
@@ -152,15 +143,5 @@ def _wait(connection: Connection, nodes: int, say: Say) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _interrupted)
-    try:
-        main(standalone_mode=False)
-    except (click.Abort, KeyboardInterrupt):
-        sys.exit("bench: interrupted; what it had started has ended")
-    except (ControlPlaneNotReady, EnginesMissing, NoAnswer, RunRefused, RuntimeError) as error:
-        sys.exit(f"bench: {error}")
+    run_command(main, ControlPlaneNotReady, EnginesMissing, NoAnswer, RunRefused, RuntimeError)

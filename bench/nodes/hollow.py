@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from components.boot.kubeconfig import document
 from rehearsal.cluster.control_plane import ControlPlane
 from rehearsal.cluster.joining.gate import issuer_of
 from rehearsal.cluster.joining.machines import JoiningMachine
@@ -52,7 +52,7 @@ class Hollow:
             (folder / name).touch(mode=0o600)
             (folder / name).write_bytes(content)
         user = {"client-certificate": str(folder / "client.pem"), "client-key": str(folder / "client-key.pem")}
-        held, _ = machine.of_set.resources
+        held, _ = machine.of_set.resources(machine.pods)
         devices = {name: amount for name, amount in held.items() if name not in OWN_RESOURCES}
         flags = {
             "node-labels": ",".join(f"{name}={value}" for name, value in machine.of_set.boot.labels.items()),
@@ -73,16 +73,8 @@ class Hollow:
 
     def _kubeconfig(self, path: Path, user: Mapping[str, str]) -> Path:
         path.touch(mode=0o600)
-        cluster = {"server": self._control.url, "certificate-authority": str(self._control.authority)}
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "cluster", "cluster": cluster}],
-            "users": [{"name": "own", "user": dict(user)}],
-            "contexts": [{"name": "own", "context": {"cluster": "cluster", "user": "own"}}],
-            "current-context": "own",
-        }
-        path.write_text(json.dumps(document))
+        server = {"server": self._control.url, "certificate-authority": str(self._control.authority)}
+        path.write_text(document(server, dict(user)))
         return path
 
 

@@ -10,7 +10,6 @@ from components.boot import kubeconfig, tls
 from components.boot.heartbeats import LEASE_SECONDS, REPORT_SECONDS
 from components.boot.secrets import Secrets
 from components.plan.dns import CLUSTER_DOMAIN, NODE_LOCAL_DNS_ADDRESS
-from components.plan.host_network import host_network_pods
 from components.plan.model import KUBELET_PORT, ClusterPlan, PoolPlan, RegionPlan, ScaleSetPlan
 from components.plan.vm_sizes import VmSize
 
@@ -64,12 +63,14 @@ def labels(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> dict[
 
 
 def flags(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> dict[str, str | tuple[str, ...]]:
-    """Flags of the kubelet: what differs between machines, from the environment that gpufleet-join writes, and what a file cannot say."""
+    """Flags of the kubelet: what differs between machines, from what gpufleet-join and gpufleet-node write, and what a file cannot say."""
     return {
         "config": CONFIGURATION,
         "kubeconfig": KUBECONFIG,
         "bootstrap-kubeconfig": BOOTSTRAP_KUBECONFIG,
         "cert-dir": "/var/lib/kubelet/pki",
+        # Over maxPods of the file, where the machine has fewer addresses than were planned.
+        "max-pods": "${GPUFLEET_MAX_PODS}",
         "node-ip": "${GPUFLEET_NODE_IP}",
         "provider-id": "${GPUFLEET_PROVIDER_ID}",
         "node-labels": tuple(f"{name}={value}" for name, value in labels(region, pool, scale_set).items()),
@@ -160,8 +161,7 @@ def _images() -> dict[str, object]:
 
 def configuration(cluster: ClusterPlan, pool: PoolPlan) -> str:
     """KubeletConfiguration of a pool's nodes, YAML: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/"""
-    pods = pool.spec.pods_per_node + host_network_pods(pool.size, pool.spec.interconnect)
-    return _configuration(pool.size, pods, pool.taints, cluster.network.dns_service_address)
+    return _configuration(pool.size, pool.max_pods, pool.taints, cluster.network.dns_service_address)
 
 
 @functools.cache

@@ -54,6 +54,10 @@ RDMA_SHARED_DEVICE_PLUGIN = Image(
     "https://github.com/Mellanox/k8s-rdma-shared-dev-plugin/releases/tag/v1.5.3",
 )
 
+TRAFFIC = Image("localhost/gpufleet/traffic", "0.1.0", "node-images/traffic/Containerfile")
+"""Built with the node images and in them, in no registry. A new version is named here once every pool runs an image that holds it: until
+then an image holds the one before too."""
+
 
 def kube_proxy(kubernetes: str) -> Image:
     """kube-proxy of a Kubernetes version, for example 1.36.3: never another than the cluster's, because version skew has bounds.

@@ -15,6 +15,7 @@ from components.manifests.preflight import preflight_objects
 from components.manifests.priorities import priority_objects
 from components.manifests.rotation import rotation_objects
 from components.manifests.tenancy import tenancy_objects
+from components.manifests.traffic import traffic_objects
 from components.plan.model import ClusterPlan, RegionPlan
 
 APPLY_ORDER = (
@@ -54,6 +55,7 @@ def objects_by_concern(region: RegionPlan, cluster: ClusterPlan) -> dict[str, li
         "gpu": gpu_objects(cluster),
         "infiniband": infiniband_objects(cluster),
         "gpu-metrics": gpu_metrics_objects(cluster),
+        "traffic": traffic_objects(cluster),
     }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from components.plan import addresses
 from components.plan.contradiction import SIZES_LISTED, Contradiction, Path, Raw, nearest
 from components.plan.image_contradictions import image_contradictions
+from components.plan.pod_network_contradictions import pod_network_contradictions
 from components.plan.pools import layout, subnet_slots
 from components.plan.region_contradictions import region_contradictions
 from components.plan.vm_sizes import VM_SIZES
@@ -128,6 +129,7 @@ def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) 
     yield from _repeated(cluster, (*path, "pools"), "name", "pool")
     yield from _subnet_overlaps(path, cluster, catalog)
     yield from _tenants(path, cluster)
+    yield from pod_network_contradictions(path, cluster)
 
 
 def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[Contradiction]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.plan.vm_sizes import VmSize
 from components.spec.pool import Interconnect
 
-EVERY_NODE = ("kube-proxy", "node-local-dns")
+EVERY_NODE = ("kube-proxy", "node-local-dns", "gpufleet-traffic")
 GPU_NODE = ("nvidia-device-plugin", "dcgm-exporter")
 INFINIBAND_NODE = ("rdma-shared-device-plugin",)
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from components.plan.contradiction import Contradiction, Path, Raw, nearest
 from components.plan.locations import ZONAL_LOCATIONS
 from components.plan.vm_sizes import VM_SIZES, VmSize
 from components.spec.images import ImageCatalog, ImageDefinition, ImageStore, Role
+from components.spec.pod_network import Cni
 from components.spec.pool import Interconnect
 from components.spec.types import KubernetesVersion
 
-CARRIED = {Role.NODE: ("containerd", "kubelet", "cni_plugins"), Role.API_SERVER: ("kubernetes", "gpufleet"), Role.ETCD: ("etcd",)}
+CARRIED = {
+    Role.NODE: ("containerd", "kubelet", "cni_plugins", "gpufleet"),
+    Role.API_SERVER: ("kubernetes", "gpufleet"),
+    Role.ETCD: ("etcd", "gpufleet"),
+}
 """Packages that the boot files of each role count on: node-images/README.md."""
 VERSION = re.compile(get_args(KubernetesVersion)[1].pattern)
 """What has not this form is told as that alone, and not as a version that no image carries."""
 CARRIED_WITH_GPU = ("nvidia_driver", "nvidia_container_toolkit")
 CARRIED_WITH_INFINIBAND = ("doca_ofed",)
+CARRIED_WITH_CNI = {Cni.AZURE_VNET.value: ("azure_cni",)}
 
 
 def image_contradictions(
@@ -40,7 +46,7 @@ def image_contradictions(
         fitting = tuple(item for item in catalog.pins() if role in catalog.definition(item).roles)
         yield Contradiction(path, pin, f"is no image for the role {role.value}", nearest(pin, fitting))
     else:
-        yield from _packages(path, pin, definition, role, group)
+        yield from _packages(path, pin, definition, role, group, cluster)
     if isinstance(location, str) and location in captures:
         yield from _store(path, pin, definition, captures[location])
     yield from _disk_controller(path, pin, definition, group)
@@ -61,14 +67,18 @@ def _size(group: Raw) -> VmSize | None:
     return VM_SIZES.get(size) if isinstance(size, str) else None
 
 
-def _packages(path: Path, pin: str, definition: ImageDefinition, role: Role, group: Raw) -> Iterator[Contradiction]:
-    """An image without what its role, its GPUs or its InfiniBand need."""
+def _packages(path: Path, pin: str, definition: ImageDefinition, role: Role, group: Raw, cluster: Raw) -> Iterator[Contradiction]:
+    """An image without what its role, its GPUs, its InfiniBand or the cluster's pod network need."""
     size = _size(group)
     needed = dict.fromkeys(CARRIED[role], f"which the role {role.value} needs")
     if size is not None and size.gpus:
         needed |= dict.fromkeys(CARRIED_WITH_GPU, f"which the GPUs of {size.name} need")
     if group.get("interconnect") == Interconnect.INFINIBAND.value:
         needed |= dict.fromkeys(CARRIED_WITH_INFINIBAND, "which InfiniBand needs")
+    network = cluster.get("pod_network")
+    cni = network.get("cni") if isinstance(network, Mapping) else None
+    if role is Role.NODE and isinstance(cni, str):
+        needed |= dict.fromkeys(CARRIED_WITH_CNI.get(cni, ()), f"which cni: {cni} needs")
     lacking = {name: why for name, why in needed.items() if getattr(definition.packages, name) is None}
     if lacking:
         name, why = next(iter(lacking.items()))

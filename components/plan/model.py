@@ -15,7 +15,9 @@ from components.plan.control_plane_model import (
     EtcdPlan,
     ImagePlan,
 )
+from components.plan.host_network import host_network_pods
 from components.plan.network_model import HubPlan, NatGatewayPlan, NetworkPlan, SubnetPlan
+from components.plan.pod_network import PodNetworkPlan
 from components.plan.vm_sizes import VmSize
 from components.spec.cluster import Cluster, Connectivity
 from components.spec.pool import Pool
@@ -87,6 +89,16 @@ class PoolPlan:
         return self.spec.name
 
     @property
+    def host_network_pods(self) -> int:
+        """Pods of a machine that share its own address."""
+        return host_network_pods(self.size, self.spec.interconnect)
+
+    @property
+    def max_pods(self) -> int:
+        """Pods of a machine, with addresses of their own or not."""
+        return self.spec.pods_per_node + self.host_network_pods
+
+    @property
     def private_addresses(self) -> int:
         """Private addresses that the pool's machines hold."""
         return self.spec.nodes * self.addresses_per_machine
@@ -133,6 +145,7 @@ class ClusterPlan:
     tags: dict[str, str]
     connectivity: Connectivity
     network: NetworkPlan
+    pod_network: PodNetworkPlan
     etcd: EtcdPlan
     events_etcd: EtcdPlan
     api_servers: ApiServersPlan

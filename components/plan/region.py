@@ -10,6 +10,7 @@ from components.plan.model import (
     BackupPlan,
     ClusterPlan,
     GalleryPlan,
+    HubPlan,
     IdentityPlan,
     ImagePlan,
     IngressPlan,
@@ -18,6 +19,7 @@ from components.plan.model import (
     VaultPlan,
 )
 from components.plan.network import plan_hub, plan_network
+from components.plan.pod_network import plan_pod_network
 from components.plan.pools import lanes, plan_pool, pool_layout
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.cluster import Cluster
@@ -166,17 +168,17 @@ def plan_region(region: Region, catalog: ImageCatalog) -> RegionPlan:
             sku="Standard_ZRS" if region.backup.zone_redundant else "Standard_LRS",
             retention_days=region.backup.retention_days,
         ),
-        clusters=tuple(_cluster(region, cluster, images, hub.subnet("endpoints").cidr) for cluster in region.clusters),
+        clusters=tuple(_cluster(region, cluster, images, hub) for cluster in region.clusters),
     )
 
 
-def _cluster(region: Region, cluster: Cluster, images: dict[str, ImagePlan], hub_endpoints: str) -> ClusterPlan:
+def _cluster(region: Region, cluster: Cluster, images: dict[str, ImagePlan], hub: HubPlan) -> ClusterPlan:
     """Plan one cluster."""
     plane = cluster.control_plane
     block = addresses.cluster_block(region.address_space, cluster.slot)
     pools = tuple(plan_pool(cluster.name, pool, VM_SIZES[pool.vm_size], images[pool.image]) for pool in cluster.pools)
     nodes = sum(pool.spec.nodes for pool in pools)
-    network = plan_network(region, cluster, pools, plan_hub(region))
+    network = plan_network(region, cluster, pools, hub)
     zone = network.private_zone
     return ClusterPlan(
         spec=cluster,
@@ -185,10 +187,11 @@ def _cluster(region: Region, cluster: Cluster, images: dict[str, ImagePlan], hub
         tags=naming.tags(region.name, cluster.name),
         connectivity=cluster.connectivity,
         network=network,
+        pod_network=plan_pod_network(cluster, network, hub),
         etcd=plan_etcd(region.name, cluster, "etcd", plane.etcd, images[plane.etcd.image], nodes, zone, block),
         events_etcd=plan_etcd(region.name, cluster, "events", plane.events_etcd, images[plane.events_etcd.image], nodes, zone, block),
         api_servers=plan_api_servers(
-            cluster, cluster.slot, images[plane.api_servers.image], nodes, zone, block, addresses.Network(hub_endpoints)
+            cluster, cluster.slot, images[plane.api_servers.image], nodes, zone, block, addresses.Network(hub.subnet("endpoints").cidr)
         ),
         ingress=_ingress(cluster, pools, block),
         pools=pools,

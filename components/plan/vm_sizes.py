@@ -12,6 +12,7 @@ class VmSize:
     """One Azure VM size.
 
     memory_gib, gpu_memory_gib (per GPU) and local_nvme_gib (all devices) in GiB; infiniband_gbps is the rate of one of infiniband_ports;
+    network_mbit is the most that the size's network cards carry, in Mbit/s, None where it was not looked up;
     os_disk_placement is where the ephemeral OS disk lies (CacheDisk, ResourceDisk, NvmeDisk), None where the size has no room for one;
     usd_per_hour is a rough pay-as-you-go price for orientation only, None where Azure publishes no list price.
     """
@@ -29,6 +30,7 @@ class VmSize:
     local_nvme_gib: int = 0
     os_disk_placement: str | None = None
     disk_controller: str = "SCSI"
+    network_mbit: int | None = None
     nccl_topology: str | None = None
     usd_per_hour: float | None = None
     source: str = ""
@@ -60,6 +62,7 @@ _ROWS = (
         local_nvme_gib=28672,
         os_disk_placement="ResourceDisk",
         nccl_topology="ndv5-topo.xml",
+        network_mbit=80_000,
         source=_H100,
     ),
     VmSize(
@@ -76,6 +79,7 @@ _ROWS = (
         local_nvme_gib=28672,
         os_disk_placement="ResourceDisk",
         nccl_topology="ndv5-topo.xml",
+        network_mbit=80_000,
         source=_H200,
     ),
     VmSize(
@@ -92,6 +96,7 @@ _ROWS = (
         local_nvme_gib=6400,
         os_disk_placement="CacheDisk",
         nccl_topology="ndv4-topo.xml",
+        network_mbit=24_000,
         source=_NDA100,
     ),
     VmSize(
@@ -106,6 +111,7 @@ _ROWS = (
         local_nvme_gib=960,
         os_disk_placement="CacheDisk",
         usd_per_hour=3.67,
+        network_mbit=20_000,
         source=_NCA100,
     ),
     VmSize(
@@ -120,6 +126,7 @@ _ROWS = (
         local_nvme_gib=1920,
         os_disk_placement="CacheDisk",
         usd_per_hour=7.35,
+        network_mbit=40_000,
         source=_NCA100,
     ),
     VmSize(
@@ -134,6 +141,7 @@ _ROWS = (
         local_nvme_gib=3840,
         os_disk_placement="CacheDisk",
         usd_per_hour=14.69,
+        network_mbit=80_000,
         source=_NCA100,
     ),
     VmSize(
@@ -156,13 +164,13 @@ _ROWS = (
         usd_per_hour=1.4,
         source=_LSV3,
     ),
-    VmSize("Standard_D2s_v5", family="standardDSv5Family", vcpus=2, memory_gib=8, usd_per_hour=0.1, source=_DSV5),
-    VmSize("Standard_D4s_v5", family="standardDSv5Family", vcpus=4, memory_gib=16, usd_per_hour=0.19, source=_DSV5),
-    VmSize("Standard_D8s_v5", family="standardDSv5Family", vcpus=8, memory_gib=32, usd_per_hour=0.38, source=_DSV5),
-    VmSize("Standard_D16s_v5", family="standardDSv5Family", vcpus=16, memory_gib=64, usd_per_hour=0.77, source=_DSV5),
-    VmSize("Standard_D32s_v5", family="standardDSv5Family", vcpus=32, memory_gib=128, usd_per_hour=1.54, source=_DSV5),
-    VmSize("Standard_D64s_v5", family="standardDSv5Family", vcpus=64, memory_gib=256, usd_per_hour=3.07, source=_DSV5),
-    VmSize("Standard_D96s_v5", family="standardDSv5Family", vcpus=96, memory_gib=384, usd_per_hour=4.61, source=_DSV5),
+    VmSize("Standard_D2s_v5", family="standardDSv5Family", vcpus=2, memory_gib=8, usd_per_hour=0.1, network_mbit=12_500, source=_DSV5),
+    VmSize("Standard_D4s_v5", family="standardDSv5Family", vcpus=4, memory_gib=16, usd_per_hour=0.19, network_mbit=12_500, source=_DSV5),
+    VmSize("Standard_D8s_v5", family="standardDSv5Family", vcpus=8, memory_gib=32, usd_per_hour=0.38, network_mbit=12_500, source=_DSV5),
+    VmSize("Standard_D16s_v5", family="standardDSv5Family", vcpus=16, memory_gib=64, usd_per_hour=0.77, network_mbit=12_500, source=_DSV5),
+    VmSize("Standard_D32s_v5", family="standardDSv5Family", vcpus=32, memory_gib=128, usd_per_hour=1.54, network_mbit=16_000, source=_DSV5),
+    VmSize("Standard_D64s_v5", family="standardDSv5Family", vcpus=64, memory_gib=256, usd_per_hour=3.07, network_mbit=30_000, source=_DSV5),
+    VmSize("Standard_D96s_v5", family="standardDSv5Family", vcpus=96, memory_gib=384, usd_per_hour=4.61, network_mbit=35_000, source=_DSV5),
     VmSize("Standard_E16s_v5", family="standardESv5Family", vcpus=16, memory_gib=128, usd_per_hour=1.01, source=_ESV5),
     VmSize("Standard_E32s_v5", family="standardESv5Family", vcpus=32, memory_gib=256, usd_per_hour=2.02, source=_ESV5),
     VmSize("Standard_E64s_v5", family="standardESv5Family", vcpus=64, memory_gib=512, usd_per_hour=4.03, source=_ESV5),
@@ -176,6 +184,7 @@ _ROWS = (
         os_disk_placement="NvmeDisk",
         disk_controller="NVMe",
         usd_per_hour=0.1,
+        network_mbit=12_500,
         source=_DADSV6,
     ),
     VmSize(
@@ -188,6 +197,7 @@ _ROWS = (
         os_disk_placement="NvmeDisk",
         disk_controller="NVMe",
         usd_per_hour=0.21,
+        network_mbit=12_500,
         source=_DADSV6,
     ),
     VmSize(
@@ -200,6 +210,7 @@ _ROWS = (
         os_disk_placement="NvmeDisk",
         disk_controller="NVMe",
         usd_per_hour=0.41,
+        network_mbit=12_500,
         source=_DADSV6,
     ),
     VmSize(
@@ -212,6 +223,7 @@ _ROWS = (
         os_disk_placement="NvmeDisk",
         disk_controller="NVMe",
         usd_per_hour=0.82,
+        network_mbit=16_000,
         source=_DADSV6,
     ),
 )

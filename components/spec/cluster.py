@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from components.spec.pod_network import PodNetwork
 from components.spec.pool import Pool, Zone
 from components.spec.tenancy import Observability, Rotation, Tenancy
 from components.spec.types import ClusterName, ImagePin, KubernetesVersion, Model, TeamName, Uuid, VmSizeName
@@ -85,6 +86,8 @@ class Cluster(Model):
     """Length of the public prefix of each node subnet's NAT gateway; 28 is 16 public addresses, 31 two."""
     ca_generation: Annotated[int, Field(ge=1, le=1_000)] = 1
     """Raised by one to replace the certificate authorities, which cuts off every machine until it has read its new certificates."""
+    pod_network: PodNetwork = PodNetwork()
+    """How pods get their addresses, and how they reach the internet."""
     control_plane: ControlPlane
     """API servers and both etcds."""
     pools: tuple[Pool, ...] = Field(min_length=1, max_length=24)

@@ -50,6 +50,8 @@ class Packages(Model):
     """kubelet version, equal to the cluster's Kubernetes version or one minor release behind."""
     cni_plugins: str | None = None
     """CNI reference plugins version."""
+    azure_cni: str | None = None
+    """Version of Microsoft's azure-vnet plugins, where clusters with cni: azure-vnet use the image."""
     nvidia_driver: str | None = None
     """NVIDIA driver version."""
     cuda: str | None = None
@@ -61,7 +63,7 @@ class Packages(Model):
     kubernetes: KubernetesVersion | None = None
     """Version of kube-apiserver, kube-controller-manager and kube-scheduler."""
     gpufleet: str | None = None
-    """Version of this package, of which the API servers run gpufleet-csr-approver."""
+    """Version of this package, of which nodes run gpufleet-node, API servers gpufleet-csr-approver, etcd members gpufleet-etcd-snapshot."""
     etcd: str | None = None
     """etcd version."""
 

@@ -18,6 +18,9 @@ class Team(Model):
     """Name of the team: its namespace, its taint's value."""
     group: Uuid
     """Object id of the team's group in Entra ID; its members act for the team."""
+    egress_gib_per_day: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10_000
+    """GiB that the team's pods may send to the internet in 24 hours before somebody is told; nothing is stopped. The default is what one
+    machine sends at 1 Gbit/s."""
 
 
 class Allocation(Model):

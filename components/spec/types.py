@@ -12,6 +12,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 INTERNAL = ipaddress.IPv4Network("10.0.0.0/8")
 """Addresses that the accounting rules count as internal: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
 
+SHORTEST_RANGE = 8
+"""Prefix length of the largest range that a site has: 172.16.0.0/12 and 192.168.0.0/16 are smaller."""
 RESERVED_LABELS = ("kubernetes.io", "k8s.io", "gpufleet.io")
 """Domains whose labels a region file may not set: kubelets refuse unknown keys of the first two, the plan sets those of the third:
 https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction"""
@@ -34,6 +36,21 @@ def internal_block(value: str) -> str:
         raise ValueError(f"has host bits set or is not in its plain form; write {network}")
     if not network.subnet_of(INTERNAL):
         raise ValueError(f"lies outside {INTERNAL}, which the traffic accounting takes for internal; choose a block inside it")
+    return value
+
+
+def outside_range(value: str) -> str:
+    """Accept an IPv4 network outside 10.0.0.0/8, of a /8 at most, written with its host bits zero."""
+    try:
+        network = ipaddress.IPv4Network(value, strict=False)
+    except ValueError as error:
+        raise ValueError("is no IPv4 network; write it as A.B.C.D/LENGTH, for example 172.16.0.0/12") from error
+    if str(network) != value:
+        raise ValueError(f"has host bits set or is not in its plain form; write {network}")
+    if network.overlaps(INTERNAL):
+        raise ValueError(f"overlaps {INTERNAL}, which always keeps its addresses; name ranges outside it")
+    if network.prefixlen < SHORTEST_RANGE:
+        raise ValueError(f"is more than a /{SHORTEST_RANGE}, and most of the internet would not answer; name the site's own ranges")
     return value
 
 
@@ -81,6 +98,7 @@ def form(pattern: str, words: str, *, max_length: int | None = None) -> StringCo
 
 
 Cidr = Annotated[str, AfterValidator(internal_block)]
+OutsideRange = Annotated[str, AfterValidator(outside_range)]
 Uuid = Annotated[str, AfterValidator(uuid_text)]
 SshPublicKey = Annotated[str, AfterValidator(ssh_public_key)]
 RegionName = Annotated[str, form(r"^[a-z][a-z0-9]{1,19}$", "2 to 20 lower-case letters and digits, a letter first: southcentralus")]

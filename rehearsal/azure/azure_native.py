@@ -6,22 +6,19 @@ and calls some properties by other names: https://github.com/pulumi/pulumi-azure
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from rehearsal.arm_ids import AZURE, PLACEHOLDER, RESOURCE_GROUP
 from rehearsal.arm_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.arm_id import GROUP_TYPE
 from rehearsal.azure.resource import Json
 from rehearsal.azure.sdk_shapes import shape_of
 from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Shape
 
-AZURE = "azure-native:"
-RESOURCE_GROUP = "resources:ResourceGroup"
 NOT_IN_BODY = MappingProxyType({"network:VirtualNetworkPeering": "syncRemoteAddressSpace"})
 """The input of a type that is a query parameter of the request."""
-PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rehearsal.azure.body_checks import DEPTH, Misfit, compiled
-from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.errors import AzureError, invalid, location_required
 from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Request
 from rehearsal.azure.sdk_shapes import UnknownShape, shape_of
@@ -46,7 +46,7 @@ def _refusal(misfit: Misfit, name: str) -> AzureError:
         told = f"The request content was invalid and could not be deserialized: '{sentence} Path '{_path(misfit.path)}'.'."
         return invalid(told, code=misfit.code)
     if misfit.path == ["location"]:
-        return invalid("The location property is required for this definition.", "location", "LocationRequired")
+        return location_required()
     target = _path(step for step in misfit.path if step != "properties")
     if not misfit.sentence:
         return invalid(f"Required parameter '{target}' is missing (null).", target)

@@ -11,7 +11,7 @@ from rehearsal.azure import hosts
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.hosts import Hosts
 from rehearsal.azure.quota import MACHINES, QuotaLedger, QuotaScope, counted, size_of
-from rehearsal.azure.resource import Json
+from rehearsal.azure.resource import Json, location_key
 from rehearsal.azure.scenario import AllocationFailure, elapsed, scenario_of
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def capacity_of(cloud: Cloud) -> Capacity:
 
 
 def _scope(subscription: str, location: str) -> QuotaScope:
-    return subscription.lower(), location.lower().replace(" ", "")
+    return subscription.lower(), location_key(location)
 
 
 def _reserved(group: str, size: str, zone: str) -> Reserved:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rehearsal.azure.errors import invalid, property_change_not_allowed
-from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.errors import invalid, location_required, property_change_not_allowed
+from rehearsal.azure.resource import Json, Resource, location_key
 
 
 def at(body: Mapping[str, Any], path: str) -> Any:
@@ -28,6 +28,13 @@ def needed(body: Json, path: str, entity: str) -> Any:
     if value is None:
         raise invalid(f"Required parameter '{entity}.{path}' is missing (null).", f"{entity}.{path}")
     return value
+
+
+def required_location(body: Json) -> str:
+    """Location in lower case without spaces; AzureError LocationRequired."""
+    if not body.get("location"):
+        raise location_required()
+    return location_key(body["location"])
 
 
 def one_of(value: Any, allowed: Iterable[str], path: str) -> None:

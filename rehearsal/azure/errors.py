@@ -55,6 +55,11 @@ def invalid(message: str, target: str | None = None, code: str = "InvalidParamet
     return AzureError(400, code, message, target=target)
 
 
+def location_required() -> AzureError:
+    """A body without the location that its type has."""
+    return invalid("The location property is required for this definition.", "location", "LocationRequired")
+
+
 def conflict(code: str, message: str, target: str | None = None) -> AzureError:
     """A request that the present state does not allow."""
     return AzureError(409, code, message, target=target)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from rehearsal.azure.arm_id import GROUP_TYPE, ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.errors import AzureError, conflict, invalid
+from rehearsal.azure.demands import required_location
+from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Operation, Resource
 
@@ -26,8 +27,7 @@ class ResourceGroup(Kind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """A location is required, and a subscription holds so many groups."""
-        if not body.get("location"):
-            raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+        required_location(body)
         if previous is None:
             groups = sum(1 for _ in cloud.list(f"/subscriptions/{arm_id.subscription}", self.type))
             if groups >= GROUPS_PER_SUBSCRIPTION:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.plan.locations import ZONAL_LOCATIONS
 from rehearsal.azure.arm_id import GROUP_TYPE
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.resource import Json
+from rehearsal.azure.resource import Json, location_key
 
 LOCATIONS_WITHOUT_ZONES = (
     "australiacentral",
@@ -42,7 +42,7 @@ def check_location(resource_type: str, body: Json) -> None:
     The sentences are those of https://github.com/Azure/azure-cli/issues/16368 and https://github.com/Azure/azure-rest-api-specs/pull/8577.
     """
     asked = body.get("location")
-    if not asked or str(asked).lower().replace(" ", "") in LOCATIONS:
+    if not asked or location_key(asked) in LOCATIONS:
         return
     if resource_type == GROUP_TYPE:
         message = f"The provided location '{asked}' is not available for resource group. List of available regions is '{_LISTED}'."

@@ -13,6 +13,7 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.demands import required_location
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
 from rehearsal.azure.kind import Kind
@@ -44,7 +45,7 @@ class CapacityReservationGroup(_WithoutState):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Zones are for good."""
-        _require_location(body)
+        required_location(body)
         if previous is not None and "zones" in body and body["zones"] != previous.body.get("zones"):
             raise property_change_not_allowed("zones", previous.body.get("zones"), body["zones"])
 
@@ -75,7 +76,7 @@ class CapacityReservation(Kind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Size and zone are for good; only how many machines are kept may change."""
-        _require_location(body)
+        required_location(body)
         sku, zones = body.get("sku") or {}, body.get("zones") or []
         capacity = sku.get("capacity")
         if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 0:
@@ -151,7 +152,7 @@ class ProximityPlacementGroup(_WithoutState):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Its type and zone are for good, and a resource group holds so many."""
-        _require_location(body)
+        required_location(body)
         asked = (body.get("properties") or {}).get("proximityPlacementGroupType", "Standard")
         if previous is not None:
             old = previous.properties["proximityPlacementGroupType"]
@@ -175,11 +176,6 @@ class ProximityPlacementGroup(_WithoutState):
             if kind in told:
                 told[kind].append({"id": user.id.text})
         return {key: value for key, value in told.items() if value}
-
-
-def _require_location(body: Json) -> None:
-    if not body.get("location"):
-        raise invalid("The location property is required for this definition.", "location", "LocationRequired")
 
 
 def _zones(previous: Resource | None) -> Json:

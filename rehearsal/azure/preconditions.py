@@ -9,7 +9,7 @@ from typing import Any
 from rehearsal.azure.arm_id import GROUP_TYPE, ArmId
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.errors import AzureError, conflict, invalid, not_found
-from rehearsal.azure.resource import Json, Request, Resource
+from rehearsal.azure.resource import Json, Request, Resource, location_key
 
 RETRY_AFTER = 10
 """Seconds after which a client is told to ask again for what has just to end; Azure publishes no figure."""
@@ -63,7 +63,7 @@ def check_identity(arm_id: ArmId, body: Json, previous: Resource | None) -> None
         raise invalid(f"The name '{name}' in the body differs from '{arm_id.name}' in the path.", "name", "InvalidRequestContent")
     if previous is None or "location" not in body:
         return
-    asked = str(body["location"]).lower().replace(" ", "")
+    asked = location_key(body["location"])
     if asked == previous.location:
         return
     if arm_id.type == GROUP_TYPE:

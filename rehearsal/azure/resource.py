@@ -13,6 +13,11 @@ Json = dict[str, Any]
 IN_PROGRESS, SUCCEEDED, FAILED, CANCELED = "InProgress", "Succeeded", "Failed", "Canceled"
 
 
+def location_key(name: object) -> str:
+    """A location as the model compares it: Sweden Central is swedencentral."""
+    return str(name).lower().replace(" ", "")
+
+
 @dataclass(slots=True)
 class Resource:
     """One resource: its body as a GET answers it, moments in seconds since 1970, who made it, and what its kind keeps beside the body.
@@ -44,7 +49,7 @@ class Resource:
     @property
     def location(self) -> str:
         """Location in lower case without spaces, empty for what has none."""
-        return str(self.body.get("location", "")).lower().replace(" ", "")
+        return location_key(self.body.get("location", ""))
 
 
 @dataclass(slots=True)

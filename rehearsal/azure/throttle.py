@@ -11,6 +11,7 @@ from rehearsal.azure.buckets import Buckets, Level
 from rehearsal.azure.call_rates import ARM, COMPUTE, GET_OPERATION, NETWORK_READS, NETWORK_WRITES, PRIVATE_DNS_READS, Policy
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.errors import AzureError
+from rehearsal.azure.resource import location_key
 from rehearsal.azure.scenario import Throttling, scenario_of
 
 if TYPE_CHECKING:
@@ -169,4 +170,4 @@ def location_of(cloud: Cloud, request: Request) -> str:
         if resource is not None and resource.location:
             return resource.location
         arm_id = parse(arm_id.parent) if arm_id.parent else None
-    return str((request.body or {}).get("location", "")).lower().replace(" ", "")
+    return location_key((request.body or {}).get("location", ""))

@@ -157,7 +157,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     def _last_words(self) -> str:
         services = (service for machine in self.machines for service in machine.services.values())
         waiting = (service.program for service in services if service.state not in ("ready", "stopped"))
-        return "\n".join(f"{one.name}:\n  " + "\n  ".join(line[:300] for line in last_lines(one.log)[-5:]) for one in waiting)
+        return "\n".join(f"{one.name}:\n  " + "\n  ".join(last_lines(one.log)) for one in waiting)
 
     def _written(self, name: str, server: str) -> Path:
         """The exported kubeconfig with another server, which is all that is changed."""

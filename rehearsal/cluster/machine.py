@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import signal
+import sys
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 from rehearsal.cluster.alterations import NOT_RUN, Alteration
 from rehearsal.cluster.boot_files import BootFiles, LaidFile, read_boot
 from rehearsal.cluster.placement import PROGRAMS, Placement
-from rehearsal.cluster.programs import Programs, environment
+from rehearsal.cluster.programs import OWN, Programs, environment
 from rehearsal.cluster.provisioned import Provisioned
 from rehearsal.cluster.supervisor import Program, Service, Supervisor
 from rehearsal.cluster.unit_file import Command, Unit, UnitRefused, read_unit
@@ -215,11 +217,14 @@ def program_of(
 
 
 def _install(programs: Programs, placement: Placement) -> None:
-    """Link the programs that the machine's image would have."""
+    """Put the programs that the machine's image would have: links, and for this package's own what starts their modules."""
     folder = placement.path(PROGRAMS)
     folder.mkdir(parents=True)
     for name, program in programs.engines.items():
         (folder / name).symlink_to(program)
+    for name, module in OWN.items():
+        (folder / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {module} "$@"\n')
+        (folder / name).chmod(0o755)
 
 
 def _lay(files: Iterable[LaidFile], placement: Placement) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from rehearsal.cluster import alterations
@@ -15,7 +16,8 @@ from rehearsal.cluster.unit_file import Command, Unit, UnitRefused, expanded, va
 
 INSTALLED = "/usr/local/bin/"
 """Where a machine's image has the programs that are ours to start; what lies elsewhere was laid by its custom data."""
-APPROVER = (sys.executable, "-m", "lifecycle.csr_approver_cli")
+OWN = {"gpufleet-csr-approver": "lifecycle.csr_approver_cli", "gpufleet-etcd-snapshot": "lifecycle.etcd_snapshot"}
+"""Modules of the programs that an image has from this package."""
 SHELLS = {"#!/bin/sh": "/bin/sh", "#!/usr/bin/env python3": sys.executable}
 OWN_PORTS = {"kube-controller-manager": CONTROLLER_MANAGER_PORT, "kube-scheduler": SCHEDULER_PORT}
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -36,12 +38,14 @@ class Programs:
             raise UnitRefused(unit.name, words[0], "this program is not known here")
         if not words[0].startswith(INSTALLED):
             return (*_script(placement, words[0]), *placement.arguments(program, words[1:]), *_manifest(program, placement)), ()
-        flags = dict(_flag(unit, word) for word in placement.arguments(program, words[1:]))
+        placed = placement.arguments(program, words[1:])
+        verbs = tuple(takewhile(lambda word: not word.startswith("-"), placed)) if program in OWN else ()
+        flags = dict(_flag(unit, word) for word in placed[len(verbs) :])
         flags, asked = alterations.flags_here(program, flags, address, _ports(program, flags, placement), self.altered.get(program, {}))
-        return (*self._program(program), *(f"--{name}={value}" for name, value in flags.items())), asked
+        return (*self._program(program), *verbs, *(f"--{name}={value}" for name, value in flags.items())), asked
 
     def _program(self, name: str) -> tuple[str, ...]:
-        return APPROVER if name == "gpufleet-csr-approver" else (str(self.engines[name]),)
+        return (sys.executable, "-m", OWN[name]) if name in OWN else (str(self.engines[name]),)
 
 
 def environment(placement: Placement, azure: Mapping[str, str], unit: Unit) -> dict[str, str]:

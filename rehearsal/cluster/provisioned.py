@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+from components.plan import naming
 from components.plan.model import ClusterPlan, EtcdPlan
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import Instance, addresses_of, computer_name, state_of
@@ -61,8 +62,7 @@ def health_probe(cloud: Cloud, cluster: ClusterPlan) -> HealthProbe:
 
 
 def _found(cloud: Cloud, cluster: ClusterPlan, resource_type: str, name: str) -> Resource:
-    text = f"/subscriptions/{cluster.subscription}/resourceGroups/{cluster.resource_group}/providers/{resource_type}/{name}"
-    found = cloud.find(text)
+    found = cloud.find(naming.resource_id(cluster.subscription, cluster.resource_group, *resource_type.split("/"), name))
     if found is None:
         raise NotProvisioned(name, f"Azure has no {resource_type} of this name in {cluster.resource_group}")
     return found

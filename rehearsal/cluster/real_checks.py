@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,11 +45,7 @@ class Asker:
 
     def ready_nodes(self) -> set[str]:
         """Names of the nodes that are ready."""
-        return {
-            str(node["metadata"]["name"])
-            for node in self.items("/api/v1/nodes")
-            if any((one["type"], one["status"]) == ("Ready", "True") for one in node["status"].get("conditions", ()))
-        }
+        return ready_names(self.items("/api/v1/nodes"))
 
     def daemons(self) -> tuple[Daemons, ...]:
         """The DaemonSets of all namespaces; one that its controller has not looked at yet counts as not ready."""
@@ -71,6 +67,15 @@ class Asker:
         """What of the nodes is not as their machines' boot files say, a sentence each."""
         live = {str(node["metadata"]["name"]): node for node in self.items("/api/v1/nodes")}
         return [f"{one.name}: {text}" for one in machines for text in _differences(one.node(SOME_MOMENT), live.get(one.name))]
+
+
+def ready_names(nodes: Iterable[Json]) -> set[str]:
+    """Names of those nodes that are ready."""
+    return {
+        str(node["metadata"]["name"])
+        for node in nodes
+        if any((one["type"], one["status"]) == ("Ready", "True") for one in node["status"].get("conditions", ()))
+    }
 
 
 def _daemons(item: Json) -> Daemons:

@@ -20,9 +20,7 @@ def brought_up(plan: RegionPlan, cloud: Cloud) -> Iterator[Finding]:
     for cluster in plan.clusters:
         taken: set[int] = set()
         for name, capacity, each in scale_sets(cluster):
-            found = cloud.find(
-                naming.resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachineScaleSets", name)
-            )
+            found = cloud.find(scale_set_id(cluster, name))
             up = [one for one in state_of(found).living() if one.state == SUCCEEDED] if found is not None else []
             own = {address for one in up for address in one.addresses}
             if len(up) != capacity:
@@ -30,6 +28,11 @@ def brought_up(plan: RegionPlan, cloud: Cloud) -> Iterator[Finding]:
             elif len(own - taken) != capacity * each:
                 yield Finding(ALL_UP, f"{cluster.name}/{name}", f"{capacity * each:,} addresses", f"{len(own - taken):,}", REMEDY)
             taken |= own
+
+
+def scale_set_id(cluster: ClusterPlan, name: str) -> str:
+    """Azure resource id of a cluster's scale set."""
+    return naming.resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachineScaleSets", name)
 
 
 def scale_sets(cluster: ClusterPlan) -> Iterator[tuple[str, int, int]]:

@@ -17,7 +17,7 @@ PATIENCE = 30.0
 LONGEST_ANSWER = 60
 """Characters of a wrong answer that are told."""
 
-STEERING = ("ETCD", "KUBE", "KWOK")
+STEERING = ("ETCD", "KUBE", "KWOK", "CNI_")
 """Beginnings of environment variables that change what these programs answer, or let them refuse to."""
 
 
@@ -42,7 +42,8 @@ def why_not(path: Path, program: Program, version: str) -> str:
         return f"it says no version within {PATIENCE:.0f} s"
     finally:
         _end(asked)
-    said = out.decode(errors="replace")
+    # CNI plugins say it on standard error, as standard output is their runtime's.
+    said = out.decode(errors="replace") + err.decode(errors="replace")
     if asked.returncode != 0:
         return f"it ends with {asked.returncode} when asked its version: {_cut(err.decode(errors='replace') or said)}"
     found = re.search(rf"^{program.answer}$", said, re.MULTILINE)

@@ -15,10 +15,22 @@ from rehearsal.engines.asking import why_not
 from rehearsal.engines.building import NO_STAGES, build, stages_whole
 from rehearsal.engines.cache import Cache, cache_of
 from rehearsal.engines.missing import EnginesMissing
-from rehearsal.engines.pins import PINS, Pins, Program
+from rehearsal.engines.pins import CNI_PINS, PINS, Pins, Program
 from rehearsal.engines.progress import Moment, Phase, Tell, in_lines
 
-__all__ = ["Engines", "EnginesMissing", "Found", "Source", "Survey", "engines", "locate", "locate_stages", "prepare", "survey"]
+__all__ = [
+    "Engines",
+    "EnginesMissing",
+    "Found",
+    "Source",
+    "Survey",
+    "cni_plugins",
+    "engines",
+    "locate",
+    "locate_stages",
+    "prepare",
+    "survey",
+]
 
 BUILD_THEM = "gpufleet engines builds them, which takes about 10 minutes on two cores"
 
@@ -80,10 +92,20 @@ def engines(say: Callable[[str], None] = lambda _: None, *, build: bool = True, 
 
     With `measuring` also kube-proxy and kubemark. Raises EnginesMissing.
     """
-    found = prepare(PINS, in_lines(say), measuring) if build else survey(PINS, measuring)
+    found = _all_of(PINS, say, build, measuring)
+    return Engines({row.program.name: row.path for row in found.rows}, found.stages or found.cache.stages)
+
+
+def cni_plugins(say: Callable[[str], None] = lambda _: None, *, build: bool = True) -> Mapping[str, Path]:
+    """The pinned CNI plugins by name, had as the programs of engines are. Raises EnginesMissing."""
+    return {row.program.name: row.path for row in _all_of(CNI_PINS, say, build).rows}
+
+
+def _all_of(pins: Pins, say: Callable[[str], None], build: bool, measuring: bool = False) -> Survey:
+    found = prepare(pins, in_lines(say), measuring) if build else survey(pins, measuring)
     if found.lacking:
         raise EnginesMissing(", ".join(found.lacking), _nowhere(found.cache), BUILD_THEM)
-    return Engines({row.program.name: row.path for row in found.rows}, found.stages or found.cache.stages)
+    return found
 
 
 def survey(pins: Pins, measuring: bool = False) -> Survey:

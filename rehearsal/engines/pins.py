@@ -166,3 +166,23 @@ PINS = Pins(
         "pod-general": "kustomize/stage/pod/general",
     },
 )
+
+CNI_VERSION = "v1.9.1"
+CNI_MODULE = "github.com/containernetworking/plugins"
+
+
+def _plugin(name: str, kind: str, seconds: float) -> Program:
+    """A CNI plugin, which tells its version when it is run without a command: https://www.cni.dev/docs/spec/."""
+    return Program(name, "cni", f"{CNI_MODULE}/plugins/{kind}/{name}", (), rf"CNI {name} plugin v(\S+)", seconds)
+
+
+CNI_PINS = Pins(
+    folder=Path(__file__).parent,
+    families=(
+        Family("cni", CNI_MODULE, CNI_VERSION, {f"{CNI_MODULE}/pkg/utils/buildversion.BuildVersion": CNI_VERSION}, cold_gigabytes=0.3),
+    ),
+    programs=(_plugin("ptp", "main", 25), _plugin("loopback", "main", 3), _plugin("host-local", "ipam", 3), _plugin("portmap", "meta", 4)),
+)
+"""The CNI plugins of a node: pins of their own, so that their folder in the cache changes apart from the control plane's."""
+
+ALL_PINS = (PINS, CNI_PINS)

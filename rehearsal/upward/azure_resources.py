@@ -14,7 +14,7 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Request, Resource
 from rehearsal.registration import Answered, Registration, Result
 from rehearsal.upward.caller import Failure
-from rehearsal.upward.machines import is_scale_set, machines, planned
+from rehearsal.upward.machines import capacity, is_scale_set, machines, planned
 from rehearsal.upward.paths import with_old_values
 from rehearsal.upward.records import Record
 from rehearsal.upward.update import Guarded, Span, Update
@@ -151,8 +151,3 @@ class _Work:
         kept = {} if existing is None else {name: existing.properties[name] for name in self.maintained if name in existing.properties}
         body = {**self.said, "properties": {**self.said.get("properties", {}), **deepcopy(kept)}} if kept else self.said
         return Request("PUT", parse(self.id), body=body, principal=self.update.principal)
-
-
-def capacity(body: Json) -> int:
-    """Machines that the body of a scale set asks for."""
-    return int((body.get("sku") or {}).get("capacity") or 0)

@@ -9,7 +9,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
 from rehearsal.azure.resource import Resource
 from rehearsal.upward.machines import behind, is_scale_set, planned, provisioned
-from rehearsal.upward.records import Record, stacks_of
+from rehearsal.upward.records import Record, resource_of, stacks_of
 from rehearsal.upward.up import Outcome
 from rehearsal.upward.update import Span, Update
 
@@ -65,7 +65,7 @@ def course(outcome: Outcome) -> Course:
 
 
 def _scale_set(cloud: Cloud, record: Record) -> Resource | None:
-    found = cloud.find(record.id) if record.azure else None
+    found = resource_of(cloud, record)
     return found if found is not None and is_scale_set(found) else None
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from components.plan import naming
-from components.plan.model import ClusterPlan
-from rehearsal.crosscheck.machines import scale_sets
+from rehearsal.crosscheck.machines import scale_set_id, scale_sets
 from rehearsal.upward.caller import RETRIES, Failure
 from rehearsal.upward.machines import planned, provisioned
 from rehearsal.upward.records import stacks_of
@@ -59,7 +57,7 @@ def _standing(outcome: Outcome) -> str:
     running = wanted = up = sets = 0
     for cluster in outcome.plan.clusters:
         for name, capacity, _ in scale_sets(cluster):
-            found = outcome.cloud.find(_set_id(cluster, name))
+            found = outcome.cloud.find(scale_set_id(cluster, name))
             here = provisioned(found) if found is not None else 0
             running, wanted, sets, up = running + min(here, capacity), wanted + capacity, sets + 1, up + (here >= capacity)
     made = sum(bool(record.id) for _, record in stacks_of(outcome.cloud))
@@ -96,7 +94,7 @@ def _lacking(outcome: Outcome, update: Update, group: Sequence[tuple[str, Failur
     told = []
     for cluster in outcome.plan.clusters:
         for pool in cluster.pools:
-            ids = (_set_id(cluster, one.name) for one in pool.scale_sets)
+            ids = (scale_set_id(cluster, one.name) for one in pool.scale_sets)
             sets = [(found, planned(found)) for one in ids if one.lower() in failed and (found := outcome.cloud.find(one)) is not None]
             lacking = sum(count - provisioned(found) for found, count in sets)
             if lacking:
@@ -105,10 +103,6 @@ def _lacking(outcome: Outcome, update: Update, group: Sequence[tuple[str, Failur
                 whole = f"{lacking:,} of {sum(count for _, count in sets):,} machines"
                 told.append(f"pool {cluster.name}/{pool.name} lacks {whole} of {pool.spec.vm_size}{place}")
     return f" Missing: {'; '.join(told)}." if told else ""
-
-
-def _set_id(cluster: ClusterPlan, name: str) -> str:
-    return naming.resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachineScaleSets", name)
 
 
 def _paragraph(outcome: Outcome, update: Update, code: str, group: Sequence[tuple[str, Failure]]) -> str:

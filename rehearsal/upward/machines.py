@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rehearsal.azure.compute.instances import state_of
 from rehearsal.azure.compute.machine import SUCCEEDED
-from rehearsal.azure.resource import Resource
+from rehearsal.azure.resource import Json, Resource
 
 SCALE_SET = "microsoft.compute/virtualmachinescalesets"
 MACHINE = "microsoft.compute/virtualmachines"
@@ -34,4 +34,9 @@ def behind(resource: Resource) -> int:
 
 def planned(resource: Resource) -> int:
     """Capacity of a scale set."""
-    return int((resource.body.get("sku") or {}).get("capacity") or 0)
+    return capacity(resource.body)
+
+
+def capacity(body: Json) -> int:
+    """Machines that the body of a scale set asks for."""
+    return int((body.get("sku") or {}).get("capacity") or 0)

@@ -12,7 +12,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json
 from rehearsal.upward.azure_resources import MAINTAINED
 from rehearsal.upward.machines import behind, is_scale_set, machines
-from rehearsal.upward.records import Record, stacks_of
+from rehearsal.upward.records import Record, resource_of, stacks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def changes(before: Picture, after: Picture, failed: Collection[str] = ()) -> li
 
 
 def _item(cloud: Cloud, stack: str, record: Record) -> Item:
-    found = cloud.find(record.id) if record.azure else None
+    found = resource_of(cloud, record)
     if found is None:
         return Item(stack, record, (record.kept or {}).get("inputs", {}), None, None, 0)
     has_machines = is_scale_set(found)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
+from rehearsal.arm_ids import AZURE
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.resource import Json
+from rehearsal.azure.resource import Json, Resource
 
 SERVICE = "stacks"
 """Name under which the records are part of a model's state."""
@@ -38,7 +39,7 @@ class Record:
     @property
     def azure(self) -> bool:
         """Whether it lives in Azure."""
-        return self.type.startswith("azure-native:")
+        return self.type.startswith(AZURE)
 
 
 @dataclass(slots=True)
@@ -78,6 +79,11 @@ class Stacks:
 def _stack(saved: Mapping[str, Any]) -> Stack:
     records = (Record(**{**item, "dependencies": tuple(item["dependencies"])}) for item in saved["records"])
     return Stack({record.urn: record for record in records}, saved["exports"])
+
+
+def resource_of(cloud: Cloud, record: Record) -> Resource | None:
+    """What of a record lives in Azure; None where it lives elsewhere, or is gone."""
+    return cloud.find(record.id) if record.azure else None
 
 
 def stacks_of(cloud: Cloud) -> Stacks:

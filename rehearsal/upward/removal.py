@@ -8,7 +8,7 @@ from rehearsal.azure.arm_id import parse
 from rehearsal.azure.resource import Request
 from rehearsal.upward.caller import Failure
 from rehearsal.upward.machines import machines
-from rehearsal.upward.records import Record
+from rehearsal.upward.records import Record, resource_of
 from rehearsal.upward.update import Guarded, Span, Update
 
 GONE = ("ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "NotFound")
@@ -17,7 +17,7 @@ GONE = ("ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "
 def note_losses(update: Update, going: Iterable[Record], why: str, instead: str) -> None:
     """Note each protected resource that would go, why, and what to do instead; and the machines that would go with what may go."""
     for record in going:
-        found = update.caller.cloud.find(record.id) if record.azure else None
+        found = resource_of(update.caller.cloud, record)
         lost = machines(found) if found is not None else 0
         name = found.id.name if found is not None else record.name
         if record.protect and not update.allowed.opens(record):
@@ -49,7 +49,7 @@ class Removal:
 
     def _delete(self, record: Record) -> None:
         began = self.update.caller.cloud.now
-        found = self.update.caller.cloud.find(record.id) if record.azure else None
+        found = resource_of(self.update.caller.cloud, record)
         if found is None or record.retain:
             self._gone(record)
             return

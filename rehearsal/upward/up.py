@@ -9,6 +9,7 @@ from functools import partial
 from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Request
+from rehearsal.azure.scenario import NOTHING_WRONG
 from rehearsal.graph import Graph
 from rehearsal.run import rare_collections, run_program
 from rehearsal.upward.caller import Caller, Failure
@@ -16,6 +17,7 @@ from rehearsal.upward.face import ModelFace
 from rehearsal.upward.held_names import refuse_held, vaults_of
 from rehearsal.upward.picture import Picture, picture
 from rehearsal.upward.records import Record, stacks_of
+from rehearsal.upward.region_azure import new_azure
 from rehearsal.upward.removal import Removal, note_losses
 from rehearsal.upward.update import Allowed, Update, UpRefused, refuse_unknown
 from rehearsal.wire import from_plain, holds_unknown, to_plain
@@ -89,6 +91,11 @@ def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progres
             Removal(update, records).run()
     unread = len(updates) < 2
     return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), tuple(graphs), left, unread)
+
+
+def bring_up_anew(plan: RegionPlan, progress: Progress = lambda *_: None) -> Outcome:
+    """Bring a region up, as bring_up does, in an empty Azure in which nothing goes wrong."""
+    return bring_up(plan, new_azure(plan, NOTHING_WRONG), Allowed(), progress)
 
 
 @rare_collections()

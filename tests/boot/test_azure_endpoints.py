@@ -19,10 +19,15 @@ import select, socket
 servers = []
 for address, port in (("169.254.169.254", 80), ("168.63.129.16", 53), ("168.63.129.16", 80), ("168.63.129.16", 32526)):
     servers.append(socket.create_server((address, port)))
+resolver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+resolver.bind(("168.63.129.16", 53))
 print("ready", flush=True)
 while True:
-    for server in select.select(servers, [], [])[0]:
-        server.accept()[0].close()
+    for server in select.select([*servers, resolver], [], [])[0]:
+        if server is resolver:
+            server.sendto(*server.recvfrom(512))
+        else:
+            server.accept()[0].close()
 """
 
 
@@ -35,6 +40,13 @@ def run(*command: str, namespace: str | None = None, check: bool = True) -> str:
 def connects(namespace: str, address: str, port: int) -> bool:
     """Whether a TCP connection is accepted."""
     probe = f"import socket; socket.create_connection(({address!r}, {port}), timeout=1).close()"
+    done = subprocess.run(("ip", "netns", "exec", namespace, "python3", "-c", probe), capture_output=True, timeout=30, check=False)
+    return done.returncode == 0
+
+
+def resolves(namespace: str) -> bool:
+    """Whether a datagram to Azure's resolver is answered."""
+    probe = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(1); s.sendto(b'?', ('168.63.129.16', 53)); s.recv(9)"
     done = subprocess.run(("ip", "netns", "exec", namespace, "python3", "-c", probe), capture_output=True, timeout=30, check=False)
     return done.returncode == 0
 
@@ -103,12 +115,29 @@ def test_pods_reach_azures_services_before_the_rules_and_only_dns_after_them() -
     assert all(connects(HOST, *service) for service in SERVICES)
 
 
+@pytest.mark.parametrize("strict", [0, 1])
+@pytest.mark.usefixtures("machine")
+def test_a_flush_of_iptables_opens_nothing_and_the_machine_and_dns_go_on(strict: int) -> None:
+    for scope in ("all", "default"):
+        run("sh", "-c", f"echo {strict} >/proc/sys/net/ipv4/conf/{scope}/rp_filter", namespace=HOST)
+    run("sh", str(PROGRAM), namespace=HOST)
+    for table in ("filter", "nat", "mangle", "raw"):
+        run("iptables", "-w", "-t", table, "-F", namespace=HOST)
+        run("iptables", "-w", "-t", table, "-X", namespace=HOST)
+    assert not any(connects(POD, *service) for service in SERVICES)
+    assert connects(POD, "168.63.129.16", 53)
+    assert resolves(POD)
+    assert all(connects(HOST, *service) for service in SERVICES)
+    assert resolves(HOST)
+
+
 @pytest.mark.usefixtures("machine")
 def test_a_second_run_changes_nothing_and_leaves_others_rules_alone() -> None:
     run("iptables", "-w", "-A", "FORWARD", "-d", "192.0.2.1/32", "-j", "ACCEPT", namespace=HOST)
     run("sh", str(PROGRAM), namespace=HOST)
-    first = run("iptables", "-w", "-S", namespace=HOST).splitlines()
+    first, routed = run("iptables", "-w", "-S", namespace=HOST).splitlines(), run("ip", "-4", "rule", "show", namespace=HOST)
     run("sh", str(PROGRAM), namespace=HOST)
+    assert run("ip", "-4", "rule", "show", namespace=HOST) == routed
     assert run("iptables", "-w", "-S", namespace=HOST).splitlines() == first
     assert [line for line in first if "FORWARD" in line] == [
         "-P FORWARD ACCEPT",

@@ -14,6 +14,8 @@ import pytest
 import yaml
 from boot_machines import flags_of, machines, regions
 
+from cni import conflists
+from cni import settings as network_settings
 from components.api_servers import PROBE_FAILURES, PROBE_SECONDS
 from components.boot import etcd_flags, features, kube_apiserver, kubelet
 from components.boot.heartbeats import LEASE_SECONDS
@@ -103,14 +105,14 @@ def test_no_key_token_or_certificate_stands_in_a_document(name: str) -> None:
 
 def test_what_writes_boot_documents_never_sees_a_secret() -> None:
     imported: set[str] = set()
-    for path in BOOT.glob("*.py"):
+    for path in (*BOOT.glob("*.py"), *map(Path, (conflists.__file__, network_settings.__file__))):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
                 imported.add(node.module or "")
             elif isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
-    ours = {module for module in imported if module.startswith("components")}
-    assert {module.split(".")[1] for module in ours} == {"boot", "plan"}
+    ours = {module for module in imported if module.startswith(("components.", "cni"))}
+    assert {".".join(module.split(".")[:2]) for module in ours} == {"cni", "components.boot", "components.plan", "components.spec"}
     assert imported - ours <= {"__future__", "base64", "collections.abc", "dataclasses", "functools", "json", "pathlib", "yaml"}
 
 

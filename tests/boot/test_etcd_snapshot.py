@@ -32,7 +32,7 @@ def test_turns_of_a_ring_lie_evenly_within_the_hour(region: RegionPlan, cluster:
 def test_events_are_saved_by_hand_alone(region: RegionPlan, cluster: ClusterPlan) -> None:
     boot = boot_etcd(cluster, cluster.events_etcd, cluster.events_etcd.members[0])
     assert etcd_snapshot.TIMER not in boot.enable, region.name
-    assert boot.file("/usr/local/sbin/gpufleet-etcd-snapshot").mode == "0755"
+    assert json.loads(boot.file(etcd_snapshot.MANIFEST).content)["ring"] == "events"
 
 
 @pytest.mark.parametrize(("region", "cluster"), CLUSTERS)

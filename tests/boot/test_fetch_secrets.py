@@ -153,6 +153,7 @@ def test_after_the_deadline_it_ends_with_what_was_missing_and_leaves_nothing(run
         ("encryption-key", "no base64: a sécret", "secret encryption-key is not 32 bytes in base64"),
         ("bootstrap-token", "ABCDEF.0123456789abcdef", "secret bootstrap-token is no token"),
     ],
+    ids=["certificate", "text for a key", "another key", "short key", "no base64", "token"],
 )
 def test_a_value_of_the_wrong_kind_is_refused_without_being_shown(
     name: str, value: str, reason: str, run: Run, azure: Azure, tmp_path: Path

@@ -44,7 +44,7 @@ def test_every_document_holds_every_file_and_only_loads_and_enables_units(name: 
     assert set(document) == {"write_files", "runcmd"}
 
 
-def test_every_scale_set_of_every_region_stays_under_azures_bound_with_room_for_a_fifth_as_much_again() -> None:
+def test_every_scale_set_of_every_region_stays_under_azures_bound_with_room_for_half_as_much_again() -> None:
     sizes = {
         scale_set.name: len(cloud_config(boot).encode())
         for region in regions()
@@ -54,7 +54,7 @@ def test_every_scale_set_of_every_region_stays_under_azures_bound_with_room_for_
     }
     sizes |= {name: len(cloud_config(boot).encode()) for name, boot in machines().items()}
     assert len(sizes) > 225
-    assert max(sizes.values()) * 1.2 < CUSTOM_DATA_BYTES
+    assert max(sizes.values()) * 1.5 < CUSTOM_DATA_BYTES
 
 
 def test_custom_data_is_the_document_in_base64_and_the_same_each_time() -> None:

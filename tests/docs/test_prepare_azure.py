@@ -74,6 +74,12 @@ def test_the_recipe_installs_what_the_approver_imports() -> None:
     assert roots - BROUGHT_ALONG == set(line[1].split())
 
 
+def test_the_wheel_alone_is_enough_for_the_program_of_etcds_image() -> None:
+    assert "imports the standard library alone" in " ".join(RECIPE.split())
+    files = [ROOT / "lifecycle" / name for name in ("__init__.py", "etcd_snapshot.py", "blobs.py")]
+    assert [_imported(file) for file in files] == [set(), set(), set()]
+
+
 def test_the_recipe_reads_only_what_the_definition_has() -> None:
     definition: ImageDefinition = load_catalog().definitions["api-server"]
     for name in re.findall(r"local\.packages\.(\w+)", RECIPE):

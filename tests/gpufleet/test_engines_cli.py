@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.engines.find import Engines
-from rehearsal.engines.pins import PINS
+from rehearsal.engines.find import Engines, cni_plugins
+from rehearsal.engines.pins import CNI_PINS, PINS
 
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
 
@@ -40,13 +40,16 @@ def test_where_stages_is_a_folder_with_every_set_of_kwoks_stage_files(engines: E
 
 
 def test_the_table_has_a_line_for_each_program_with_version_source_size_and_path(engines: Engines) -> None:
+    plugins = cni_plugins()
     told = run("--check")
     assert told.returncode == 0, told.stderr
     rows = {line.split()[0]: line.split() for line in told.stdout.splitlines() if line.strip()}
-    for program in PINS.wanted(measuring=False):
-        path = engines.program(program.name)
-        _, version, source, size, where = rows[program.name]
-        assert version == PINS.version(program)
+    pinned = {program.name: PINS.version(program) for program in PINS.wanted(measuring=False)}
+    pinned |= {program.name: CNI_PINS.version(program) for program in CNI_PINS.programs}
+    for name, wanted in pinned.items():
+        path = plugins[name] if name in plugins else engines.program(name)
+        _, version, source, size, where = rows[name]
+        assert version == wanted
         assert source in ("PATH", "cache")
         assert (int(size), where) == (round(path.stat().st_size / 1e6), str(path))
 
@@ -55,11 +58,12 @@ def test_check_of_an_empty_cache_names_what_is_missing_and_exits_1_without_build
     told = run("--check", GPUFLEET_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
     assert told.returncode == 1
     names = ", ".join(program.name for program in PINS.wanted(measuring=False))
-    assert told.stderr.startswith(f"missing: {names}, kwok's stage files; gpufleet engines builds them")
+    plugins = ", ".join(program.name for program in CNI_PINS.programs)
+    assert told.stderr.startswith(f"missing: {names}, kwok's stage files, {plugins}; gpufleet engines builds them")
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.parametrize("wanted", ["etcd", "stages"])
+@pytest.mark.parametrize("wanted", ["etcd", "stages", "ptp"])
 def test_where_of_what_is_missing_prints_no_path_and_exits_1(wanted: str, tmp_path: Path) -> None:
     told = run("--where", wanted, GPUFLEET_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
     assert (told.returncode, told.stdout) == (1, "")

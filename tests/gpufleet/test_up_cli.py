@@ -52,7 +52,7 @@ def up_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = told.stdout.splitlines()
     assert len(lines) < 40
     assert lines[0] == "up: dev-base"
-    assert lines[-3] == "resources: + 237 created, 0 unchanged"
+    assert lines[-3] == "resources: + 241 created, 0 unchanged"
     assert lines[-2] == "instances: 0 -> 14"
     assert lines[-1].endswith(f"kept in {folder}")
     return folder
@@ -79,7 +79,7 @@ def test_help_teaches_the_verb(verb: str) -> None:
 def test_a_second_up_says_that_nothing_changes(state: Path) -> None:
     told = run("up", "dev", "--state", state)
     assert told.returncode == 0
-    assert "dev: nothing to change: 237 resources and 14 machines are as planned" in told.stdout
+    assert "dev: nothing to change: 241 resources and 14 machines are as planned" in told.stdout
 
 
 def test_a_preview_shows_the_change_and_makes_none(state: Path, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_failure_exits_1_and_what_came_up_is_kept(tmp_path: Path) -> None:
     told = run("up", "dev", "--state", tmp_path / "state", "--scenario", "quota-one-short")
     assert told.returncode == 1
     assert "QuotaExceeded: VirtualMachineScaleSet" in told.stdout
-    assert "resources: + 236 created, 1 failed, 0 unchanged\ninstances: 0 -> 12\n" in told.stdout
+    assert "resources: + 240 created, 1 failed, 0 unchanged\ninstances: 0 -> 12\n" in told.stdout
     assert list((tmp_path / "state").glob("state-*.json"))
 
 
@@ -119,7 +119,7 @@ def test_destroy_is_refused_until_it_is_allowed(state: Path) -> None:
     assert told.stderr.startswith("no protected resource is called al; ")
     told = run("destroy", "dev", "--state", state, "--unprotect", "all", "--purge")
     assert told.returncode == 0
-    assert "resources: - 237 deleted, 0 unchanged" in told.stdout
+    assert "resources: - 241 deleted, 0 unchanged" in told.stdout
     assert told.stdout.endswith("\n3 deleted vaults purged: their names are free\n")
 
 

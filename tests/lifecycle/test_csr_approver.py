@@ -180,6 +180,7 @@ def test_a_request_for_a_key_that_the_sender_does_not_hold_is_denied() -> None:
         as_pem(b"\x30\x03\x02\x01\x05"),
         b" " * (PEM_BYTES + 1),
     ],
+    ids=["nothing", "a word", "two", "something before", "a beginning behind", "other words", "no request", "too long"],
 )
 def test_a_text_that_is_not_exactly_one_request_is_denied(text: bytes) -> None:
     assert denial(made.request(text))

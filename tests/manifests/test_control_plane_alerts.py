@@ -79,10 +79,10 @@ def test_every_selector_names_the_cluster_and_known_jobs() -> None:
 
 
 @needs_promtool
-def test_the_command_writes_a_file_that_prometheus_takes_for_every_cluster(tmp_path: Path) -> None:
+def test_the_command_writes_two_files_that_prometheus_takes_for_every_cluster(tmp_path: Path) -> None:
     told = CliRunner().invoke(group, ["alerts", "southcentralus", "--out", str(tmp_path)])
     assert told.exit_code == 0, told.output
     files = sorted(tmp_path.iterdir())
     assert [str(path) for path in files] == sorted(told.output.split())
-    assert len(files) == len(load_plan("southcentralus").clusters)
+    assert len(files) == 2 * len(load_plan("southcentralus").clusters)
     _promtool("check", "rules", *files)

@@ -42,6 +42,11 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
     },
     "dcgm-exporter/dcgm-exporter": {"runAsNonRoot": False, "runAsUser": 0},
+    "gpufleet-traffic/exporter": {
+        "runAsNonRoot": False,
+        "runAsUser": 0,
+        "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW"]},
+    },
 }
 """What a container may do beyond the strictest security context; None says that the field is absent."""
 
@@ -128,10 +133,11 @@ def test_every_role_of_ours_that_is_bound_exists(name: str) -> None:
 
 
 @every_cluster
-def test_only_kube_proxy_among_the_daemon_sets_holds_a_token_for_the_api_server(name: str) -> None:
+def test_only_kube_proxy_and_what_asks_its_kubelet_hold_a_token_among_the_daemon_sets(name: str) -> None:
     for item in of_kind(name, "DaemonSet"):
-        assert _pod(item)["automountServiceAccountToken"] is (item["metadata"]["name"] == "kube-proxy")
-        assert not any("projected" in volume for volume in _pod(item)["volumes"])
+        daemon = item["metadata"]["name"]
+        assert _pod(item)["automountServiceAccountToken"] is (daemon == "kube-proxy")
+        assert any("projected" in volume for volume in _pod(item)["volumes"]) is (daemon == "gpufleet-traffic")
 
 
 @every_cluster

@@ -84,6 +84,7 @@ def test_an_image_that_is_captured_elsewhere_only_is_refused_at_every_pin() -> N
         ("cpu", "containerd", "which the role node needs"),
         ("nd-a100", "kubelet", "which the role node needs"),
         ("etcd", "etcd", "which the role etcd needs"),
+        ("etcd", "gpufleet", "which the role etcd needs"),
         ("api-server", "kubernetes", "which the role api-server needs"),
         ("api-server", "gpufleet", "which the role api-server needs"),
     ],

@@ -18,7 +18,7 @@ from blob_storage import Storage
 from playbook_runs import Run, run_playbook
 
 from components.boot.etcd import boot_etcd
-from components.boot.etcd_snapshot import MANIFEST
+from components.boot.etcd_snapshot import MANIFEST, PROGRAM
 from components.boot.machine import custom_data
 from components.plan.model import ETCD_CLIENT_PORT, ETCD_PEER_PORT, ClusterPlan
 from components.plan.naming import resource_id
@@ -66,7 +66,7 @@ def told(run: RunDirectory, machine: Machine, **more: Any) -> dict[str, Any]:
         "ansible_python_interpreter": sys.executable,
         "gpufleet_become": False,
         "gpufleet_root": str(machine.root),
-        "gpufleet_programs": str(machine.path("/usr/local/sbin")),
+        "gpufleet_programs": str(machine.path("/usr/local/bin")),
         "etcd_programs": str(machine.path("/usr/local/bin")),
         "gpufleet_environment": {**environment, "PATH": f"{control}:{environment['PATH']}"},
         **more,
@@ -160,7 +160,7 @@ class Ring:
 
     def snapshot_program(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
         """The program as the timer of a machine starts it."""
-        command = [sys.executable, str(self.machines[name].path("/usr/local/sbin/gpufleet-etcd-snapshot")), *words]
+        command = [str(self.machines[name].path(PROGRAM)), *words]
         return subprocess.run(command, env=self.variables[name]["gpufleet_environment"], capture_output=True, text=True, check=False)
 
 

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
-from rehearsal.cluster.objects import kubeconfig
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "rehearsal/faults"))
-from calling import Client
+sys.path.insert(0, str(Path(__file__).parents[1] / "rehearsal/cluster"))
+from calling import Client, watched
 
 SILENT_SECONDS = 15.0
 GONE = 410
 
 
 class Follower(threading.Thread):
-    """names are the objects that it knows; lists counts how often it began anew because the server no longer knew its revision."""
+    """names are the objects that it knows; anew counts how often it began anew because the server no longer knew its revision."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(name="follower", daemon=True)
         self.path, self.what, self.over = path, what, threading.Event()
         self.names: set[str] = set()
         self.anew = 0
+        self._version = ""
 
     def __enter__(self) -> Follower:
         self.start()
@@ -35,42 +33,27 @@ class Follower(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        version = ""
         while not self.over.wait(0.2):
-            try:
-                version = self._watched(version) if version else self._listed()
-            except (OSError, http.client.HTTPException):
-                continue
+            with suppress(OSError):
+                if self._version:
+                    self._watch()
+                else:
+                    self._list()
 
-    def _listed(self) -> str:
+    def _list(self) -> None:
         reply = Client(self.path).ask("GET", self.what)
-        if reply.status != 200:
-            return ""
-        self.names = {item["metadata"]["name"] for item in reply.body["items"]}
-        return str(reply.body["metadata"]["resourceVersion"])
+        if reply.status == 200:
+            self.names = {item["metadata"]["name"] for item in reply.body["items"]}
+            self._version = str(reply.body["metadata"]["resourceVersion"])
 
-    def _watched(self, version: str) -> str:
-        """Revision from which the next watch goes on; empty where there is none, and all is listed anew."""
-        access = kubeconfig.read(self.path)
-        connection = http.client.HTTPSConnection(access.host, access.port, timeout=SILENT_SECONDS, context=access.tls)
-        try:
-            connection.request("GET", f"{self.what}?watch=1&timeoutSeconds=10&resourceVersion={version}")
-            answer = connection.getresponse()
-            if answer.status != 200:
-                return self._begun_anew() if answer.status == GONE else version
-            while line := answer.readline():
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    return self._begun_anew() if event["object"]["code"] == GONE else version
-                metadata = event["object"]["metadata"]
-                version = metadata["resourceVersion"]
-                (self.names.discard if event["type"] == "DELETED" else self.names.add)(metadata["name"])
-        except OSError:
-            return version
-        finally:
-            connection.close()
-        return version
-
-    def _begun_anew(self) -> str:
-        self.anew += 1
-        return ""
+    def _watch(self) -> None:
+        """Follow from the revision that it knows; without one where the server no longer has it, so that all is listed anew."""
+        for event in watched(self.path, self.what, f"timeoutSeconds=10&resourceVersion={self._version}", SILENT_SECONDS):
+            if event["type"] == "ERROR":
+                if event["object"]["code"] == GONE:
+                    self._version = ""
+                    self.anew += 1
+                return
+            metadata = event["object"]["metadata"]
+            self._version = metadata["resourceVersion"]
+            (self.names.discard if event["type"] == "DELETED" else self.names.add)(metadata["name"])

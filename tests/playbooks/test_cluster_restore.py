@@ -14,6 +14,7 @@ from controller import on_the_controller
 from etcd_machines import Ring, member_variables, told
 from follower import Client, Follower
 
+from components.boot.etcd_snapshot import PROGRAM
 from components.plan.model import RegionPlan
 from rehearsal.cluster.azure_service import AzureService
 from rehearsal.cluster.control_plane import ControlPlane
@@ -70,7 +71,7 @@ def cluster(plan: RegionPlan, azure: AzureService, storage: Storage, tmp_path: P
 
 def test_a_cluster_is_saved_and_restored_by_the_runbooks_and_its_clients_go_on(cluster: Cluster) -> None:
     ring = cluster.ring
-    told_first = {"SNAPSHOT": str(ring.machines[ring.names[0]].path("/usr/local/sbin/gpufleet-etcd-snapshot"))}
+    told_first = {"SNAPSHOT": str(ring.machines[ring.names[0]].path(PROGRAM))}
     told_first["INVENTORY"] = str(ring.inventory())
     backup = on_the_controller(ring, "etcd-backup", **told_first)
     restore = on_the_controller(ring, "etcd-restore", **told_first, OPTIONS="-e discard=dev_etcd")

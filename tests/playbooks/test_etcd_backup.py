@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import ssl
 import subprocess
 import urllib.request
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from blob_storage import CUT, FLIPPED, Storage
 from etcd_machines import Ring
 
 from components.boot.etcd_snapshot import UNIT
-
-FILES = Path(__file__).parents[2] / "components/boot/files"
+from lifecycle import blobs
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,38 +69,30 @@ def test_storage_that_is_busy_or_cuts_a_connection_is_asked_again(ring: Ring, st
     assert not list(ring.machines[ring.names[0]].path("/var/lib/etcd/snapshots").iterdir())
 
 
-def test_an_answer_that_was_lost_does_not_make_a_failure_of_a_success(storage: Storage, tmp_path: Path) -> None:
-    blobs = blob_program(storage)
+def test_an_answer_that_was_lost_does_not_make_a_failure_of_a_success(container: blobs.Container, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"one")
-    container = blobs.Container(storage.url, "/subscriptions/x")
     known = {"sha256": "a", "bytes": "3"}
     blobs.upload(container, "other/blob", file, known)
     blobs.upload(container, "other/blob", file, known)
 
 
-def test_no_blob_is_ever_written_over(storage: Storage, tmp_path: Path) -> None:
-    blobs = blob_program(storage)
+def test_no_blob_is_ever_written_over(container: blobs.Container, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"two")
-    container = blobs.Container(storage.url, "/subscriptions/x")
     with pytest.raises(blobs.Refused, match="another blob has the name other/blob; it was left as it is"):
         blobs.upload(container, "other/blob", file, {"sha256": "b", "bytes": "3"})
     assert container.ask("GET", "other/blob", {})[1] == b"one"
 
 
-def blob_program(storage: Storage) -> ModuleType:
-    """The machines' own module, which finds the container of a test."""
-    specification = importlib.util.spec_from_file_location("gpufleet_blobs", FILES / "gpufleet_blobs.py")
-    assert specification
-    assert specification.loader
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    module.IMDS = storage.metadata  # type: ignore[attr-defined]
+@pytest.fixture
+def container(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> blobs.Container:
+    """The test's container, as the machines' own module reaches it."""
+    monkeypatch.setattr(blobs, "IMDS", storage.metadata)
     context = ssl.create_default_context(cafile=str(storage.authority))
     handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
-    module.OPENER = urllib.request.build_opener(*handlers)  # type: ignore[attr-defined]
-    return module
+    monkeypatch.setattr(blobs, "OPENER", urllib.request.build_opener(*handlers))
+    return blobs.Container(storage.url, "/subscriptions/x")
 
 
 def test_the_newest_snapshot_that_is_whole_is_fetched(ring: Ring, storage: Storage, tmp_path: Path) -> None:

@@ -232,8 +232,15 @@ WRONG: dict[type, list[Any]] = {
 DOCUMENTS = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
 BEYOND = {"nodes": 7_501, "slot": 31, "pods_per_node": 256, "count": 10_001, "percent": 51, "hours": 25, "vcpus": 100_000_001}
 """The first number beyond what a key accepts anywhere."""
+NULLABLE = ("largest_gang", "ceiling_mbit")
+"""Keys of the shipped files that may as well be null."""
 FREE_TEXT = ("domain", "labels", "name", "team")
 """Places where another text is as good; a changed team or pool name is a fault only where others speak of it."""
+
+
+def fits(item: object, key: str | int) -> bool:
+    """Whether a key takes a value that is wrong elsewhere, or says of it no more than of any other text."""
+    return (item is None and key in NULLABLE) or (item == "Standard_Nope" and key != "vm_size")
 
 
 @st.composite
@@ -253,7 +260,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, str, Path_]:
         path = (*path, key)
     elif kind == "retype":
         value = at(document, path)
-        wrong = draw(st.sampled_from([item for item in WRONG[type(value)] if not (item == "Standard_Nope" and path[-1] != "vm_size")]))
+        wrong = draw(st.sampled_from([item for item in WRONG[type(value)] if not fits(item, path[-1])]))
         if path[-1] in FREE_TEXT and isinstance(wrong, str):
             wrong = 5
         at(document, path[:-1])[path[-1]] = wrong

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
+from rehearsal.azure.demands import required_location
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.kind import Kind
@@ -28,8 +29,7 @@ class Disk(Kind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """A disk has a source and a size, which only grows; zones and source are for good."""
-        if not body.get("location"):
-            raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+        required_location(body)
         properties = body.get("properties") or {}
         option = (properties.get("creationData") or {}).get("createOption")
         if not option:

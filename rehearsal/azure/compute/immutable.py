@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.azure.compute.instances import Model, model_of
+from rehearsal.azure.demands import at
 from rehearsal.azure.errors import property_change_not_allowed
 from rehearsal.azure.resource import Json
 
@@ -61,14 +62,6 @@ def needs_reimage(old: Model, new: Model) -> bool:
 def needs_other_hardware(old: Model, new: Model) -> bool:
     """Whether it moves the machine: another VM size, or another proximity placement group."""
     return old.size.lower() != new.size.lower() or old.rest["proximityPlacementGroup"] != new.rest["proximityPlacementGroup"]
-
-
-def at(body: Json, path: str) -> Any:
-    """What stands at a path of names, None where nothing does."""
-    found: Any = body
-    for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
 
 
 def _network(subnet: str) -> str:

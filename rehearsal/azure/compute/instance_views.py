@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.plan.vm_sizes import VM_SIZES
 from rehearsal.azure.clock import stamp
+from rehearsal.azure.compute.choices import name_of
 from rehearsal.azure.compute.health import health_of
 from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, Instance, computer_name, state_of
 from rehearsal.azure.compute.machine import RUNNING, TASKS, Machine
@@ -52,7 +53,7 @@ def instance_body(cloud: Cloud, resource: Resource, one: Instance) -> Json:
     state = state_of(resource)
     model = state.models[one.model]
     profile = model.profile
-    name = f"{resource.id.name}_{one.id}"
+    name = name_of(resource, one)
     own = f"{resource.id.text}/virtualMachines/{one.id}"
     storage = profile.get("storageProfile") or {}
     os_profile = {key: value for key, value in (profile.get("osProfile") or {}).items() if key not in (*SECRETS, "computerNamePrefix")}
@@ -128,7 +129,7 @@ def agent_view(cloud: Cloud, machine: Machine) -> Json:
 def instance_view(cloud: Cloud, resource: Resource, one: Instance) -> Json:
     """https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/get-instance-view"""
     model = state_of(resource).models[one.model]
-    name = f"{resource.id.name}_{one.id}"
+    name = name_of(resource, one)
     view: Json = {
         "platformUpdateDomain": 0,
         "platformFaultDomain": one.fault_domain,

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from rehearsal.azure.compute.machine import DELETING, Machine
+from rehearsal.azure.compute.os_disks import is_ephemeral
 from rehearsal.azure.resource import Json, Resource
 
 BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -45,8 +46,7 @@ class Model:
 
     @property
     def ephemeral(self) -> bool:
-        disk = (self.profile.get("storageProfile") or {}).get("osDisk") or {}
-        return bool((disk.get("diffDiskSettings") or {}).get("option"))
+        return is_ephemeral((self.profile.get("storageProfile") or {}).get("osDisk") or {})
 
     @property
     def image(self) -> Json:

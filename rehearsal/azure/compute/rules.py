@@ -10,6 +10,7 @@ from rehearsal.azure.compute import health_source, spans
 from rehearsal.azure.compute.images import is_managed
 from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES
 from rehearsal.azure.compute.os_disks import check_os_disk
+from rehearsal.azure.demands import required_location
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json
@@ -35,8 +36,7 @@ def not_modelled(what: str, target: str) -> AzureError:
 
 def check_set(arm_id: ArmId, body: Json) -> None:
     """Refuse a scale set that could not be; the body is the whole of what is asked for."""
-    if not body.get("location"):
-        raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+    required_location(body)
     if not _NAME.fullmatch(arm_id.name):
         message = f"The name '{arm_id.name}' is not valid: 1 to 64 letters, digits, hyphens and underscores, no hyphen at either end."
         raise invalid(message, "name", "InvalidResourceName")

@@ -14,7 +14,7 @@ from rehearsal.azure.compute import evictions, repairs, upgrades
 from rehearsal.azure.compute.actions import SET_ACTIONS
 from rehearsal.azure.compute.deletes import delete_all, delete_set
 from rehearsal.azure.compute.images import check_image
-from rehearsal.azure.compute.immutable import at, check_changes
+from rehearsal.azure.compute.immutable import check_changes
 from rehearsal.azure.compute.instances import Model, SetState, dump, load, model_of, state_of
 from rehearsal.azure.compute.machine import CREATING
 from rehearsal.azure.compute.rules import capacity_of_body, check_set
@@ -22,10 +22,11 @@ from rehearsal.azure.compute.scaling import add, remove, surplus_of, take_addres
 from rehearsal.azure.compute.set_body import completed, effective
 from rehearsal.azure.compute.set_views import instance_view, skus
 from rehearsal.azure.compute.work import MODEL_DONE, TAKEN, begin_task, done, give_up, overtake, preempted
+from rehearsal.azure.demands import at
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.kind import Action, Kind
-from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource
+from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource, location_key
 from rehearsal.azure.scheduled_events import scheduled_events_of
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class ScaleSet(Kind):
         if previous is not None:
             check_changes(previous.sent, whole)
         if image and (previous is None or more or image != at(previous.sent, _IMAGE)):
-            check_image(cloud, image, str(whole["location"]).lower().replace(" ", ""))
+            check_image(cloud, image, location_key(whole["location"]))
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Azure's defaults, without secrets; what the PUT leaves out is written into what is kept of it."""

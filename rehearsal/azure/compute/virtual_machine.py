@@ -12,7 +12,6 @@ from rehearsal.azure.clock import stamp
 from rehearsal.azure.compute import machine as machines
 from rehearsal.azure.compute.disks import MACHINE, make
 from rehearsal.azure.compute.images import check_image
-from rehearsal.azure.compute.immutable import at
 from rehearsal.azure.compute.instance_views import agent_view, power_statuses
 from rehearsal.azure.compute.machine import DELETING, TASKS, Machine, Site, power_refusal, refusal, vacate
 from rehearsal.azure.compute.os_disks import deallocation_refused, is_ephemeral
@@ -20,11 +19,12 @@ from rehearsal.azure.compute.provisioning import provisioning_error, slowness
 from rehearsal.azure.compute.set_body import SECRETS, identity_told
 from rehearsal.azure.compute.vm_rules import check_changes, check_machine
 from rehearsal.azure.compute.work import preempted
+from rehearsal.azure.demands import at
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.kind import Action, Kind
 from rehearsal.azure.references import references
-from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource
+from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource, location_key
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
@@ -56,7 +56,7 @@ class VirtualMachine(Kind):
             if why := refusal(machine_of(previous), arm_id.name, TASKS["update"].words):
                 raise why
         elif image := at(body, "properties.storageProfile.imageReference"):
-            check_image(cloud, image, str(body["location"]).lower().replace(" ", ""))
+            check_image(cloud, image, location_key(body["location"]))
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Azure's defaults, without secrets; what a PUT cannot have read stays in what is kept of it."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.compute.disks import attached_to
-from rehearsal.azure.compute.immutable import at
 from rehearsal.azure.compute.machine import DEALLOCATED
 from rehearsal.azure.compute.os_disks import check_os_disk
+from rehearsal.azure.demands import at, required_location
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json, Resource
@@ -38,8 +38,7 @@ FIXED: Mapping[str, tuple[str, str]] = {
 
 def check_machine(cloud: Cloud, arm_id: ArmId, body: Json) -> None:
     """Refuse a machine that could not be."""
-    if not body.get("location"):
-        raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+    required_location(body)
     properties = body.get("properties") or {}
     size = size_of(str((properties.get("hardwareProfile") or {}).get("vmSize") or ""), str(body["location"]))
     storage = properties.get("storageProfile") or {}

@@ -9,7 +9,7 @@ import re
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import needed, said
+from rehearsal.azure.demands import needed, required_location, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.identity.directory import directory_of
@@ -34,8 +34,7 @@ class UserAssignedIdentity(Kind):
         """A name of 3 to 128 characters, and a location."""
         if not NAME.fullmatch(arm_id.name):
             raise invalid(f"The identity name '{arm_id.name}' must match {NAME.pattern}.", "resourceName", "InvalidResourceName")
-        if not body.get("location"):
-            raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+        required_location(body)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Tenant, principal and client."""

@@ -10,7 +10,7 @@ import re
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, fixed, needed, one_of, said
+from rehearsal.azure.demands import at, fixed, needed, one_of, required_location, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
 from rehearsal.azure.kind import Kind
@@ -48,13 +48,6 @@ def check_empty(cloud: Cloud, resource: Resource) -> None:
             "Please delete all nested resources before deleting this resource."
         )
         raise conflict("CannotDeleteResource", message, resource.id.text)
-
-
-def required_location(body: Json) -> str:
-    """A body's location in lower case without spaces; AzureError LocationRequired."""
-    if not body.get("location"):
-        raise invalid("The location property is required for this definition.", "location", "LocationRequired")
-    return str(body["location"]).lower().replace(" ", "")
 
 
 class Gallery(Kind):

@@ -14,10 +14,10 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, needed
+from rehearsal.azure.demands import at, needed, required_location
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
-from rehearsal.azure.images.galleries import Image, required_location
+from rehearsal.azure.images.galleries import Image
 from rehearsal.azure.images.versions import ImageVersion, numbers
 from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import FAILED, Answer, Json, Operation, Request, Resource

@@ -13,12 +13,12 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, fixed, needed, one_of, said
+from rehearsal.azure.demands import at, fixed, needed, one_of, required_location, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
-from rehearsal.azure.images.galleries import VERSIONS, check_room, required_location
+from rehearsal.azure.images.galleries import VERSIONS, check_room
 from rehearsal.azure.kind import Kind
-from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource import Json, Resource, location_key
 
 REPLICAS = 100
 """Replicas of a version in one region: https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery#limits"""
@@ -36,13 +36,13 @@ class Replication:
 
 def replicated(cloud: Cloud, version_id: str, location: str) -> bool:
     """Whether machines of a region can be made from an image version now; AzureError ResourceNotFound where there is no such version."""
-    copy = cloud.get(version_id).state.regions.get(region_key(location))
+    copy = cloud.get(version_id).state.regions.get(location_key(location))
     return copy is not None and copy[1] <= cloud.now
 
 
 def latest(cloud: Cloud, image_id: str, location: str) -> Resource | None:
     """The highest version of an image definition that a region has whole and that is not kept out of "latest"; None without one."""
-    region = region_key(location)
+    region = location_key(location)
     fit = [one for one in cloud.list(image_id, ImageVersion.type) if replicated(cloud, one.id.text, region) and not _kept_out(one, region)]
     return max(fit, key=lambda one: numbers(one.id.name), default=None)
 
@@ -56,11 +56,6 @@ def numbers(name: str) -> tuple[int, int, int]:
         f"The gallery image version name '{name}' is invalid; it has the form MajorVersion.MinorVersion.Patch, each from 0 to {HIGHEST}."
     )
     raise invalid(message, "galleryImageVersionName")
-
-
-def region_key(location: str) -> str:
-    """A region as the model compares it: Sweden Central is swedencentral."""
-    return location.lower().replace(" ", "")
 
 
 class ImageVersion(Kind):
@@ -165,7 +160,7 @@ def _end_of_life(body: Json) -> datetime | None:
 def _targets(body: Json, location: str) -> dict[str, Json]:
     """Target regions by region; the home region alone where none are named."""
     named = at(body, "properties.publishingProfile.targetRegions") or [{"name": location}]
-    return {region_key(str(one["name"])): one for one in named}
+    return {location_key(one["name"]): one for one in named}
 
 
 def _target(region: Json, profile: Json) -> Json:
@@ -175,7 +170,7 @@ def _target(region: Json, profile: Json) -> Json:
 def _check_targets(body: Json, location: str) -> None:
     where = "galleryImageVersion.properties.publishingProfile"
     named = at(body, "properties.publishingProfile.targetRegions") or [{"name": location}]
-    regions = [region_key(str(needed(one, "name", f"{where}.targetRegions"))) for one in named]
+    regions = [location_key(needed(one, "name", f"{where}.targetRegions")) for one in named]
     if len(set(regions)) < len(regions):
         raise invalid(f"Parameter '{where}.targetRegions' names a region twice: {', '.join(regions)}.", f"{where}.targetRegions")
     if location not in regions:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehearsal.azure import durations
 from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.demands import required_location
 from rehearsal.azure.errors import AzureError, busy, invalid
 from rehearsal.azure.kind import Kind
 from rehearsal.azure.network.named_resources import check_named
@@ -44,8 +45,8 @@ class NetworkKind(Kind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """A location is required, what it names is of the right type, and zones are for ever."""
-        if self.tracked and not body.get("location"):
-            raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+        if self.tracked:
+            required_location(body)
         check_named(arm_id, body)
         for name in self.items:
             check_names(arm_id, list_of(body, name))
@@ -72,9 +73,7 @@ class NetworkKind(Kind):
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
         """It stays while one of its parts is being changed."""
-        for key in cloud.index.children(resource.key):
-            if cloud.resources[key].operation:
-                raise busy(cloud.resources[key].id.text)
+        check_parts_rest(cloud, resource.key)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
         """What the scenario says of deletes of this type."""
@@ -97,6 +96,13 @@ class NetworkKind(Kind):
         return AzureError(
             400, code, f"{self.noun} {resource.id.text} is in use by {', '.join(users[:3])} and cannot be deleted.", target=resource.id.text
         )
+
+
+def check_parts_rest(cloud: Cloud, key: str) -> None:
+    """Refuse to change or delete what one part of is being changed."""
+    for part in cloud.index.children(key):
+        if cloud.resources[part].operation:
+            raise busy(cloud.resources[part].id.text)
 
 
 def users_by_type(cloud: Cloud, resource: Resource) -> dict[str, list[str]]:

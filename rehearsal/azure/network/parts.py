@@ -8,8 +8,8 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId, parse
-from rehearsal.azure.errors import busy, invalid
-from rehearsal.azure.network.network_kind import check_names, properties_of
+from rehearsal.azure.errors import invalid
+from rehearsal.azure.network.network_kind import NetworkKind, check_names, properties_of
 from rehearsal.azure.references import references
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
 
@@ -52,13 +52,6 @@ def check_leaving(cloud: Cloud, arm_id: ArmId, wanted: Wanted, collection: str) 
             cloud.check_removable(part)
 
 
-def check_rest(cloud: Cloud, arm_id: ArmId) -> None:
-    """Refuse to change what one part of is being changed."""
-    for key in cloud.index.children(arm_id.key):
-        if cloud.resources[key].operation:
-            raise busy(cloud.resources[key].id.text)
-
-
 def exchange(cloud: Cloud, parent: Resource, wanted: Wanted | None, collection: str) -> None:
     """Make the parts those that the parent's body listed, and keep the list out of the body: an answer shows the parts as they are then."""
     parent.properties.pop(collection, None)
@@ -67,7 +60,7 @@ def exchange(cloud: Cloud, parent: Resource, wanted: Wanted | None, collection: 
         return
     for part in present(cloud, parent.key, collection):
         if part.key not in wanted:
-            discard(cloud, part)
+            cloud.drop(part)
     for arm_id, body in wanted.values():
         place(cloud, arm_id, body, parent.owner)
 
@@ -92,11 +85,6 @@ def place(cloud: Cloud, arm_id: ArmId, body: Json, owner: str) -> Resource:
     return resource
 
 
-def discard(cloud: Cloud, resource: Resource) -> None:
-    """Take a part out at once, with what hangs on it."""
-    cloud.drop(resource)
-
-
 def shown(cloud: Cloud, parent: Resource, collection: str) -> list[Json]:
     """The parts as an answer about their parent lists them."""
     return [cloud.kind_of(part.id).view(cloud, part, {}) for part in present(cloud, parent.key, collection)]
@@ -108,3 +96,22 @@ def sent_anew(cloud: Cloud, parent: Resource, collection: str) -> Json:
     asked = [{"name": part.id.name, **deepcopy(part.sent)} for part in present(cloud, parent.key, collection)]
     sent.setdefault("properties", {})[collection] = asked
     return sent
+
+
+class ListingKind(NetworkKind):
+    """A resource whose body makes its parts of one collection those that it lists, none where it lists none."""
+
+    collection: str
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """The parts become those of the body."""
+        exchange(cloud, resource, listed(resource.id, resource.body, self.collection) or {}, self.collection)
+
+    def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
+        """A PATCH leaves the parts as they are by now."""
+        return sent_anew(cloud, resource, self.collection)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """With its parts."""
+        told = super().view(cloud, resource, query)
+        return {**told, "properties": {**told["properties"], self.collection: shown(cloud, resource, self.collection)}}

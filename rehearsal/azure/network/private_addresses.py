@@ -15,7 +15,7 @@ from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.network.addresses import pool_of
 from rehearsal.azure.network.network_kind import NetworkKind, id_of, list_of, properties_of
 from rehearsal.azure.network.subnets import subnet_used_by
-from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource import Json, Resource, location_key
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
@@ -74,7 +74,7 @@ class AddressHolder(NetworkKind):
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Its subnets are in its region and not kept for another service, and static addresses are addresses."""
         super().check(cloud, arm_id, body, previous)
-        location = str(body.get("location", "")).lower().replace(" ", "")
+        location = location_key(body.get("location", ""))
         for one in self.ip_configurations(arm_id, body):
             subnet_used_by(cloud, arm_id, one.subnet, location)
             if (asked := one.asked) is not None and cloud.find(one.subnet) is not None:

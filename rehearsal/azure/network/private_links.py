@@ -14,7 +14,7 @@ from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
 from rehearsal.azure.network.network_kind import check_names, id_of, list_of, properties_of, users_by_type
 from rehearsal.azure.network.private_addresses import AddressHolder, IpConfiguration, addresses_held, check_one_primary
-from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource import Json, Resource, location_key
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
@@ -74,7 +74,7 @@ class PrivateLinkService(AddressHolder):
         whole = super().complete(cloud, arm_id, body, previous)
         inner: Json = whole["properties"]
         inner.setdefault("enableProxyProtocol", False)
-        location = str(body["location"]).lower().replace(" ", "")
+        location = location_key(body["location"])
         inner["alias"] = f"{arm_id.name}.{cloud.stable_uuid('alias', arm_id.key)}.{location}.azure.privatelinkservice"
         return whole
 

@@ -15,7 +15,7 @@ from rehearsal.azure.network.addresses import prefix_of
 from rehearsal.azure.network.network_kind import NetworkKind, id_of, list_of, properties_of
 from rehearsal.azure.network.prefixes import parsed
 from rehearsal.azure.network.private_addresses import AddressHolder
-from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource import Json, Resource, location_key
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
@@ -43,7 +43,7 @@ class DnsResolver(NetworkKind):
         if previous is not None and id_of(previous.properties["virtualNetwork"]).lower() != network_id.lower():
             raise property_change_not_allowed("properties.virtualNetwork.id", id_of(previous.properties["virtualNetwork"]), network_id)
         network = cloud.find(network_id)
-        if network is not None and network.location != str(body["location"]).lower().replace(" ", ""):
+        if network is not None and network.location != location_key(body["location"]):
             raise self.missing_reference(arm_id, network_id)
         for key in cloud.index.users(network_id.lower()):
             other = cloud.resources[key].id

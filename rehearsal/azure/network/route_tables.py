@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import invalid
 from rehearsal.azure.network import parts
-from rehearsal.azure.network.network_kind import NetworkKind, properties_of
+from rehearsal.azure.network.network_kind import NetworkKind, check_parts_rest, properties_of
 from rehearsal.azure.network.subnets import Subnet
 from rehearsal.azure.resource import Json, Resource
 
@@ -39,10 +39,11 @@ class Route(NetworkKind):
         check_routes({**{one.id.name: one.body for one in siblings if one.key != arm_id.key}, arm_id.name: body})
 
 
-class RouteTable(NetworkKind):
-    """A route table; a body makes its routes those that it lists, none where it lists none."""
+class RouteTable(parts.ListingKind):
+    """A route table."""
 
     type = "Microsoft.Network/routeTables"
+    collection = COLLECTION
     noun = "Route table"
     in_use_code = "InUseRouteTableCannotBeDeleted"
     users: Mapping[str, str] = {"subnets": Subnet.type.lower()}
@@ -50,7 +51,7 @@ class RouteTable(NetworkKind):
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Its routes are well formed and no two have one prefix."""
         super().check(cloud, arm_id, body, previous)
-        parts.check_rest(cloud, arm_id)
+        check_parts_rest(cloud, arm_id.key)
         check_routes({one.name: route for one, route in (parts.listed(arm_id, body, COLLECTION) or {}).values()})
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
@@ -58,19 +59,6 @@ class RouteTable(NetworkKind):
         whole = super().complete(cloud, arm_id, body, previous)
         whole["properties"].setdefault("disableBgpRoutePropagation", False)
         return whole
-
-    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """The routes become those of the body."""
-        parts.exchange(cloud, resource, parts.listed(resource.id, resource.body, COLLECTION) or {}, COLLECTION)
-
-    def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
-        """A PATCH leaves the routes as they are by now."""
-        return parts.sent_anew(cloud, resource, COLLECTION)
-
-    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """With its routes."""
-        told = super().view(cloud, resource, query)
-        return {**told, "properties": {**told["properties"], COLLECTION: parts.shown(cloud, resource, COLLECTION)}}
 
 
 def check_routes(routes: Mapping[str, Json]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.network import parts
-from rehearsal.azure.network.network_kind import NetworkKind, properties_of
+from rehearsal.azure.network.network_kind import NetworkKind, check_parts_rest, properties_of
 from rehearsal.azure.network.subnets import INTERFACES, Subnet
 from rehearsal.azure.resource import Json, Resource
 
@@ -64,10 +64,11 @@ class SecurityRule(NetworkKind):
         return whole
 
 
-class SecurityGroup(NetworkKind):
-    """A security group; a body makes its rules those that it lists, none where it lists none."""
+class SecurityGroup(parts.ListingKind):
+    """A security group."""
 
     type = "Microsoft.Network/networkSecurityGroups"
+    collection = COLLECTION
     noun = "Network security group"
     in_use_code = "InUseNetworkSecurityGroupCannotBeDeleted"
     codes_by_user: Mapping[str, str] = {SETS: "NetworkSecurityGroupInUseByVirtualMachineScaleSet"}
@@ -76,23 +77,14 @@ class SecurityGroup(NetworkKind):
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Its rules are well formed and no two of one direction have one priority."""
         super().check(cloud, arm_id, body, previous)
-        parts.check_rest(cloud, arm_id)
+        check_parts_rest(cloud, arm_id.key)
         wanted = parts.listed(arm_id, body, COLLECTION) or {}
         check_rules({one.name: rule for one, rule in wanted.values()})
-
-    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """The rules become those of the body."""
-        parts.exchange(cloud, resource, parts.listed(resource.id, resource.body, COLLECTION) or {}, COLLECTION)
-
-    def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
-        """A PATCH leaves the rules as they are by now."""
-        return parts.sent_anew(cloud, resource, COLLECTION)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """With its own rules and those that every group has."""
         told = super().view(cloud, resource, query)
-        rules = {COLLECTION: parts.shown(cloud, resource, COLLECTION), "defaultSecurityRules": list(_default_rules(resource))}
-        return {**told, "properties": {**told["properties"], **rules}}
+        return {**told, "properties": {**told["properties"], "defaultSecurityRules": list(_default_rules(resource))}}
 
 
 def check_rules(rules: Mapping[str, Json], checked: Iterable[str] = ()) -> None:

@@ -12,10 +12,10 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import invalid
 from rehearsal.azure.network import parts, prefixes
 from rehearsal.azure.network.addresses import addresses_of
-from rehearsal.azure.network.network_kind import NetworkKind, check_names, list_of, properties_of
+from rehearsal.azure.network.network_kind import NetworkKind, check_names, check_parts_rest, list_of, properties_of
 from rehearsal.azure.network.peerings import check_new_prefixes
 from rehearsal.azure.network.subnets import COLLECTION, check_count, check_subnet
-from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource import Json, Resource, location_key
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
@@ -42,13 +42,13 @@ class VirtualNetwork(NetworkKind):
         """Prefixes are well written; every subnet, sent or there, lies inside and apart; no subnet or peering of it is being changed."""
         super().check(cloud, arm_id, body, previous)
         own = prefixes.of_network(body, arm_id.text)
-        parts.check_rest(cloud, arm_id)
+        check_parts_rest(cloud, arm_id.key)
         wanted = parts.listed(arm_id, body, COLLECTION)
         subnets = {part.id.name: part.body for part in parts.present(cloud, arm_id.key, COLLECTION)}
         if wanted is not None:
             parts.check_leaving(cloud, arm_id, wanted, COLLECTION)
             subnets = {one.name: sent for one, sent in wanted.values()}
-            location = str(body["location"]).lower().replace(" ", "")
+            location = location_key(body["location"])
             for one, sent in wanted.values():
                 check_names(one, list_of(sent, "delegations"))
                 check_subnet(cloud, one, sent, cloud.resources.get(one.key), location)
@@ -95,7 +95,7 @@ class VirtualNetwork(NetworkKind):
         addresses_of(cloud).forget_network(resource.key)
         for key in list(cloud.index.users(resource.key)):
             if (user := cloud.resources[key]).id.type.lower() == LINKS:
-                parts.discard(cloud, user)
+                cloud.drop(user)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """With its subnets and peerings as they are."""

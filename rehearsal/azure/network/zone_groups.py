@@ -126,4 +126,4 @@ def _take_out(cloud: Cloud, endpoint: ArmId, keys: list[str] | tuple[str, ...]) 
     for key in keys:
         found = cloud.resources.get(key)
         if found is not None and (found.properties.get("metadata") or {}).get(CREATOR) == _creator(endpoint):
-            parts.discard(cloud, found)
+            cloud.drop(found)

@@ -14,11 +14,11 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, needed, said
+from rehearsal.azure.demands import at, needed, required_location, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.kind import Kind
-from rehearsal.azure.resource import Answer, Json, Request, Resource
+from rehearsal.azure.resource import Answer, Json, Request, Resource, location_key
 
 NAME = re.compile(r"[a-z0-9]{3,24}")
 ACCOUNTS = 250
@@ -70,15 +70,14 @@ class StorageAccount(Kind):
                 "and use numbers and lower-case letters only."
             )
             raise invalid(message, "accountName", "AccountNameInvalid")
-        if not body.get("location"):
-            raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+        location = required_location(body)
         kind, sku = body.get("kind") or (previous.body["kind"] if previous else None), needed(body, "sku.name", "account")
         if kind not in SKUS:
             raise _values("kind")
         if sku not in SKUS[kind]:
             raise _values("sku.name")
         if previous is None:
-            self._check_free(cloud, arm_id, str(body["location"]).lower().replace(" ", ""))
+            self._check_free(cloud, arm_id, location)
         else:
             _check_change(previous, kind, sku, said(body.get("properties")))
 
@@ -109,7 +108,7 @@ class StorageAccount(Kind):
             **said(body.get("properties")),
             "creationTime": made,
             "keyCreationTime": previous.properties["keyCreationTime"] if previous else {"key1": made, "key2": made},
-            "primaryLocation": str(body["location"]).lower().replace(" ", ""),
+            "primaryLocation": location_key(body["location"]),
             "statusOfPrimary": "available",
             "primaryEndpoints": _endpoints(arm_id.name, kind),
         }

@@ -105,9 +105,14 @@ def keep(cloud: Cloud, vault: Resource) -> Resource:
     return gone
 
 
+def anywhere(cloud: Cloud, resource_type: str, name: str) -> Resource | None:
+    """The resource of a type whose name is its alone in the world."""
+    return next((cloud.resources[key] for key in cloud.index.of_type(resource_type.lower()) if key.endswith(f"/{name.lower()}")), None)
+
+
 def named(cloud: Cloud, name: str) -> Resource | None:
     """The deleted vault of that name, wherever it was."""
-    return next((cloud.resources[key] for key in cloud.index.of_type(DeletedVault.type.lower()) if key.endswith(f"/{name.lower()}")), None)
+    return anywhere(cloud, DeletedVault.type, name)
 
 
 def find(cloud: Cloud, arm_id: ArmId) -> Resource | None:

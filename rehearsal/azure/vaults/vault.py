@@ -12,7 +12,7 @@ from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, needed, one_of, said
+from rehearsal.azure.demands import at, needed, one_of, required_location, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.kind import Kind
@@ -38,7 +38,7 @@ class VaultState:
 
 def vault_named(cloud: Cloud, name: str) -> Resource | None:
     """The vault of that name, wherever it is: names are unique in the world."""
-    return next((cloud.resources[key] for key in cloud.index.of_type(Vault.type.lower()) if key.endswith(f"/{name.lower()}")), None)
+    return deleted.anywhere(cloud, Vault.type, name)
 
 
 class Vault(Kind):
@@ -51,11 +51,10 @@ class Vault(Kind):
         """A name that no vault has, deleted ones included, and what can never be taken back."""
         if not NAME.fullmatch(arm_id.name):
             raise invalid(_BAD_NAME.format(arm_id.name), "vaultName", "VaultNameNotValid")
-        if not body.get("location"):
-            raise invalid("The location property is required for this definition.", "location", "LocationRequired")
+        location = required_location(body)
         recovering = at(body, "properties.createMode") == RECOVER
         if previous is None:
-            _check_free(cloud, arm_id, str(body["location"]), recovering)
+            _check_free(cloud, arm_id, location, recovering)
         if not recovering:
             needed(body, "properties.tenantId", "vault")
             needed(body, "properties.sku.name", "vault")
@@ -181,7 +180,7 @@ def _check_free(cloud: Cloud, arm_id: ArmId, location: str, recovering: bool) ->
     https://github.com/hashicorp/terraform-provider-azurerm/issues/12972.
     """
     gone = deleted.named(cloud, arm_id.name)
-    same_place = gone is not None and gone.state.vault_id.lower() == arm_id.key and gone.id.names[0] == location.lower().replace(" ", "")
+    same_place = gone is not None and gone.state.vault_id.lower() == arm_id.key and gone.id.names[0] == location
     if recovering and not same_place:
         message = (
             "A soft deleted vault with the given name does not exist. Ensure that the name for the vault that is being attempted to "

@@ -10,11 +10,17 @@ from typing import Any
 
 import yaml
 
+from cni.node.refused import Refused
+from cni.node.settings import Settings, parse
 from rehearsal.cluster.boot_files import BootFiles, read_boot
 from rehearsal.cluster.unit_file import Command, Unit, read_unit
 
 KUBELET = "kubelet.service"
 NVME = "gpufleet-nvme.service"
+NETWORK = "gpufleet-node.service"
+NETWORK_SETTINGS = "/etc/gpufleet/network.json"
+NETWORK_ENVIRONMENT = "/run/gpufleet/network.env"
+MAX_PODS = "${GPUFLEET_MAX_PODS}"
 UNITS = "/etc/systemd/system"
 SECRETS = "/etc/gpufleet/secrets.json"
 KUBELET_STATE = "/var/lib/kubelet"
@@ -72,6 +78,18 @@ class NodeBoot:
         if not isinstance(document, dict) or document.get("kind") != "KubeletConfiguration":
             raise NodeRefused(self.where, f"{self.flags['config']} is no KubeletConfiguration", "render it in components/boot/kubelet.py")
         return document
+
+    @cached_property
+    def network(self) -> Settings:
+        """What gpufleet-node is told of the machine's pod network; NodeRefused where it or the kubelet would not start with that."""
+        if self.flags.get("max-pods") != MAX_PODS or (NETWORK_ENVIRONMENT, False) not in self.kubelet_unit.environment_files:
+            what = f"its kubelet does not take --max-pods={MAX_PODS} from {NETWORK_ENVIRONMENT}"
+            raise NodeRefused(self.where, what, "let components/boot/node.py write its unit")
+        self.unit(NETWORK)
+        try:
+            return parse(json.loads(self.file(NETWORK_SETTINGS)), NETWORK_SETTINGS)
+        except Refused as error:
+            raise NodeRefused(self.where, str(error), "render it in cni/settings.py") from None
 
     @cached_property
     def spread_seconds(self) -> float:

@@ -10,6 +10,10 @@ from types import ModuleType
 from typing import Any
 
 import components.boot
+from cni.node.imds import machine
+from cni.node.links import Link
+from cni.node.settings import Settings
+from cni.node.standing import max_pods
 
 FILES = Path(components.boot.__path__[0]) / "files"
 _NEVER_JOINED = Path(os.devnull) / "joined"
@@ -63,6 +67,22 @@ def whoami(document: dict[str, Any]) -> tuple[str, str]:
     join.socket = _Network(network["interface"][0]["ipv4"]["ipAddress"][0]["privateIpAddress"])
     own, _ = join.own_address(network)
     return str(own), str(join.provider_id(document["compute"]))
+
+
+def pods_of(settings: Settings, network: dict[str, Any]) -> int:
+    """Most pods of a machine with this network document, as gpufleet-node tells its kubelet; Refused as there."""
+    card = network["interface"][0]
+    mac = str(card["macAddress"]).lower()
+    # The one link that a machine has before any pod.
+    link = Link(
+        name="eth0",
+        mac=":".join(mac[at : at + 2] for at in range(0, len(mac), 2)),
+        mtu=settings.mtu,
+        addresses=(str(card["ipv4"]["ipAddress"][0]["privateIpAddress"]),),
+        enslaved=False,
+        default_route=True,
+    )
+    return max_pods(settings, machine(network, (link,)))
 
 
 def wait_seconds(spread: float, tries: int, vm_id: str) -> float:

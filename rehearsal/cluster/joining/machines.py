@@ -18,7 +18,7 @@ from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.vaults import vault_named
 from rehearsal.azure.vaults.data_plane import get_secret
 from rehearsal.cluster.joining.boot_of_node import NodeBoot, NodeRefused, node_boot
-from rehearsal.cluster.joining.machine_programs import fetched, whoami
+from rehearsal.cluster.joining.machine_programs import fetched, pods_of, whoami
 from rehearsal.cluster.joining.node import SetOfNodes, node_object
 from rehearsal.cluster.joining.resources import devices_of
 
@@ -38,10 +38,11 @@ class JoiningMachine:
     vm_id: str
     address: str
     provider_id: str
+    pods: int
 
     def node(self, now: str) -> Json:
         """The Node that it registers at a moment in RFC 3339."""
-        return node_object(self.of_set, self.name, self.address, self.provider_id, self.vm_id, now)
+        return node_object(self.of_set, self.name, self.address, self.provider_id, self.vm_id, self.pods, now)
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,9 @@ def _machine(cloud: Cloud, resource: Resource, one: Instance, of_set: SetOfNodes
     machine = cloud.get(f"{resource.id.text}/virtualMachines/{one.id}")
     told = document(cloud, machine)
     address, provider_id = whoami(told)
+    pods = pods_of(of_set.boot.network, told["network"])
     name = str(told["compute"]["osProfile"]["computerName"]).lower()
-    return JoiningMachine(of_set, name, machine.id.text, str(told["compute"]["vmId"]), address, provider_id)
+    return JoiningMachine(of_set, name, machine.id.text, str(told["compute"]["vmId"]), address, provider_id, pods)
 
 
 def set_of_nodes(plan: RegionPlan, cluster: ClusterPlan, name: str, model: Model) -> SetOfNodes:

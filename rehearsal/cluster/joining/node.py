@@ -61,11 +61,19 @@ class SetOfNodes:
             )
         return (devices * self.size.local_nvme_gib // self.size.local_nvme_disks if devices else self.os_disk_gib) * GIB
 
+    def resources(self, pods: int) -> tuple[dict[str, str], dict[str, str]]:
+        """Capacity and allocatable of a machine that takes so many pods; NodeRefused where more is reserved than there is."""
+        if pods not in self._resources:
+            self._resources[pods] = self._resources_of(pods)
+        return self._resources[pods]
+
     @cached_property
-    def resources(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Capacity and allocatable; NodeRefused where more is reserved than there is, with which a kubelet does not start."""
+    def _resources(self) -> dict[int, tuple[dict[str, str], dict[str, str]]]:
+        return {}
+
+    def _resources_of(self, pods: int) -> tuple[dict[str, str], dict[str, str]]:
         found = {one.resource: one.count(self.size, self.labels) for one in self.devices}
-        held = capacity(self.size, self.disk_bytes, self.boot.kubelet, {name: count for name, count in found.items() if count})
+        held = capacity(self.size, self.disk_bytes, pods, {name: count for name, count in found.items() if count})
         shares = reserved(self.boot.kubelet, held)
         for name in (CPU, MEMORY):
             if shares.get(name, 0) > held[name]:
@@ -98,9 +106,9 @@ class SetOfNodes:
         return int(self.boot.kubelet["nodeLeaseDurationSeconds"]), int(seconds(KUBELET, self.boot.kubelet["nodeStatusReportFrequency"]))
 
 
-def node_object(of_set: SetOfNodes, name: str, address: str, provider_id: str, vm_id: str, now: str) -> Json:
-    """The Node of a machine as its kubelet first posts it, not yet ready; now is a moment in RFC 3339."""
-    held, left = of_set.resources
+def node_object(of_set: SetOfNodes, name: str, address: str, provider_id: str, vm_id: str, pods: int, now: str) -> Json:
+    """The Node of a machine as its kubelet first posts it, not yet ready; pods is the most that it takes, now a moment in RFC 3339."""
+    held, left = of_set.resources(pods)
     return {
         "apiVersion": "v1",
         "kind": "Node",

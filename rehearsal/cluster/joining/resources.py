@@ -73,12 +73,12 @@ def cpus(text: str) -> int:
     return sum(int(last or first) - int(first) + 1 for first, _, last in ranges)
 
 
-def capacity(size: VmSize, disk_bytes: int, kubelet: Mapping[str, Any], devices: Mapping[str, int]) -> dict[str, int]:
+def capacity(size: VmSize, disk_bytes: int, pods: int, devices: Mapping[str, int]) -> dict[str, int]:
     """Everything that a machine has, in thousandths of a unit.
 
     Memory is the VM size's: of a real machine the kernel keeps one to two per cent for itself.
     """
-    held = {CPU: size.vcpus, DISK: disk_bytes, **dict.fromkeys(HUGE_PAGES, 0), MEMORY: size.memory_gib * GIB, PODS: int(kubelet["maxPods"])}
+    held = {CPU: size.vcpus, DISK: disk_bytes, **dict.fromkeys(HUGE_PAGES, 0), MEMORY: size.memory_gib * GIB, PODS: pods}
     return {name: amount * 1_000 for name, amount in {**held, **devices}.items()}
 
 

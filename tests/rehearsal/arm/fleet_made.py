@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from arm_server import LOCATION, ArmServer
+from scale_sets_made import STORAGE, body, image
 
 
 def make_network(server: ArmServer, group: str) -> str:
@@ -23,8 +24,8 @@ def make_by_hand(server: ArmServer, group: str, capacity: int, profile: dict[str
     group_id = f"/subscriptions/{server.subscription}/resourceGroups/{group}"
     network = f"{group_id}/providers/Microsoft.Network/virtualNetworks/net"
     pool = f"{group_id}/providers/Microsoft.Compute/virtualMachineScaleSets/pool"
-    body = scale_set(f"{network}/subnets/nodes", capacity)
-    body["properties"]["virtualMachineProfile"] |= profile
+    fleet = scale_set(f"{network}/subnets/nodes", capacity)
+    fleet["properties"]["virtualMachineProfile"] |= profile
     made = {
         f"{group_id}?api-version=2025-04-01": {"location": LOCATION},
         f"{network}?api-version=2026-03-01": {
@@ -32,7 +33,7 @@ def make_by_hand(server: ArmServer, group: str, capacity: int, profile: dict[str
             "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}},
         },
         f"{network}/subnets/nodes?api-version=2026-03-01": {"properties": {"addressPrefix": "10.0.0.0/20"}},
-        f"{pool}?api-version=2026-04-01": body,
+        f"{pool}?api-version=2026-04-01": fleet,
     }
     for path, content in made.items():
         status, told, _ = server.ask("PUT", path, content, token=token)
@@ -41,30 +42,10 @@ def make_by_hand(server: ArmServer, group: str, capacity: int, profile: dict[str
     return pool
 
 
-def scale_set(subnet: str, capacity: int, *, addresses: int = 2, image: str = "1.0.0", **properties: Any) -> dict[str, Any]:
+def scale_set(subnet: str, capacity: int, *, addresses: int = 2, version: str = "1.0.0") -> dict[str, Any]:
     """The body of a scale set as the program makes them, as it goes over the wire."""
-    configurations = [
-        {"name": f"ip{number}", "properties": {"primary": number == 0, "subnet": {"id": subnet}}} for number in range(addresses)
-    ]
-    return {
-        "location": LOCATION,
-        "sku": {"name": "Standard_D2s_v5", "tier": "Standard", "capacity": capacity},
-        "properties": {
-            "orchestrationMode": "Uniform",
-            "singlePlacementGroup": False,
-            "platformFaultDomainCount": 1,
-            "overprovision": False,
-            "upgradePolicy": {"mode": "Manual"},
-            "virtualMachineProfile": {
-                "osProfile": {"computerNamePrefix": "node-", "adminUsername": "gpufleet", "customData": "Ym9vdA=="},
-                "storageProfile": {
-                    "imageReference": {"publisher": "microsoft-dsvm", "offer": "ubuntu-hpc", "sku": "2404", "version": image},
-                    "osDisk": {"createOption": "FromImage", "caching": "ReadWrite", "managedDisk": {"storageAccountType": "Premium_LRS"}},
-                },
-                "networkProfile": {
-                    "networkInterfaceConfigurations": [{"name": "nic", "properties": {"primary": True, "ipConfigurations": configurations}}]
-                },
-            },
-            **properties,
-        },
+    changes: dict[str, Any] = {
+        f"{STORAGE}__imageReference": image(version),
+        "virtualMachineProfile__osProfile__computerNamePrefix": "node-",
     }
+    return body(capacity, addresses=addresses, subnet=subnet, **changes) | {"location": LOCATION}

@@ -57,7 +57,7 @@ def test_a_new_image_is_taken_up_by_the_listed_instances_alone(server: ArmServer
     client = server.compute()
     sets, machines = client.virtual_machine_scale_sets, client.virtual_machine_scale_set_vms
     sets.begin_create_or_update("fleet", "images", scale_set(subnet, 4)).result()
-    sets.begin_create_or_update("fleet", "images", scale_set(subnet, 4, image="2.0.0")).result()
+    sets.begin_create_or_update("fleet", "images", scale_set(subnet, 4, version="2.0.0")).result()
     assert [one.latest_model_applied for one in machines.list("fleet", "images")] == [False] * 4
     sets.begin_update_instances("fleet", "images", {"instanceIds": ["1", "2"]}).result()
     sets.begin_reimage("fleet", "images", {"instanceIds": ["1", "2"]}).result()

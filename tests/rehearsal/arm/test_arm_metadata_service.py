@@ -12,6 +12,7 @@ from arm_server import LOCATION, ArmServer, arm_server
 from azure.identity import CredentialUnavailableError, ManagedIdentityCredential
 from azure.mgmt.resource.resources import ResourceManagementClient
 from fleet_made import make_by_hand, make_network, scale_set
+from scale_sets_made import HEALTH
 
 METADATA = {"Metadata": "true"}
 IDENTITIES, COMPUTE = "api-version=2024-11-30", "api-version=2026-04-01"
@@ -154,11 +155,7 @@ def test_the_admin_reports_a_machines_health_and_refuses_what_it_cannot_report(s
     assert (status, told["error"]["target"]) == (400, "health")
     subnet = make_network(server, "metadata")
     body = scale_set(subnet, 2)
-    inner = {"publisher": "Microsoft.ManagedServices", "type": "ApplicationHealthLinux", "typeHandlerVersion": "2.0"}
-    settings = {"protocol": "http", "port": 10256, "requestPath": "/healthz"}
-    body["properties"]["virtualMachineProfile"]["extensionProfile"] = {
-        "extensions": [{"name": "health", "properties": {**inner, "settings": settings}}]
-    }
+    body["properties"]["virtualMachineProfile"]["extensionProfile"] = {"extensions": [HEALTH]}
     client = server.compute()
     client.virtual_machine_scale_sets.begin_create_or_update("metadata", "sick", body).result()
     one = machine.replace("/pool/", "/sick/")

@@ -12,7 +12,7 @@ from arm_bodies import BODIES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rehearsal.azure.azure_native import from_arm, to_arm
+from rehearsal.azure.azure_native import RENAMED, from_arm, to_arm
 from rehearsal.azure.bodies import checked_body
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.sdk_shapes import MODELS, shape_of
@@ -138,13 +138,17 @@ FLAT = {
 }
 
 
+SHOWN_OUTSIDE = {"properties", *(path.partition(".")[0] for names in RENAMED.values() for path in names.values() if "." in path)}
+"""Objects whose inner properties azure-native shows as if they were their owner's."""
+
+
 def without_empty_properties(value: Any) -> Any:
-    """A body without the `properties` that hold nothing, which flat inputs cannot tell from none."""
+    """A body without the `properties` and their like that hold nothing, which flat inputs cannot tell from none."""
     if isinstance(value, list):
         return [without_empty_properties(item) for item in value]
     if isinstance(value, dict):
         cleared = {key: without_empty_properties(item) for key, item in value.items()}
-        return {key: item for key, item in cleared.items() if key != "properties" or item != {}}
+        return {key: item for key, item in cleared.items() if key not in SHOWN_OUTSIDE or item != {}}
     return value
 
 

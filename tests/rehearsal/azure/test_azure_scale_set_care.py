@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scale_sets_made import HEALTH, SET, ask, azure, body, delete, ended, error, ids, image, instance, post, put, scale_set, vm
+import scale_sets_made
+from scale_sets_made import HEALTH, PROFILE, SET, ask, azure, body, delete, ended, error, ids, image, instance, post, put, scale_set, vm
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.health import health_of
@@ -15,7 +16,6 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Operation
 from rehearsal.azure.scheduled_events import scheduled_events_of
 
-PROFILE = "virtualMachineProfile"
 NOTICE = {f"{PROFILE}__scheduledEventsProfile": {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT10M"}}}
 WATCHED = {f"{PROFILE}__extensionProfile": {"extensions": [HEALTH]}}
 REPAIRED = {**WATCHED, "automaticRepairsPolicy": {"enabled": True, "gracePeriod": "PT10M"}}
@@ -23,8 +23,7 @@ SPOT = {f"{PROFILE}__priority": "Spot"}
 
 
 def made(capacity: int = 3, **properties: Any) -> Cloud:
-    cloud = azure()
-    put(cloud, SET, body(capacity, **properties))
+    cloud = scale_sets_made.made(capacity, **properties)
     cloud.advance(cloud.now + 3_600)
     return cloud
 

@@ -8,16 +8,22 @@ from typing import Any
 
 import pytest
 from scale_sets_made import (
+    EPHEMERAL,
     GROUP,
+    NICS,
     OTHER_SUBNET,
+    PROFILE,
     SET,
+    STORAGE,
     ask,
     azure,
     body,
     error,
     image,
     ip_configurations,
+    nic,
     put,
+    refused,
     scale_set,
 )
 
@@ -25,28 +31,6 @@ from rehearsal.azure.compute.immutable import FIXED
 from rehearsal.azure.compute.instances import instances_of
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json
-from rehearsal.azure.state import dump
-
-PROFILE = "virtualMachineProfile"
-STORAGE = f"{PROFILE}__storageProfile"
-NICS = f"{PROFILE}__networkProfile__networkInterfaceConfigurations"
-EPHEMERAL = {"createOption": "FromImage", "caching": "ReadOnly", "diffDiskSettings": {"option": "Local", "placement": "NvmeDisk"}}
-
-
-def nic(name: str, primary: bool, configurations: list[Json]) -> Json:
-    return {"name": name, "properties": {"primary": primary, "ipConfigurations": configurations}}
-
-
-def refused(sent: Json, *, before: Json | None = None) -> AzureError:
-    """The refusal of a scale set, after which everything is as it was."""
-    cloud = azure()
-    if before is not None:
-        put(cloud, SET, before)
-    was = json.dumps(dump(cloud), sort_keys=True)
-    with pytest.raises(AzureError) as caught:
-        ask(cloud, "PUT", SET, sent)
-    assert json.dumps(dump(cloud), sort_keys=True) == was
-    return caught.value
 
 
 def changed(sent: Json, path: str, value: Any) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address
-from typing import Any
 
 import pytest
 from scale_sets_made import (
@@ -14,15 +13,18 @@ from scale_sets_made import (
     ask,
     azure,
     body,
+    codes,
     delete,
     ended,
     error,
     ids,
     image,
     instance,
+    made,
     post,
     put,
     scale_set,
+    told,
     vm,
 )
 
@@ -31,17 +33,10 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import addresses_of, instances_of
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.network.addresses import pool_of
-from rehearsal.azure.resource import Json
 from rehearsal.azure.scenario import AllocationFailure, BadHosts, Scenario
 
 IMAGE = "virtualMachineProfile__storageProfile__imageReference"
 INSTANCES = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
-
-
-def made(capacity: int = 3, scenario: Scenario | None = None, **properties: Any) -> Cloud:
-    cloud = azure(scenario)
-    put(cloud, SET, body(capacity, **properties))
-    return cloud
 
 
 def protect(cloud: Cloud, number: int, *, scale_in: bool = True, actions: bool = False) -> None:
@@ -49,26 +44,14 @@ def protect(cloud: Cloud, number: int, *, scale_in: bool = True, actions: bool =
     put(cloud, vm(number), {"location": "swedencentral", "properties": {"protectionPolicy": policy}})
 
 
-def told(cloud: Cloud, number: int) -> Json:
-    found = ask(cloud, "GET", vm(number)).body
-    assert found is not None
-    return found
-
-
-def codes(cloud: Cloud, number: int) -> list[str]:
-    view = ask(cloud, "GET", vm(number), action="instanceView").body
-    assert view is not None
-    return [one["code"] for one in view["statuses"]]
-
-
 def test_an_instance_is_created_boots_and_tells_so() -> None:
     cloud = azure()
     answer = ask(cloud, "PUT", SET, body(1))
     assert answer.status == 201
     assert told(cloud, 0)["properties"]["provisioningState"] == "Creating"
-    assert codes(cloud, 0) == ["ProvisioningState/creating"]
+    assert codes(cloud, vm(0)) == ["ProvisioningState/creating"]
     ended(cloud, answer)
-    assert codes(cloud, 0) == ["ProvisioningState/succeeded", "PowerState/running"]
+    assert codes(cloud, vm(0)) == ["ProvisioningState/succeeded", "PowerState/running"]
     view = ask(cloud, "GET", vm(0), action="instanceView").body
     assert view is not None
     assert view["vmAgent"]["statuses"][0]["displayStatus"] == "Not Ready"
@@ -155,7 +138,7 @@ def test_a_stopped_machine_starts_where_it_was_and_a_deallocated_one_anywhere() 
     one = instance(cloud, 0)
     host = one.host
     post(cloud, SET, "powerOff")
-    assert codes(cloud, 0)[1] == "PowerState/stopped"
+    assert codes(cloud, vm(0))[1] == "PowerState/stopped"
     post(cloud, SET, "start", {"instanceIds": ["0"]})
     assert (one.power, one.host) == ("running", host)
     post(cloud, SET, "deallocate")
@@ -173,7 +156,7 @@ def test_a_deallocated_machine_keeps_its_quota_and_may_find_no_hardware_when_it_
     assert capacity_of(cloud).quota.used((SET.split("/")[2], "swedencentral"), "cores") == 4
     cloud.services["scenario"].scenario = Scenario(allocation_failures=(AllocationFailure(rate=1.0),))
     assert error(post(cloud, vm(0), "start")) == "AllocationFailed"
-    assert codes(cloud, 0) == ["ProvisioningState/failed/AllocationFailed", "PowerState/deallocated"]
+    assert codes(cloud, vm(0)) == ["ProvisioningState/failed/AllocationFailed", "PowerState/deallocated"]
     assert error(post(cloud, vm(1), "redeploy")) == "AllocationFailed"
     assert instance(cloud, 1).host, "a redeploy that finds no hardware leaves the machine where it was"
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 from scale_sets_made import (
+    EPHEMERAL,
     GROUP,
     HEALTH,
     NETWORK,
+    NICS,
+    PROFILE,
     SET,
+    STORAGE,
     SUBNET,
     ask,
     azure,
@@ -18,38 +21,18 @@ from scale_sets_made import (
     error,
     instance,
     ip_configurations,
+    nic,
     put,
+    refused,
     scale_set,
 )
 
 from rehearsal.azure.compute.instance_views import infiniband_domain
 from rehearsal.azure.compute.instances import instances_of
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.resource import Json
 from rehearsal.azure.scenario import Grant, Quotas, Scenario
-from rehearsal.azure.state import dump
 
-PROFILE = "virtualMachineProfile"
-STORAGE = f"{PROFILE}__storageProfile"
-NICS = f"{PROFILE}__networkProfile__networkInterfaceConfigurations"
 MANAGED = {"id": f"{GROUP}/providers/Microsoft.Compute/images/own"}
-EPHEMERAL = {"createOption": "FromImage", "caching": "ReadOnly", "diffDiskSettings": {"option": "Local", "placement": "NvmeDisk"}}
-
-
-def nic(name: str, primary: bool, configurations: list[Json]) -> Json:
-    return {"name": name, "properties": {"primary": primary, "ipConfigurations": configurations}}
-
-
-def refused(sent: Json, *, before: Json | None = None) -> AzureError:
-    """The refusal of a scale set, after which everything is as it was."""
-    cloud = azure()
-    if before is not None:
-        put(cloud, SET, before)
-    was = json.dumps(dump(cloud), sort_keys=True)
-    with pytest.raises(AzureError) as caught:
-        ask(cloud, "PUT", SET, sent)
-    assert json.dumps(dump(cloud), sort_keys=True) == was
-    return caught.value
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from scale_sets_made import (
@@ -13,42 +12,25 @@ from scale_sets_made import (
     ask,
     azure,
     body,
+    codes,
     delete,
     ended,
     error,
     ids,
     instance,
+    made,
     post,
     put,
     scale_set,
+    told,
     vm,
 )
 
 from rehearsal.azure.capacity import capacity_of
-from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import instances_of
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.network.addresses import pool_of
-from rehearsal.azure.resource import Json
 from rehearsal.azure.scenario import AllocationFailure, FailedProvisioning, Scenario
-
-
-def made(capacity: int = 3, scenario: Scenario | None = None, **properties: Any) -> Cloud:
-    cloud = azure(scenario)
-    put(cloud, SET, body(capacity, **properties))
-    return cloud
-
-
-def told(cloud: Cloud, number: int) -> Json:
-    found = ask(cloud, "GET", vm(number)).body
-    assert found is not None
-    return found
-
-
-def codes(cloud: Cloud, number: int) -> list[str]:
-    view = ask(cloud, "GET", vm(number), action="instanceView").body
-    assert view is not None
-    return [one["code"] for one in view["statuses"]]
 
 
 def test_a_set_spreads_its_machines_over_zones_and_fault_domains() -> None:
@@ -162,7 +144,7 @@ def test_machines_without_hardware_are_missing_and_the_next_put_makes_them() -> 
 def test_a_machine_whose_provisioning_fails_stays_and_says_why() -> None:
     cloud = azure(Scenario(failed_provisioning=(FailedProvisioning(rate=1.0, code="OSProvisioningTimedOut"),)))
     assert error(put(cloud, SET, body(1))) == "OSProvisioningTimedOut"
-    assert codes(cloud, 0) == ["ProvisioningState/failed/OSProvisioningTimedOut", "PowerState/running"]
+    assert codes(cloud, vm(0)) == ["ProvisioningState/failed/OSProvisioningTimedOut", "PowerState/running"]
     assert told(cloud, 0)["properties"]["provisioningState"] == "Failed"
     summary = ask(cloud, "GET", SET, action="instanceView").body
     assert summary is not None

@@ -6,7 +6,23 @@ import copy
 from typing import Any
 
 import pytest
-from scale_sets_made import COMPUTE, GROUP, SUBNET, SUBSCRIPTION, ask, azure, delete, ended, error, image, post, put
+from scale_sets_made import (
+    COMPUTE,
+    EPHEMERAL,
+    GROUP,
+    SUBNET,
+    SUBSCRIPTION,
+    ask,
+    azure,
+    codes,
+    delete,
+    ended,
+    error,
+    image,
+    merged,
+    post,
+    put,
+)
 
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
@@ -19,7 +35,6 @@ from rehearsal.azure.scenario import AllocationFailure, Scenario
 VM = f"{COMPUTE}/virtualMachines/etcd-0"
 NIC = f"{GROUP}/providers/Microsoft.Network/networkInterfaces/etcd-0"
 DISK = f"{COMPUTE}/disks/etcd-0-os"
-LOCAL = {"createOption": "FromImage", "caching": "ReadOnly", "diffDiskSettings": {"option": "Local", "placement": "NvmeDisk"}}
 
 
 def body(*, nic: str = NIC, size: str = "Standard_L8s_v3", **changes: Any) -> Json:
@@ -41,12 +56,7 @@ def body(*, nic: str = NIC, size: str = "Standard_L8s_v3", **changes: Any) -> Js
             "networkProfile": {"networkInterfaces": [{"id": nic, "properties": {"primary": True, "deleteOption": "Detach"}}]},
         },
     }
-    for path, value in changes.items():
-        place = whole["properties"]
-        *names, last = path.split("__")
-        for name in names:
-            place = place[name]
-        place[last] = value
+    merged(whole["properties"], changes)
     return whole
 
 
@@ -62,12 +72,6 @@ def made(scenario: Scenario | None = None, **changes: Any) -> Cloud:
     return cloud
 
 
-def codes(cloud: Cloud) -> list[str]:
-    view = ask(cloud, "GET", VM, action="instanceView").body
-    assert view is not None
-    return [one["code"] for one in view["statuses"]]
-
-
 def used(cloud: Cloud) -> int:
     return capacity_of(cloud).quota.used((SUBSCRIPTION, "swedencentral"), "cores")
 
@@ -78,7 +82,7 @@ def test_a_machine_brings_its_os_disk_and_tells_no_secret() -> None:
     assert told is not None
     assert told["properties"]["storageProfile"]["osDisk"]["managedDisk"]["id"] == DISK
     assert "customData" not in told["properties"]["osProfile"]
-    assert codes(cloud) == ["ProvisioningState/succeeded", "PowerState/running"]
+    assert codes(cloud, VM) == ["ProvisioningState/succeeded", "PowerState/running"]
     disk = ask(cloud, "GET", DISK).body
     assert disk is not None
     assert (disk["managedBy"], disk["properties"]["diskState"]) == (VM, "Attached")
@@ -179,7 +183,7 @@ def test_what_an_action_takes_from_a_machine(action: str, power: str, local: boo
 def test_only_a_machine_with_an_ephemeral_os_disk_is_reimaged_and_that_one_is_not_deallocated() -> None:
     with pytest.raises(AzureError, match="only supported for virtual machines with ephemeral OS disks"):
         ask(made(), "POST", VM, action="reimage")
-    cloud = made(size="Standard_D2ads_v6", storageProfile__osDisk=LOCAL)
+    cloud = made(size="Standard_D2ads_v6", storageProfile__osDisk=EPHEMERAL)
     with pytest.raises(AzureError, match="'deallocate' is not supported"):
         ask(cloud, "POST", VM, action="deallocate")
     post(cloud, VM, "reimage")
@@ -212,10 +216,10 @@ def test_another_size_takes_other_quota_and_other_hardware() -> None:
 def test_a_machine_without_hardware_stays_as_failed_and_the_next_put_tries_again() -> None:
     cloud = made(Scenario(allocation_failures=(AllocationFailure(rate=1.0),)))
     assert cloud.get(VM).properties["provisioningState"] == "Failed"
-    assert codes(cloud) == ["ProvisioningState/failed/ZonalAllocationFailed"]
+    assert codes(cloud, VM) == ["ProvisioningState/failed/ZonalAllocationFailed"]
     cloud.services["scenario"].scenario = Scenario()
     assert error(put(cloud, VM, body())) == ""
-    assert codes(cloud) == ["ProvisioningState/succeeded", "PowerState/running"]
+    assert codes(cloud, VM) == ["ProvisioningState/succeeded", "PowerState/running"]
 
 
 def test_data_disks_come_with_the_machine_or_are_attached_to_it_alone() -> None:

@@ -9,23 +9,15 @@ import ssl
 import threading
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from components.x509 import issue_authority
 
 TLS_HANDSHAKE = b"\x16"
 
 
 def self_signed(file: Path) -> Path:
     """A key and a certificate that nobody trusts, in one PEM file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "nobody")])
-    now = datetime.datetime.now(datetime.UTC)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1))
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    file.write_bytes(private + builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    made = issue_authority("nobody", datetime.timedelta(days=1), datetime.datetime.now(datetime.UTC))
+    file.write_text(made.private_key + made.certificate)
     return file
 
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from running_plane import RunningPlane, model_of
+from running_plane import RunningPlane, running
 
-from rehearsal.cluster.azure_service import serve_azure
 from rehearsal.cluster.control_plane import ControlPlane
-from rehearsal.cluster.run_directory import RunDirectory
-from rehearsal.cluster.supervisor import Supervisor
 from rehearsal.engines.find import Engines, engines
-
-PATIENCE_SECONDS = 300
-"""Ten times and more what it takes: a machine may be busy with much else."""
 
 
 # Before xdist, which reads the groups in the same hook.
@@ -35,19 +29,11 @@ def real_engines() -> Engines:
 @pytest.fixture(scope="session")
 def running_plane(real_engines: Engines) -> Iterator[RunningPlane]:
     """The control plane with all that it runs in."""
-    plan, cloud = model_of("dev")
-    (cluster,) = plan.clusters
-    with (
-        RunDirectory() as run,
-        serve_azure(cloud, run.path / "azure") as azure,
-        Supervisor(run) as supervisor,
-        ControlPlane.start(plan, cluster, azure, real_engines, run, supervisor) as plane,
-    ):
-        plane.wait_ready(PATIENCE_SECONDS)
-        yield RunningPlane(plan, cluster, azure, real_engines, run, supervisor, plane)
+    with running("dev", real_engines) as plane:
+        yield plane
 
 
 @pytest.fixture(scope="session")
 def control_plane(running_plane: RunningPlane) -> ControlPlane:
     """The control plane alone."""
-    return running_plane.plane
+    return running_plane.control

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from running_plane import RunningPlane, running
 from waiting import until
 
-from components.plan.model import ClusterPlan, RegionPlan
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
-from rehearsal.azure.scenario import Scenario
-from rehearsal.cluster.azure_service import AzureService, serve_azure
-from rehearsal.cluster.control_plane import ControlPlane
 from rehearsal.cluster.joining.gate import Gate, gate_to, issuer_of
 from rehearsal.cluster.joining.kwok import faithful, kwok_program
 from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
@@ -27,28 +23,16 @@ from rehearsal.cluster.joining.resources import quantity
 from rehearsal.cluster.joining.rights import rights
 from rehearsal.cluster.objects.apply import apply
 from rehearsal.cluster.objects.registered import objects_of
-from rehearsal.cluster.run_directory import RunDirectory
-from rehearsal.cluster.supervisor import Supervisor
+from rehearsal.cluster.real_checks import ready_names
 from rehearsal.engines.find import Engines
-from rehearsal.upward.region_azure import new_azure
-from rehearsal.upward.up import bring_up
-from rehearsal.upward.update import Allowed
-from stacks.load import load_plan
 
-READY_SECONDS = 300.0
 DOOR = "tests-shut-door"
 PAUSE = "registry.k8s.io/pause:3.10"
 
 
 @dataclass(frozen=True)
-class RealCluster:
-    """A control plane that answers, with the machines that may join it."""
-
-    plan: RegionPlan
-    cluster: ClusterPlan
-    azure: AzureService
-    control: ControlPlane
-    engines: Engines
+class RealCluster(RunningPlane):
+    """A control plane with the program's objects, and the machines that may join it."""
 
     def machines(self) -> tuple[JoiningMachine, ...]:
         return self.azure.ask(lambda cloud: machines_of(cloud, self.plan, self.cluster))
@@ -56,33 +40,15 @@ class RealCluster:
     def gate(self) -> Gate:
         return gate_to(self.control, self.azure, self.machines())
 
-    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """What kubectl says as the break-glass administrator; AssertionError where it fails."""
-        command = [str(self.engines.program("kubectl")), "--kubeconfig", str(self.control.kubeconfig), *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def get(self, *arguments: str) -> Any:
-        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
-
     def metrics(self) -> list[str]:
         """What each API server measures of itself."""
         kubectl, servers = str(self.engines.program("kubectl")), self.control.api_servers
         commands = [(kubectl, "--kubeconfig", str(self.control.direct_kubeconfig(one)), "get", "--raw", "/metrics") for one in servers]
         return [subprocess.run(command, capture_output=True, text=True, check=True).stdout for command in commands]
 
-    def make(self, item: dict[str, Any]) -> None:
-        self.kubectl("create", "-f", "-", stdin=json.dumps(item))
-
     def ready_nodes(self) -> set[str]:
         """Nodes that are ready, by name."""
-        return {
-            str(node["metadata"]["name"])
-            for node in self.get("nodes")["items"]
-            for one in node["status"]["conditions"]
-            if (one["type"], one["status"]) == ("Ready", "True")
-        }
+        return ready_names(self.get("nodes")["items"])
 
     def wait_ready(self, names: set[str]) -> None:
         until(lambda: names <= self.ready_nodes(), f"{len(names)} nodes are ready")
@@ -96,22 +62,13 @@ class RealCluster:
 @contextmanager
 def real_cluster(region: str, engines: Engines) -> Iterator[RealCluster]:
     """A region's first cluster, up to the moment at which its machines may join."""
-    plan = load_plan(region)
-    cluster = plan.clusters[0]
-    outcome = bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None)
-    with (
-        RunDirectory() as run,
-        Supervisor(run) as supervisor,
-        serve_azure(outcome.cloud, run.path / "azure") as azure,
-        ControlPlane.start(plan, cluster, azure, engines, run, supervisor) as control,
-    ):
-        control.wait_ready(READY_SECONDS)
-        applied = apply(control.kubeconfig, (*objects_of(outcome.graphs[-1], cluster), *rights()), lambda _: None)
+    with running(region, engines) as plane:
+        found, control = RealCluster(**vars(plane)), plane.control
+        applied = apply(control.kubeconfig, (*objects_of(found.graph, found.cluster), *rights()), lambda _: None)
         assert applied.complete, applied.summary
-        found = RealCluster(plan, cluster, azure, control, engines)
         keeping = faithful([one.of_set for one in found.machines()])
-        program = kwok_program(engines, run.path / "kwok", control.url, control.authority, issuer_of(control), keeping)
-        supervisor.add(program).start()
+        program = kwok_program(engines, found.run.path / "kwok", control.url, control.authority, issuer_of(control), keeping)
+        found.supervisor.add(program).start()
         yield found
 
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import http.client
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
+
+from calling import Reply, reply_on
 
 from rehearsal.cluster.machine import Machine
 
 KEYS = "/etc/kubernetes/pki"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Status and body of an answer."""
-
-    status: int
-    body: str
 
 
 def context(authority: Path | None, identity: tuple[Path, Path] | None) -> ssl.SSLContext:
@@ -36,7 +29,7 @@ def identity(machine: Machine, name: str) -> tuple[Path, Path]:
     return machine.path(f"{KEYS}/{name}-cert.pem"), machine.path(f"{KEYS}/{name}-key.pem")
 
 
-def get(port: int, path: str, trust: ssl.SSLContext | None, token: str = "") -> Answer:
+def get(port: int, path: str, trust: ssl.SSLContext | None, token: str = "") -> Reply:
     """One GET on loopback; without trust over plain HTTP."""
     made = (
         http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trust)
@@ -44,8 +37,6 @@ def get(port: int, path: str, trust: ssl.SSLContext | None, token: str = "") -> 
         else http.client.HTTPConnection("127.0.0.1", port)
     )
     try:
-        made.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
-        answer = made.getresponse()
-        return Answer(answer.status, answer.read().decode(errors="replace"))
+        return reply_on(made, "GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
     finally:
         made.close()

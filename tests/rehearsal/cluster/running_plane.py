@@ -3,72 +3,97 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import time
-from collections.abc import Callable
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from components.plan.model import ETCD_CLIENT_PORT, ClusterPlan, RegionPlan
-from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.scenario import Scenario
-from rehearsal.cluster.azure_service import AzureService
+from rehearsal.cluster import balancer
+from rehearsal.cluster.azure_service import AzureService, serve_azure
 from rehearsal.cluster.control_plane import ControlPlane
 from rehearsal.cluster.machine import Machine
 from rehearsal.cluster.run_directory import RunDirectory
 from rehearsal.cluster.supervisor import Supervisor
+from rehearsal.cluster.unit_control import UnitControl
 from rehearsal.engines.find import Engines
-from rehearsal.upward.region_azure import new_azure
-from rehearsal.upward.up import bring_up
-from rehearsal.upward.update import Allowed
+from rehearsal.graph import Graph
+from rehearsal.upward.up import bring_up_anew
 from stacks.load import load_plan
 
-
-def model_of(region: str) -> tuple[RegionPlan, Cloud]:
-    """A region's plan, and a model of Azure in which it was brought up."""
-    plan = load_plan(region)
-    return plan, bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None).cloud
-
-
-def wait_for(what: Callable[[], Any], seconds: float = 300.0) -> Any:
-    """What a question answers once that is not falsy; AssertionError after so many seconds."""
-    until = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.2)
-    return found
+READY_SECONDS = 300.0
+"""Ten times and more what it takes: a machine may be busy with much else."""
 
 
 @dataclass(frozen=True)
 class RunningPlane:
-    """A control plane, and all that it runs in."""
+    """A control plane that answers, all that it runs in, and the graph of what the program registered for it."""
 
     plan: RegionPlan
     cluster: ClusterPlan
+    graph: Graph
     azure: AzureService
     engines: Engines
     run: RunDirectory
     supervisor: Supervisor
-    plane: ControlPlane
+    control: ControlPlane
 
     def kubectl(self, *words: str, document: object = None) -> str:
         """What kubectl prints, as the break-glass administrator through the balancer; document is its standard input, as JSON."""
-        command = [str(self.engines.program("kubectl")), f"--kubeconfig={self.plane.kubeconfig}", "--request-timeout=30s", *words]
+        command = [str(self.engines.program("kubectl")), f"--kubeconfig={self.control.kubeconfig}", "--request-timeout=30s", *words]
         given = None if document is None else json.dumps(document)
         done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def got(self, *words: str) -> Any:
+    def get(self, *words: str) -> Any:
         """A kubectl get as JSON."""
         return json.loads(self.kubectl("get", "-o", "json", *words))
 
+    def make(self, item: object) -> None:
+        """Create an object."""
+        self.kubectl("create", "-f", "-", document=item)
+
+    def up(self) -> set[str]:
+        """API servers that the balancer lets connections go to."""
+        return {one["name"] for one in balancer.state(self.control.balancer.program.directory)["backends"] if one["up"]}
+
+    def shell(self, systemctl: UnitControl) -> dict[str, str]:
+        """Environment of a person on a machine: its systemctl, and the programs of the pinned versions."""
+        programs = (systemctl.folder, self.engines.program("kubectl").parent, Path(sys.executable).parent)
+        return {**os.environ, "PATH": ":".join([*map(str, programs), os.environ["PATH"]])}
+
+    def etcdctl_on(self, members: Sequence[Machine]) -> list[str]:
+        """Command line of etcdctl for these members, with the first one's keys."""
+        first = members[0]
+        own = f"{first.role}-{first.name.rpartition('-')[2]}"
+        keys = {"cacert": f"{first.role}-ca-cert", "cert": f"{own}-cert", "key": f"{own}-key"}
+        urls = ",".join(f"https://127.0.0.1:{one.port(ETCD_CLIENT_PORT)}" for one in members)
+        flags = [f"--{flag}={first.path(f'/etc/etcd/{name}.pem')}" for flag, name in keys.items()]
+        return [str(self.engines.program("etcdctl")), f"--endpoints={urls}", *flags]
+
     def etcdctl(self, member: Machine, *words: str) -> bytes:
         """What etcdctl prints, asked of one member with its own certificate."""
-        own = f"{member.role}-{member.name.rpartition('-')[2]}"
-        keys = {"cacert": f"{member.role}-ca-cert", "cert": f"{own}-cert", "key": f"{own}-key"}
-        command = [str(self.engines.program("etcdctl")), f"--endpoints=https://127.0.0.1:{member.port(ETCD_CLIENT_PORT)}"]
-        command += [f"--{flag}={member.path(f'/etc/etcd/{name}.pem')}" for flag, name in keys.items()]
-        done = subprocess.run([*command, *words], capture_output=True, check=False, timeout=60)
+        done = subprocess.run([*self.etcdctl_on([member]), *words], capture_output=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout
+
+
+@contextmanager
+def running(region: str, engines: Engines) -> Iterator[RunningPlane]:
+    """A region's first cluster, brought up in its embedded Azure: its control plane, in which nothing has been applied."""
+    plan = load_plan(region)
+    cluster = plan.clusters[0]
+    outcome = bring_up_anew(plan)
+    with (
+        RunDirectory() as run,
+        serve_azure(outcome.cloud, run.path / "azure") as azure,
+        Supervisor(run) as supervisor,
+        ControlPlane.start(plan, cluster, azure, engines, run, supervisor) as control,
+    ):
+        control.wait_ready(READY_SECONDS)
+        yield RunningPlane(plan, cluster, outcome.graphs[-1], azure, engines, run, supervisor, control)

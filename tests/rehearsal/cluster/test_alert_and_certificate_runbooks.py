@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import socket
 import sys
@@ -36,14 +35,12 @@ PROOFS = {
 
 
 def _environment(running: RunningPlane, machine: Machine, folder: Path) -> Mapping[str, str]:
-    """A person's shell on a machine: its systemctl, and the programs of the pinned versions."""
-    control = UnitControl(running.run, folder / "bin", machine.services, machine.enabled, {})
-    programs = (control.folder, running.engines.program("kubectl").parent, Path(sys.executable).parent)
-    return {**os.environ, "PATH": ":".join([*map(str, programs), os.environ["PATH"]])}
+    """A person's shell on a machine."""
+    return running.shell(UnitControl(running.run, folder / "bin", machine.services, machine.enabled, {}))
 
 
 def test_every_step_for_an_alert_shows_what_it_is_about(running_plane: RunningPlane, tmp_path: Path) -> None:
-    plane = running_plane.plane
+    plane = running_plane.control
     values = {"KUBECONFIG": str(plane.kubeconfig), "ETCD_METRICS": f"http://127.0.0.1:{plane.etcd[0].port(2381)}/metrics"}
     environments = {
         machine.role: _environment(running_plane, machine, tmp_path / machine.role) for machine in (plane.etcd[0], plane.api_servers[0])
@@ -57,7 +54,7 @@ def test_every_step_for_an_alert_shows_what_it_is_about(running_plane: RunningPl
 
 
 def test_every_step_for_certificates_does_what_it_says(running_plane: RunningPlane, tmp_path: Path) -> None:
-    server = running_plane.plane.api_servers[0]
+    server = running_plane.control.api_servers[0]
     with StateDirectory(tmp_path / "state") as directory:
         running_plane.azure.ask(lambda cloud: keep(directory, cloud))
     values = {

@@ -11,7 +11,8 @@ from contextlib import suppress
 
 import pytest
 from plane_tls import context, get, identity
-from running_plane import RunningPlane, wait_for
+from running_plane import RunningPlane
+from waiting import until
 
 from components.manifests.control_plane_alerts import alerts
 from components.plan.model import API_SERVER_PORT
@@ -35,7 +36,7 @@ def _exposed(text: str) -> dict[str, set[str]]:
 
 def _metrics(running: RunningPlane) -> dict[str, set[str]]:
     """What all programs of the control plane expose."""
-    plane = running.plane
+    plane = running.control
     found: dict[str, set[str]] = {}
     for machine in plane.api_servers:
         admin = context(None, identity(machine, "admin"))
@@ -49,7 +50,7 @@ def _metrics(running: RunningPlane) -> dict[str, set[str]]:
 def _scraped(machine: Machine, port: int, trust: ssl.SSLContext | None) -> Mapping[str, set[str]]:
     answer = get(machine.port(port), "/metrics", trust)
     assert answer.status == 200, (machine.name, port)
-    return _exposed(answer.body)
+    return _exposed(answer.text)
 
 
 @pytest.fixture
@@ -67,8 +68,8 @@ def busy(running_plane: RunningPlane) -> Iterator[RunningPlane]:
         document = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": kind, "metadata": {"name": TIGHT}, "spec": spec}
         running_plane.kubectl("create", "-f", "-", document=document)
     running_plane.kubectl("create", "-f", "-", document={"apiVersion": "v1", "kind": "Node", "metadata": {"name": TIGHT}})
-    server = running_plane.plane.api_servers[0]
-    scheduler = context(running_plane.plane.authority, identity(server, "scheduler"))
+    server = running_plane.control.api_servers[0]
+    scheduler = context(running_plane.control.authority, identity(server, "scheduler"))
 
     def ask(_: int) -> int:
         with suppress(OSError):
@@ -76,7 +77,7 @@ def busy(running_plane: RunningPlane) -> Iterator[RunningPlane]:
         return 0
 
     with ThreadPoolExecutor(16) as pool:
-        wait_for(lambda: 429 in pool.map(ask, range(64)), 120)
+        until(lambda: 429 in pool.map(ask, range(64)), "a request is turned away", 120)
     yield running_plane
     running_plane.kubectl("delete", "flowschema,prioritylevelconfiguration", TIGHT)
     running_plane.kubectl("delete", "node", TIGHT)
@@ -90,8 +91,8 @@ def test_every_alert_asks_for_metrics_that_the_programs_have(busy: RunningPlane)
         if metric not in GIVEN_BY_PROMETHEUS
     ]
     assert len(wanted) > 20
-    until, missing = time.monotonic() + 60, [("", "", set[str]())]
-    while missing and time.monotonic() < until:
+    deadline, missing = time.monotonic() + 60, [("", "", set[str]())]
+    while missing and time.monotonic() < deadline:
         exposed = _metrics(busy)
         missing = [row for row in wanted if row[1] not in exposed or not row[2] <= exposed[row[1]]]
     assert missing == []

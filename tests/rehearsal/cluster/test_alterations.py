@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from components.plan.model import ClusterPlan
-from rehearsal.azure.scenario import Scenario
 from rehearsal.cluster import alterations
 from rehearsal.cluster.alterations import ADDED, ALTERED, DROPPED
 from rehearsal.cluster.azure_service import serve_azure
@@ -21,9 +20,7 @@ from rehearsal.cluster.provisioned import API_SERVER, control_plane_machines
 from rehearsal.cluster.run_directory import RunDirectory
 from rehearsal.cluster.supervisor import Supervisor
 from rehearsal.cluster.unit_file import Command
-from rehearsal.upward.region_azure import new_azure
-from rehearsal.upward.up import bring_up
-from rehearsal.upward.update import Allowed
+from rehearsal.upward.up import bring_up_anew
 from stacks.load import load_plan
 
 SHIPPED = ("dev", "swedencentral", "southcentralus")
@@ -56,7 +53,7 @@ class Noted(RunDirectory):
 @pytest.fixture(scope="module", params=SHIPPED)
 def laid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Laid]]:
     plan = load_plan(request.param)
-    cloud = bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None).cloud
+    cloud = bring_up_anew(plan).cloud
     found, runs = [], []
     with serve_azure(cloud, tmp_path_factory.mktemp("azure")) as azure:
         for cluster in plan.clusters:

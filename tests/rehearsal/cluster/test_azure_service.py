@@ -22,8 +22,7 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.scenario import Scenario
 from rehearsal.cluster.azure_service import AzureService, serve_azure
 from rehearsal.upward.region_azure import new_azure
-from rehearsal.upward.up import bring_up
-from rehearsal.upward.update import Allowed
+from rehearsal.upward.up import bring_up_anew
 from stacks.load import load_plan
 
 
@@ -34,7 +33,7 @@ def plan() -> RegionPlan:
 
 @pytest.fixture(scope="module")
 def service(plan: RegionPlan, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureService]:
-    cloud = bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None).cloud
+    cloud = bring_up_anew(plan).cloud
     with serve_azure(cloud, tmp_path_factory.mktemp("azure")) as served:
         yield served
 

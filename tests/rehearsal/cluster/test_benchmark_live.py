@@ -10,7 +10,8 @@ import uuid
 
 import pytest
 from plane_tls import context, get, identity
-from running_plane import RunningPlane, wait_for
+from running_plane import RunningPlane
+from waiting import until
 
 from components.plan.model import API_SERVER_PORT, ETCD_CLIENT_PORT
 
@@ -22,11 +23,11 @@ ACCEPTED = {f"ECDHE-{key}-AES{size}" for key in ("ECDSA", "RSA") for size in ("1
 
 
 def port(running: RunningPlane) -> int:
-    return running.plane.api_servers[0].port(API_SERVER_PORT)
+    return running.control.api_servers[0].port(API_SERVER_PORT)
 
 
 def admin(running: RunningPlane) -> ssl.SSLContext:
-    return context(running.plane.authority, identity(running.plane.api_servers[0], "admin"))
+    return context(running.control.authority, identity(running.control.api_servers[0], "admin"))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def admin(running: RunningPlane) -> ssl.SSLContext:
     [("/livez", 200), ("/readyz", 200), ("/healthz", 200), ("/version", 401), ("/metrics", 401), ("/api", 401), ("/openapi/v3", 401)],
 )
 def test_nobody_without_a_name_sees_more_than_health(running_plane: RunningPlane, path: str, status: int) -> None:
-    assert get(port(running_plane), path, context(running_plane.plane.authority, None)).status == status
+    assert get(port(running_plane), path, context(running_plane.control.authority, None)).status == status
 
 
 def test_nobody_profiles_the_api_server(running_plane: RunningPlane) -> None:
@@ -44,7 +45,7 @@ def test_nobody_profiles_the_api_server(running_plane: RunningPlane) -> None:
 
 @pytest.mark.parametrize("program_port", [10257, 10259])
 def test_nobody_profiles_the_programs_beside_it(running_plane: RunningPlane, program_port: int) -> None:
-    machine = running_plane.plane.api_servers[0]
+    machine = running_plane.control.api_servers[0]
     trust = context(None, identity(machine, "admin"))
     assert get(machine.port(program_port), "/metrics", trust).status == 200
     assert get(machine.port(program_port), "/debug/pprof/profile", trust).status == 404
@@ -62,7 +63,7 @@ def test_deeds_are_written_down(running_plane: RunningPlane) -> None:
     for kind, body in (("Secret", {"stringData": {"key": confidential}}), ("ServiceAccount", {})):
         document = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}, **body}
         running_plane.kubectl("create", "-f", "-", document=document)
-    logs = [machine.path("/var/log/kubernetes/audit.log") for machine in running_plane.plane.api_servers]
+    logs = [machine.path("/var/log/kubernetes/audit.log") for machine in running_plane.control.api_servers]
 
     def written() -> list[dict[str, object]]:
         lines = [line for log in logs if log.exists() for line in log.read_text().splitlines() if name in line]
@@ -70,7 +71,7 @@ def test_deeds_are_written_down(running_plane: RunningPlane) -> None:
         made = [entry for entry in found if entry["verb"] == "create"]
         return made if {entry["objectRef"]["resource"] for entry in made} == {"secrets", "serviceaccounts"} else []
 
-    levels = {entry["objectRef"]["resource"]: entry["level"] for entry in wait_for(written, AUDIT_SECONDS)}
+    levels = {entry["objectRef"]["resource"]: entry["level"] for entry in until(written, "both deeds are in the log", AUDIT_SECONDS)}
     assert levels == {"secrets": "Metadata", "serviceaccounts": "Request"}
     assert not any(confidential in log.read_text() for log in logs if log.exists())
     assert all(not log.stat().st_mode & 0o077 for log in logs if log.exists())
@@ -81,19 +82,19 @@ def test_a_deleted_accounts_token_ends(running_plane: RunningPlane) -> None:
     name = f"short-{uuid.uuid4().hex[:8]}"
     running_plane.kubectl("create", "serviceaccount", name)
     token = running_plane.kubectl("create", "token", name).strip()
-    trust = context(running_plane.plane.authority, None)
+    trust = context(running_plane.control.authority, None)
 
     def status() -> int:
         return get(port(running_plane), "/api/v1/nodes", trust, token).status
 
     assert status() == 403, "known, and allowed nothing"
     running_plane.kubectl("delete", "serviceaccount", name)
-    assert wait_for(lambda: status() == 401, TOKEN_CACHE_SECONDS)
+    until(lambda: status() == 401, "the token is known no more", TOKEN_CACHE_SECONDS)
 
 
 @pytest.mark.parametrize("version", ["tls1", "tls1_1"])
 def test_old_tls_is_refused(running_plane: RunningPlane, version: str) -> None:
-    servers = {"API server": port(running_plane), "etcd": running_plane.plane.etcd[0].port(ETCD_CLIENT_PORT)}
+    servers = {"API server": port(running_plane), "etcd": running_plane.control.etcd[0].port(ETCD_CLIENT_PORT)}
     for what, number in servers.items():
         command = ["openssl", "s_client", "-connect", f"127.0.0.1:{number}", f"-{version}", "-cipher", "ALL:@SECLEVEL=0"]
         told = subprocess.run(command, input="", capture_output=True, text=True, timeout=20, check=False)
@@ -129,27 +130,27 @@ def test_a_secret_lies_encrypted_in_etcd(running_plane: RunningPlane) -> None:
         "stringData": {"key": confidential},
     }
     running_plane.kubectl("create", "-f", "-", document=document)
-    lies = running_plane.etcdctl(running_plane.plane.etcd[0], "get", f"/registry/secrets/default/{name}", "--print-value-only")
+    lies = running_plane.etcdctl(running_plane.control.etcd[0], "get", f"/registry/secrets/default/{name}", "--print-value-only")
     assert lies.startswith(b"k8s:enc:secretbox:v1:key1:")
     assert confidential.encode() not in lies
-    assert running_plane.got("secret", name)["data"]
+    assert running_plane.get("secret", name)["data"]
     running_plane.kubectl("delete", "secret", name)
 
 
 def test_data_of_etcd_is_its_owners_alone(running_plane: RunningPlane) -> None:
-    for machine in (*running_plane.plane.etcd, *running_plane.plane.events):
+    for machine in (*running_plane.control.etcd, *running_plane.control.events):
         assert machine.path("/var/lib/etcd/data").stat().st_mode & 0o777 == 0o700
 
 
 def test_etcd_talks_to_nobody_without_a_certificate(running_plane: RunningPlane) -> None:
-    for machine in (*running_plane.plane.etcd, *running_plane.plane.events):
+    for machine in (*running_plane.control.etcd, *running_plane.control.events):
         with pytest.raises((ssl.SSLError, ConnectionError)):
             get(machine.port(ETCD_CLIENT_PORT), "/version", context(None, None))
 
 
 def test_the_clusters_own_certificates_open_no_etcd(running_plane: RunningPlane) -> None:
-    server = running_plane.plane.api_servers[0]
-    for machine in (running_plane.plane.etcd[0], running_plane.plane.events[0]):
+    server = running_plane.control.api_servers[0]
+    for machine in (running_plane.control.etcd[0], running_plane.control.events[0]):
         assert get(machine.port(ETCD_CLIENT_PORT), "/version", context(None, identity(server, "etcd-client"))).status == 200
         with pytest.raises((ssl.SSLError, ConnectionError)):
             get(machine.port(ETCD_CLIENT_PORT), "/version", context(None, identity(server, "admin")))

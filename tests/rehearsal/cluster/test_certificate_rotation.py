@@ -15,7 +15,8 @@ from pathlib import Path
 
 from plane_tls import KEYS, context, get, identity
 from renewed_leaves import Callee, callee, own_address, renew, served
-from running_plane import RunningPlane, wait_for
+from running_plane import RunningPlane
+from waiting import until
 
 from components.plan.model import API_SERVER_PORT, ETCD_CLIENT_PORT
 from components.x509 import Authority
@@ -40,8 +41,8 @@ class Client:
 @contextmanager
 def asking(running: RunningPlane) -> Iterator[Client]:
     """A client of the balancer that reads through to etcd, ten times a second, and holds one connection open meanwhile."""
-    trust = context(running.plane.authority, identity(running.plane.api_servers[0], "admin"))
-    port = int(running.plane.url.rpartition(":")[2])
+    trust = context(running.control.authority, identity(running.control.api_servers[0], "admin"))
+    port = int(running.control.url.rpartition(":")[2])
     client, end = Client(), threading.Event()
     held = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trust)
 
@@ -78,7 +79,7 @@ def _restarts(running: RunningPlane) -> dict[str, tuple[int, int | None]]:
     """Restarts and process of every service of the control plane that goes on."""
     services = [
         (machine.name, name, service)
-        for machine in running.plane.machines
+        for machine in running.control.machines
         for name, service in machine.services.items()
         if not service.program.oneshot
     ]
@@ -92,7 +93,7 @@ def refresh(machine: Machine) -> None:
 
 
 def test_leaves_are_renewed_under_a_client_that_sees_nothing_of_it(running_plane: RunningPlane, tmp_path: Path) -> None:
-    plane, server = running_plane.plane, running_plane.plane.api_servers[0]
+    plane, server = running_plane.control, running_plane.control.api_servers[0]
     trust = context(plane.authority, None)
     of_etcd = context(server.path(f"{KEYS}/etcd-authorities.pem"), identity(server, "etcd-client"))
     before, etcd_port = _settled(running_plane), plane.etcd[0].port(ETCD_CLIENT_PORT)
@@ -126,11 +127,11 @@ def test_leaves_are_renewed_under_a_client_that_sees_nothing_of_it(running_plane
 
 
 def _wait_served(port: int, trust: ssl.SSLContext, serial: int) -> None:
-    wait_for(lambda: served(port, trust) == serial, SEEN_SECONDS)
+    until(lambda: served(port, trust) == serial, f"port {port} shows the new leaf", SEEN_SECONDS)
 
 
 def _wait_seen(running: RunningPlane, server: Machine, asked: Callee, name: str, serial: int) -> None:
-    wait_for(lambda: _seen(running, server, asked, name) == serial, SEEN_SECONDS)
+    until(lambda: _seen(running, server, asked, name) == serial, f"the new leaf is shown to the {name}", SEEN_SECONDS)
 
 
 def _settled(running: RunningPlane) -> dict[str, tuple[int, int | None]]:
@@ -143,16 +144,16 @@ def _settled(running: RunningPlane) -> dict[str, tuple[int, int | None]]:
         before, seen = seen, _restarts(running)
         return before == seen and all(pid is not None for _, pid in seen.values())
 
-    wait_for(steady, 180)
+    until(steady, "no service begins again", 180)
     return seen
 
 
 def _seen(running: RunningPlane, server: Machine, asked: Callee, name: str) -> int:
     """Serial number that an API server shows when it calls a kubelet or, as front proxy, an aggregated server."""
-    admin = context(running.plane.authority, identity(server, "admin"))
+    admin = context(running.control.authority, identity(server, "admin"))
     path = {"kubelet": "/api/v1/nodes/callee/proxy/healthz", "front-proxy": f"/apis/{GROUP}/v1"}[name]
     port = server.port(API_SERVER_PORT)
-    wait_for(lambda: get(port, path, admin).status == 200, SEEN_SECONDS)
+    until(lambda: get(port, path, admin).status == 200, f"{path} answers", SEEN_SECONDS)
     return asked.last("/healthz" if name == "kubelet" else path)
 
 
@@ -181,7 +182,7 @@ def _register(running: RunningPlane, address: str, port: int) -> None:
         "groupPriorityMinimum": 100,
         "versionPriority": 100,
         "service": {"name": "callee", "namespace": "default"},
-        "caBundle": base64.b64encode(running.plane.authority.read_bytes()).decode(),
+        "caBundle": base64.b64encode(running.control.authority.read_bytes()).decode(),
     }
     api = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"v1.{GROUP}"}, "spec": spec}
     running.kubectl("create", "-f", "-", document=api)

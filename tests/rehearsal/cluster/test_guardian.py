@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from processes import ended, ignores
 from waiting import DEADLINE_SECONDS, until
 
 from rehearsal.cluster import guardian
@@ -82,13 +83,6 @@ def start(processes: list[subprocess.Popen[str]], base: Path | None) -> Running:
     return running
 
 
-def ended(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGABRT])
 def test_a_run_whose_process_is_killed_leaves_neither_process_nor_folder(number: signal.Signals, started: Callable[..., Running]) -> None:
     running = started()
@@ -101,15 +95,10 @@ def test_a_run_whose_process_is_killed_leaves_neither_process_nor_folder(number:
 def test_a_guardian_ignores_what_ends_the_run_from_a_terminal() -> None:
     with RunDirectory() as run:
         until(lambda: b"guardian.py" in Path(f"/proc/{run.guardian_pid}/cmdline").read_bytes(), "the guardian runs")
-        until(lambda: _ignores(run.guardian_pid, signal.SIGTERM), "it ignores signals")
+        until(lambda: ignores(run.guardian_pid, signal.SIGTERM), "it ignores signals")
         assert os.getsid(run.guardian_pid) == run.guardian_pid
         for number in guardian.IGNORED:
-            assert _ignores(run.guardian_pid, number)
-
-
-def _ignores(pid: int, number: signal.Signals) -> bool:
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn:"))
-    return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+            assert ignores(run.guardian_pid, number)
 
 
 def test_a_guardian_that_is_killed_is_replaced_and_the_run_still_ends_clean(started: Callable[..., Running]) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from joining_cluster import DOOR, READY_SECONDS, RealCluster, altered_region, amounts, pod, real_cluster, relabel, shut_door
+from joining_cluster import DOOR, RealCluster, altered_region, amounts, pod, real_cluster, relabel, shut_door
+from running_plane import READY_SECONDS
 from waiting import until
 
 from rehearsal.cluster.joining.asking import Asking, StepFailed
@@ -88,7 +89,14 @@ def test_leases_last_as_long_as_the_boot_files_say(joined: RealCluster) -> None:
 
 
 def test_the_shipped_daemons_run_on_the_nodes_that_they_select(joined: RealCluster) -> None:
-    wanted = {"kube-proxy": 14, "node-local-dns": 14, "nvidia-device-plugin": 4, "dcgm-exporter": 4, "rdma-shared-device-plugin": 2}
+    wanted = {
+        "kube-proxy": 14,
+        "node-local-dns": 14,
+        "gpufleet-traffic": 14,
+        "nvidia-device-plugin": 4,
+        "dcgm-exporter": 4,
+        "rdma-shared-device-plugin": 2,
+    }
 
     def ready() -> dict[str, int]:
         return {one["metadata"]["name"]: one["status"].get("numberReady", 0) for one in joined.get("daemonsets", "-A")["items"]}

@@ -15,7 +15,7 @@ from components.plan.model import ClusterPlan, PoolPlan, RegionPlan
 from rehearsal.azure.compute.instances import model_of
 from rehearsal.cluster.joining.boot_of_node import NodeBoot, NodeRefused
 from rehearsal.cluster.joining.kwok import faithful
-from rehearsal.cluster.joining.machine_programs import fetched, wait_seconds, whoami
+from rehearsal.cluster.joining.machine_programs import fetched, pods_of, wait_seconds, whoami
 from rehearsal.cluster.joining.machines import set_of_nodes
 from rehearsal.cluster.joining.node import SetOfNodes, node_object
 from rehearsal.cluster.joining.resources import allocatable, capacity, cpus, quantity
@@ -35,8 +35,18 @@ def first_set(plan: RegionPlan, cluster: ClusterPlan, pool: PoolPlan) -> SetOfNo
     return set_of_nodes(plan, cluster, pool.scale_sets[0].name, model_of(body))
 
 
-def registered(of_set: SetOfNodes) -> dict[str, Any]:
-    return node_object(of_set, f"{of_set.name}-000000", "10.52.128.4", f"azure:///…/{of_set.name}/virtualMachines/0", VM_ID, NOW)
+def network(pods: int) -> dict[str, Any]:
+    """Network document of a machine that has addresses for so many pods."""
+    addresses = [{"privateIpAddress": f"10.52.128.{4 + number}"} for number in range(pods + 1)]
+    ipv4 = {"ipAddress": addresses, "subnet": [{"address": "10.52.128.0", "prefix": "19"}]}
+    return {"interface": [{"macAddress": "000D3A01AB02", "ipv4": ipv4}]}
+
+
+def registered(of_set: SetOfNodes, addresses: int | None = None) -> dict[str, Any]:
+    """The Node of a machine with addresses for so many pods, as many as are planned where nothing else is said."""
+    told = of_set.boot.network
+    pods = pods_of(told, network(told.planned_pods if addresses is None else addresses))
+    return node_object(of_set, f"{of_set.name}-000000", "10.52.128.4", f"azure:///…/{of_set.name}/virtualMachines/0", VM_ID, pods, NOW)
 
 
 def altered(of_set: SetOfNodes, old: str, new: str) -> SetOfNodes:
@@ -68,12 +78,29 @@ def test_a_label_of_the_boot_file_goes_over_the_kubelets_own(gpu: SetOfNodes) ->
     assert registered(changed)["metadata"]["labels"]["kubernetes.io/arch"] == "arm64"
 
 
-def test_what_kubelet_yaml_says_of_pods_taints_and_reserves_shows_in_the_node(gpu: SetOfNodes) -> None:
-    text = gpu.boot.file("/etc/kubernetes/kubelet.yaml")
-    assert "maxPods: 34" in text
-    changed = registered(altered(altered(gpu, "maxPods: 34", "maxPods: 7"), "key: gpufleet.io/spot", "key: gpufleet.io/other"))
-    assert changed["status"]["capacity"]["pods"] == "7"
+def test_what_kubelet_yaml_says_of_taints_shows_in_the_node(gpu: SetOfNodes) -> None:
+    changed = registered(altered(gpu, "key: gpufleet.io/spot", "key: gpufleet.io/other"))
     assert [taint["key"] for taint in changed["spec"]["taints"]] == ["gpufleet.io/other"]
+
+
+def test_a_node_takes_the_pods_that_its_network_card_has_addresses_for_and_never_more_than_planned(gpu: SetOfNodes) -> None:
+    assert "maxPods: 35" in gpu.boot.file("/etc/kubernetes/kubelet.yaml")
+    for addresses, pods in ((30, "35"), (31, "35"), (12, "17")):
+        status = registered(gpu, addresses)["status"]
+        assert (status["capacity"]["pods"], status["allocatable"]["pods"]) == (pods, pods)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("EnvironmentFile=/run/gpufleet/network.env", "EnvironmentFile=-/run/gpufleet/network.env", "does not take --max-pods="),
+        ("--max-pods=${GPUFLEET_MAX_PODS}", "--max-pods=110", "does not take --max-pods="),
+        ('"planned_pods": 30', '"planned_pods": 0', "planned_pods is 0"),
+    ],
+)
+def test_a_kubelet_that_is_not_told_how_many_pods_it_may_take_never_becomes_a_node(gpu: SetOfNodes, old: str, new: str, what: str) -> None:
+    with pytest.raises(NodeRefused, match=what):
+        registered(altered(gpu, old, new))
 
 
 def test_a_machine_that_reserves_more_than_it_has_never_becomes_a_node(gpu: SetOfNodes) -> None:
@@ -106,13 +133,12 @@ def test_machines_without_nvme_keep_pods_data_on_the_os_disk(dev: RegionPlan) ->
 
 def test_pods_get_what_the_system_and_the_eviction_thresholds_leave() -> None:
     kubelet = {
-        "maxPods": 10,
         "systemReserved": {"memory": "1Gi", "cpu": "250m"},
         "kubeReserved": {"memory": "512Mi"},
         "evictionHard": {"memory.available": "1Gi", "nodefs.available": "10%", "pid.available": "5%"},
     }
     size = load_plan("dev").clusters[0].pools[0].size
-    held = capacity(size, 100 * 1024**3, kubelet, {"nvidia.com/gpu": 2})
+    held = capacity(size, 100 * 1024**3, 10, {"nvidia.com/gpu": 2})
     left = allocatable(kubelet, held)
     assert left["cpu"] == held["cpu"] - 250
     assert held["memory"] - left["memory"] == 2_560 * 1024**2 * 1_000

@@ -8,15 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from rehearsal.azure.scenario import Scenario
 from rehearsal.cluster.joining.machines import machines_of
 from rehearsal.cluster.real import Brought, RealRun, real_cluster
 from rehearsal.cluster.real_checks import Asker, Daemons, all_run
 from rehearsal.cluster.real_size import GIB, RealRefused, free_bytes, refuse_what_has_no_room, wanted
 from rehearsal.engines.find import Engines
-from rehearsal.upward.region_azure import new_azure
-from rehearsal.upward.up import bring_up
-from rehearsal.upward.update import Allowed
+from rehearsal.upward.up import bring_up_anew
 from stacks.load import load_plan
 
 NODES = 4
@@ -26,7 +23,7 @@ LABEL = "topology.kubernetes.io/zone"
 @pytest.fixture(scope="module")
 def brought() -> Brought:
     plan = load_plan("dev")
-    outcome = bring_up(plan, new_azure(plan, Scenario()), Allowed(), lambda *_: None)
+    outcome = bring_up_anew(plan)
     return Brought(plan, outcome.cloud, outcome.graphs[-1])
 
 

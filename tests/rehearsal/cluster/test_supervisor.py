@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import ignores
 from waiting import DEADLINE_SECONDS, until
 
 from rehearsal.cluster import guardian, service_log, supervisor
@@ -215,15 +216,11 @@ def test_environment_files_are_read_at_each_start_over_the_environment(kept: Kep
 def test_one_that_ignores_the_orderly_end_is_killed_after_its_time(kept: Kept) -> None:
     service = kept.shell(notifying(b"READY=1", then="trap '' TERM; while :; do sleep 1000; done"), notify=True, stop_seconds=0.2)
     # The trap follows the word, so that it is waited for as well.
-    ready(service)
-    until(lambda: _ignores_term(service), "it ignores SIGTERM")
+    pid = ready(service).pid
+    assert pid is not None
+    until(lambda: ignores(pid, signal.SIGTERM), "it ignores SIGTERM")
     service.stop()
     assert (service.state, service.result, service.exit_status) == ("stopped", "timeout", -signal.SIGKILL)
-
-
-def _ignores_term(service: Service) -> bool:
-    line = next(line for line in Path(f"/proc/{service.pid}/status").read_text().splitlines() if line.startswith("SigIgn:"))
-    return bool(int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def test_a_power_cut_ends_a_service_at_once_and_for_good(kept: Kept) -> None:

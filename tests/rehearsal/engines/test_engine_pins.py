@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.engines.pins import PINS, Family, Pins
+from rehearsal.engines.pins import ALL_PINS, CNI_PINS, PINS, Family, Pins
 
-FAMILIES = [pytest.param(family, id=family.name) for family in PINS.families]
+FAMILIES = [pytest.param(family, id=family.name) for pins in ALL_PINS for family in pins.families]
 
 
 def lines(family: Family) -> list[str]:
@@ -31,7 +31,7 @@ def test_the_tool_lines_of_a_go_mod_are_the_packages_of_its_programs(family: Fam
     text = PINS.go_mod(family)
     block = re.search(r"^tool \((.*?)^\)", text, re.MULTILINE | re.DOTALL)
     tools = block[1].split() if block else re.findall(r"^tool (\S+)$", text, re.MULTILINE)
-    assert sorted(tools) == sorted(program.package for program in PINS.programs if program.family == family.name)
+    assert sorted(tools) == sorted(program.package for pins in ALL_PINS for program in pins.programs if program.family == family.name)
 
 
 def test_etcds_client_programs_are_of_the_servers_version() -> None:
@@ -81,3 +81,10 @@ def test_a_version_a_stamp_and_the_machine_change_the_cache_folder_and_an_estima
     before = PINS.digest()
     monkeypatch.setattr(platform, "machine", lambda: "aarch64" if before and platform.uname().machine != "aarch64" else "x86_64")
     assert PINS.digest() != before
+
+
+def test_the_cni_plugins_have_a_cache_folder_that_changes_apart_from_the_control_planes() -> None:
+    assert not {family.name for family in PINS.families} & {family.name for family in CNI_PINS.families}
+    (cni,) = CNI_PINS.families
+    newer = replace(CNI_PINS, families=(replace(cni, version="v1.9.2"),))
+    assert len({PINS.digest(), CNI_PINS.digest(), newer.digest()}) == 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -16,14 +15,11 @@ from pathlib import Path
 
 from calling import Client
 from joining_cluster import RealCluster, real_cluster
+from waiting import until as until_within
 from watching import Alerts, prometheus
 
-from components.plan.model import ETCD_CLIENT_PORT
-from rehearsal.cluster import balancer
-from rehearsal.cluster.control_plane import ControlPlane
 from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner
 from rehearsal.cluster.machine import Machine
-from rehearsal.cluster.run_directory import RunDirectory
 from rehearsal.cluster.unit_control import UnitControl
 from rehearsal.engines.find import Engines
 from stacks.load import ROOT
@@ -35,12 +31,8 @@ WHOLE_SECONDS = 400.0
 ETCD_UNIT = "etcd.service"
 
 
-def until(true: Callable[[], bool], what: str) -> None:
-    """Wait until something is so, for minutes: programs that start anew on a busy machine take one; AssertionError with it in words."""
-    deadline = time.monotonic() + WHOLE_SECONDS
-    while not true():
-        assert time.monotonic() < deadline, f"still not: {what}"
-        time.sleep(0.05)
+until = partial(until_within, seconds=WHOLE_SECONDS)
+"""Wait until something is so, for minutes: programs that start anew on a busy machine take one."""
 
 
 def busy() -> float:
@@ -49,18 +41,13 @@ def busy() -> float:
 
 
 @dataclass(frozen=True)
-class FaultyPlane:
+class FaultyPlane(RealCluster):
     """A control plane with its nodes, its balancer and who watches it."""
 
-    real: RealCluster
     alerts: Alerts
     folder: Path
     shells: Mapping[str, UnitControl]
     """Each machine's systemctl, written before there is anything to do: a program that was just written is busy for who forks just then."""
-
-    @property
-    def control(self) -> ControlPlane:
-        return self.real.control
 
     @property
     def kubeconfig(self) -> Path:
@@ -70,25 +57,10 @@ class FaultyPlane:
         """The break-glass administrator through the balancer."""
         return Client(self.kubeconfig, seconds)
 
-    def up(self) -> set[str]:
-        """API servers that the balancer lets connections go to."""
-        return {one["name"] for one in balancer.state(self.control.balancer.program.directory)["backends"] if one["up"]}
-
-    def etcdctl(self, members: Iterable[Machine]) -> list[str]:
-        """Command line of etcdctl for these members, with the first one's keys."""
-        members = tuple(members)
-        first = members[0]
-        own = f"{first.role}-{first.name.rpartition('-')[2]}"
-        keys = {"cacert": f"{first.role}-ca-cert", "cert": f"{own}-cert", "key": f"{own}-key"}
-        urls = ",".join(f"https://127.0.0.1:{one.port(ETCD_CLIENT_PORT)}" for one in members)
-        flags = [f"--{flag}={first.path(f'/etc/etcd/{name}.pem')}" for flag, name in keys.items()]
-        return [str(self.real.engines.program("etcdctl")), f"--endpoints={urls}", *flags]
-
     def leader(self) -> Machine:
         """Member that leads the main ring."""
         for one in self.control.etcd:
-            done = subprocess.run([*self.etcdctl([one]), "endpoint", "status", "--write-out=json"], capture_output=True, check=True)
-            status = json.loads(done.stdout)[0]["Status"]
+            status = json.loads(self.etcdctl(one, "endpoint", "status", "--write-out=json"))[0]["Status"]
             if status["leader"] == status["header"]["member_id"]:
                 return one
         raise AssertionError("nobody leads")
@@ -107,9 +79,7 @@ class FaultyPlane:
 
     def runbook(self, name: str, machine: Machine, **values: str) -> Runbook:
         """A runbook in the shell of a person on a machine: its systemctl, and the programs of the pinned versions."""
-        programs = (self.shells[machine.name].folder, self.real.engines.program("kubectl").parent, Path(sys.executable).parent)
-        path = ":".join([*map(str, programs), os.environ["PATH"]])
-        return Runbook(name, values, {**os.environ, "PATH": path}, ROOT)
+        return Runbook(name, values, self.shell(self.shells[machine.name]), ROOT)
 
 
 def _enabled_run(machine: Machine) -> bool:
@@ -119,14 +89,14 @@ def _enabled_run(machine: Machine) -> bool:
 @contextmanager
 def faulty_plane(engines: Engines, folder: Path) -> Iterator[FaultyPlane]:
     """Region dev with its nodes joined, watched by Prometheus."""
-    with real_cluster("dev", engines) as real, RunDirectory() as run:
+    with real_cluster("dev", engines) as real:
         joined = Joiner(real.gate()).join(real.machines(), Identities.ISSUED, STORM)
         assert joined.failures == ()
         real.wait_ready({one.name for one in real.machines()})
         machines = real.control.machines
-        shells = {one.name: UnitControl(run, folder / "shells" / one.name, one.services, one.enabled, {}) for one in machines}
-        with prometheus(real.control, run, folder) as alerts:
-            made = FaultyPlane(real, alerts, folder, shells)
+        shells = {one.name: UnitControl(real.run, folder / "shells" / one.name, one.services, one.enabled, {}) for one in machines}
+        with prometheus(real.control, real.run, folder) as alerts:
+            made = FaultyPlane(**vars(real), alerts=alerts, folder=folder, shells=shells)
             made.wait_whole()
             yield made
 

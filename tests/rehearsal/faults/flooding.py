@@ -123,9 +123,9 @@ def _as_node(plane: FaultyPlane, server: Path, name: str) -> Path:
 
 def askers(plane: FaultyPlane, kubeconfig: Path) -> dict[str, Asker]:
     """Break-glass, an operator, and a kubelet's heartbeat, against one server."""
-    operators = entra_group(str(plane.real.plan.spec.access.operators_group))
+    operators = entra_group(str(plane.plan.spec.access.operators_group))
     headers = {"Impersonate-User": "entra:operator", "Impersonate-Group": operators}
-    node = min(one.name for one in plane.real.machines())
+    node = min(one.name for one in plane.machines())
     beat = {"spec": {"holderIdentity": node}}
     patching = {"Content-Type": "application/merge-patch+json"}
     return {

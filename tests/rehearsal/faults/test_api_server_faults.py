@@ -120,7 +120,7 @@ def test_a_control_plane_that_lost_all_power_comes_back_by_itself_with_all_it_ha
     assert writer.lost() == []
     whole = plane.wait_whole()
     print(f"everything runs {whole:.1f} s later")
-    until(lambda: plane.real.ready_nodes() == nodes, "every node is ready")
+    until(lambda: plane.ready_nodes() == nodes, "every node is ready")
     server, member = plane.control.api_servers[0], plane.control.etcd[0]
     runbook = plane.runbook("control-plane-dark", member, KUBECONFIG=str(server.path(ADMIN_KUBECONFIG)))
     assert set(runbook.run("On each etcd machine").split()) == {"active"}
@@ -138,7 +138,7 @@ def test_break_glass_needs_no_controller_no_pod_and_no_more_than_a_majority(plan
     plane.control.balancer.stop()
     try:
         kubeconfig = plane.control.direct_kubeconfig(left)
-        node = min(plane.real.machines(), key=lambda one: one.name).name
+        node = min(plane.machines(), key=lambda one: one.name).name
         runbook = plane.runbook("break-glass", left, KUBECONFIG=str(kubeconfig), NODE=node)
         assert "gpufleet-break-glass" in runbook.run("Who am I")
         assert "readyz" in runbook.run("What is wrong")
@@ -158,7 +158,7 @@ def test_break_glass_needs_no_controller_no_pod_and_no_more_than_a_majority(plan
 
 def _outside(plane: FaultyPlane, kubeconfig: Path) -> list[str]:
     """What an API server would ask of a pod before it answers: webhooks and aggregated servers."""
-    command = [str(plane.real.engines.program("kubectl")), f"--kubeconfig={kubeconfig}", "get", "-o", "json"]
+    command = [str(plane.engines.program("kubectl")), f"--kubeconfig={kubeconfig}", "get", "-o", "json"]
     kinds = "apiservices,validatingwebhookconfigurations,mutatingwebhookconfigurations"
     items = json.loads(subprocess.run([*command, kinds], capture_output=True, check=True).stdout)["items"]
     return [one["metadata"]["name"] for one in items if one["kind"] != "APIService" or one["spec"].get("service")]

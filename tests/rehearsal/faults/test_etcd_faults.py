@@ -17,6 +17,8 @@ from faulty_plane import ETCD_UNIT, FaultyPlane, at_once, busy, until
 from joining_cluster import pod
 from writers import CONFIG_MAPS, ApiWriter, EtcdWriter
 
+from rehearsal.cluster.real_checks import ready_names
+
 pytestmark = pytest.mark.xdist_group("etcd faults")
 
 EVENTS = "/api/v1/namespaces/default/events"
@@ -35,17 +37,12 @@ def _event(name: str) -> dict[str, object]:
 
 def _ready_nodes(client: Client) -> set[str]:
     """Nodes that are ready, from the caches."""
-    return {
-        node["metadata"]["name"]
-        for node in client.get("/api/v1/nodes?resourceVersion=0")["items"]
-        for one in node["status"]["conditions"]
-        if (one["type"], one["status"]) == ("Ready", "True")
-    }
+    return ready_names(client.get("/api/v1/nodes?resourceVersion=0")["items"])
 
 
 def _term(plane: FaultyPlane) -> int:
     """Elections that the main ring has seen, its raft term."""
-    command = [*plane.etcdctl(plane.control.etcd), "endpoint", "status", "--write-out=json"]
+    command = [*plane.etcdctl_on(plane.control.etcd), "endpoint", "status", "--write-out=json"]
 
     def asked() -> list[Any]:
         told = subprocess.run(command, capture_output=True, check=False).stdout
@@ -62,7 +59,7 @@ def test_a_leader_that_is_killed_loses_nothing_and_comes_back_by_itself(plane: F
     before = service.restarts
     with (
         ApiWriter(plane.kubeconfig, "one") as through_the_api,
-        EtcdWriter(plane.etcdctl(plane.control.etcd), "/tests/one/") as straight,
+        EtcdWriter(plane.etcdctl_on(plane.control.etcd), "/tests/one/") as straight,
     ):
         through_the_api.wait_for(20)
         straight.wait_for(3)
@@ -96,7 +93,7 @@ def test_without_a_majority_writes_say_why_and_caches_answer_until_etcd_ends_the
     follower.start()
     with (
         ApiWriter(plane.kubeconfig, "two") as through_the_api,
-        EtcdWriter(plane.etcdctl(plane.control.etcd), "/tests/two/") as straight,
+        EtcdWriter(plane.etcdctl_on(plane.control.etcd), "/tests/two/") as straight,
     ):
         through_the_api.wait_for(10)
         straight.wait_for(2)
@@ -152,7 +149,7 @@ def test_a_dead_events_ring_costs_events_alone(plane: FaultyPlane) -> None:
     began = time.monotonic()
     try:
         plane.alerts.wait_for("EventsEtcdMemberDown", "EventsEtcdQuorumAtRisk")
-        plane.real.make(pod("meanwhile"))
+        plane.make(pod("meanwhile"))
         until(lambda: client.get("/api/v1/namespaces/default/pods/meanwhile")["status"]["phase"] == "Running", "a new pod runs")
         assert not _made(plane, "lost")
         runbook = plane.runbook("events-etcd-lost", members[0], KUBECONFIG=str(plane.kubeconfig))
@@ -175,7 +172,7 @@ def test_a_dead_events_ring_costs_events_alone(plane: FaultyPlane) -> None:
     until(lambda: _made(plane, "after"), "events are taken again")
     kept = {item["metadata"]["name"] for item in plane.client().get(EVENTS)["items"]} & {"before", "lost", "after"}
     assert kept == {"before", "after"}
-    plane.real.kubectl("delete", "pod", "meanwhile", "--wait=false")
+    plane.kubectl("delete", "pod", "meanwhile", "--wait=false")
 
 
 def _made(plane: FaultyPlane, name: str) -> bool:

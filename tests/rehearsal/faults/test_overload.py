@@ -46,7 +46,7 @@ def _book(plane: FaultyPlane, server: Machine) -> dict[str, str]:
 
 def test_people_and_nodes_are_answered_while_agents_of_every_node_flood_the_api(plane: FaultyPlane) -> None:
     prepare(plane)
-    nodes, server = plane.real.ready_nodes(), plane.control.api_servers[0]
+    nodes, server = plane.ready_nodes(), plane.control.api_servers[0]
     runbook = plane.runbook("api-overload", server, **_book(plane, server))
     with flood(plane, FLOOD_SECONDS) as seen:
         plane.alerts.wait_for("PriorityLevelFull", seconds=2 * FLOOD_SECONDS)
@@ -54,7 +54,7 @@ def test_people_and_nodes_are_answered_while_agents_of_every_node_flood_the_api(
     print(f"{CONNECTIONS} agents against the shipped objects, at {busy():.1f} programs a core: {seen.told()}")
     _contained(plane, seen)
     _answered(seen)
-    assert plane.real.ready_nodes() == nodes
+    assert plane.ready_nodes() == nodes
     assert USER in runbook.run("Who asks most")
     try:
         assert ACCOUNT in runbook.run("Stop it")
@@ -69,9 +69,9 @@ def test_people_and_nodes_are_answered_while_agents_of_every_node_flood_the_api(
 
 def test_without_the_shipped_objects_the_same_flood_takes_the_servers_for_itself(plane: FaultyPlane) -> None:
     prepare(plane)
-    kept = json.loads(plane.real.kubectl("get", KINDS, "-l", FLEETS, "-o", "json"))
+    kept = json.loads(plane.kubectl("get", KINDS, "-l", FLEETS, "-o", "json"))
     assert kept["items"]
-    plane.real.kubectl("delete", KINDS, "-l", FLEETS)
+    plane.kubectl("delete", KINDS, "-l", FLEETS)
     try:
         with flood(plane, FLOOD_SECONDS) as seen:
             pass
@@ -83,16 +83,16 @@ def test_without_the_shipped_objects_the_same_flood_takes_the_servers_for_itself
     finally:
         for item in kept["items"]:
             item["metadata"] = {key: item["metadata"][key] for key in ("name", "labels", "annotations") if key in item["metadata"]}
-        plane.real.kubectl("apply", "--server-side", "--field-manager=gpufleet", "--force-conflicts", "-f", "-", stdin=json.dumps(kept))
+        plane.kubectl("apply", "--server-side", "--field-manager=gpufleet", "--force-conflicts", "-f", "-", document=kept)
 
 
 def test_newcomers_that_storm_can_be_held_back_and_let_go(plane: FaultyPlane) -> None:
     server = plane.control.api_servers[0]
     runbook = plane.runbook("join-storm", server, KUBECONFIG=str(plane.control.direct_kubeconfig(server)))
-    assert str(len(plane.real.ready_nodes())) in runbook.run("How far is it").split()
+    assert str(len(plane.ready_nodes())) in runbook.run("How far is it").split()
 
     def level() -> str:
-        schema = plane.real.get("flowschema", "gpufleet-joining-nodes")
+        schema = plane.get("flowschema", "gpufleet-joining-nodes")
         return str(schema["spec"]["priorityLevelConfiguration"]["name"])
 
     before = level()

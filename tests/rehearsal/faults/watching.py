@@ -12,12 +12,13 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 from plane_tls import identity
+from waiting import until
 
 from components.manifests.control_plane_alerts import alerts
 from components.plan.model import API_SERVER_PORT
@@ -46,10 +47,10 @@ class Alerts:
 
     def wait_for(self, *names: str, seconds: float = 90.0) -> None:
         """Return once the expressions of all these alerts hold."""
-        waiting, until = set(names) if self._port else set(), time.monotonic() + seconds
+        waiting, deadline = set(names) if self._port else set(), time.monotonic() + seconds
         while waiting:
             waiting -= {name for name in waiting if self.found(self._expressions[name])}
-            assert time.monotonic() < until, f"these alerts would not fire: {sorted(waiting)}"
+            assert time.monotonic() < deadline, f"these alerts would not fire: {sorted(waiting)}"
             time.sleep(0.5)
 
 
@@ -98,12 +99,9 @@ def prometheus(control: ControlPlane, run: RunDirectory, folder: Path) -> Iterat
 
 
 def _until_it_has_seen_all(watching: Alerts, targets: int) -> None:
-    until = time.monotonic() + 120
-    while True:
-        try:
-            if len(watching.found("up == 1")) == targets:
-                return
-        except OSError:
-            pass
-        assert time.monotonic() < until, "Prometheus does not reach everything"
-        time.sleep(0.5)
+    def seen() -> bool:
+        with suppress(OSError):
+            return len(watching.found("up == 1")) == targets
+        return False
+
+    until(seen, "Prometheus reaches everything", 120)

@@ -28,7 +28,7 @@ def test_one_change_is_a_tree_down_to_it() -> None:
         "         NodePool pool-cpu",
         " ~         VirtualMachineScaleSet dev-cpu-000 [diff: ~sku.capacity] (instances: 10 -> 12)",
     ]
-    assert count_line(found_changes(outcome), outcome.after, PLANNED) == "~ 1 to update, 236 unchanged"
+    assert count_line(found_changes(outcome), outcome.after, PLANNED) == "~ 1 to update, 240 unchanged"
     assert machine_line(outcome.before, outcome.after) == "instances: 14 -> 16"
     assert machine_line(outcome.after, outcome.after) == ""
 
@@ -76,7 +76,7 @@ def test_a_destroyed_region_reads_from_the_top_down() -> None:
     lines = tree(outcome)
     assert len(lines) <= 34
     assert lines[:4] == ["   stack dev", " -   RegionClusters dev", " -     InsideHub inside-hub", " -     Cluster dev"]
-    assert count_line(found_changes(outcome), outcome.after, DONE) == "- 237 deleted, 0 unchanged"
+    assert count_line(found_changes(outcome), outcome.after, DONE) == "- 241 deleted, 0 unchanged"
     assert {change.op for change in found_changes(outcome)} == {Op.DELETE}
 
 

@@ -34,7 +34,7 @@ def test_quota_one_machine_short_is_one_paragraph_and_the_next_up_goes_on() -> N
     outcome = first(load_scenario("quota-one-short"))
     told = paragraphs(outcome)
     assert len(told) == 2
-    assert told[0] == ("Up are 236 resources, among them 12 of 14 machines; 2 of 3 scale sets are whole; 1 failed. What is up stays up.")
+    assert told[0] == ("Up are 240 resources, among them 12 of 14 machines; 2 of 3 scale sets are whole; 1 failed. What is up stays up.")
     assert told[1].startswith(
         "QuotaExceeded: VirtualMachineScaleSet dev-dev-pool-gpu-000: Operation could not be completed as it results in"
     )
@@ -49,7 +49,7 @@ def test_machines_without_hardware_are_one_paragraph_and_the_next_up_asks_for_th
     assert not outcome.complete
     told = paragraphs(outcome)
     assert sum("AllocationFailed" in paragraph for paragraph in told) == 1
-    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 71 resources wait for them." in "\n".join(told)
+    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 75 resources wait for them." in "\n".join(told)
     assert "run gpufleet up again later, which asks for what is missing only" in "\n".join(told)
     there = {key for key, one in state_of(scale_set(outcome.cloud, "dev-cpu-000")).instances.items() if one.state == "Succeeded"}
     after = second(outcome.cloud)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import ssl
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import urllib3
+from calling import Reply
+from waiting import until
 
 from rehearsal.cluster.objects import kubeconfig as kubeconfigs
 
@@ -44,20 +46,6 @@ def service_account(namespace: str, name: str) -> Caller:
 def node(name: str) -> Caller:
     """A node's kubelet."""
     return Caller(f"system:node:{name}", ("system:nodes", AUTHENTICATED))
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What was answered."""
-
-    status: int
-    body: Any
-    headers: Mapping[str, str]
-
-    @property
-    def message(self) -> str:
-        """Why not."""
-        return str(self.body.get("message", "")) if isinstance(self.body, dict) else str(self.body)
 
 
 class Api:
@@ -100,11 +88,7 @@ class Api:
             headers.add("Authorization", f"Bearer {token}")
         pool = self._pool if token is None else self._strangers
         response = pool.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
-        try:
-            answer = response.json()
-        except ValueError:
-            answer = response.data.decode()
-        return Reply(response.status, answer, response.headers)
+        return Reply(response.status, response.headers, response.data.decode())
 
     def make(self, path: str, item: Mapping[str, Any]) -> Any:
         """Create an object, or leave the one of its name that is there."""
@@ -118,9 +102,5 @@ class Api:
         assert reply.status in (200, 202, 404), reply.message
 
 
-def eventually(holds: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
-    """Waits until something holds; what is said where it never does."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
-        time.sleep(0.1)
+eventually = partial(until, seconds=30.0)
+"""Waits until something holds, no longer than a controller may take; what is said where it never does."""

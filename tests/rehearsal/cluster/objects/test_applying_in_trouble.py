@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import ssl
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from asking import Api, eventually
-from plane_tls import context
+from plane_tls import context, get
 from resetting import resets
 
 from components.manifests.flow_control import VERSION as FLOW_CONTROL_VERSION
@@ -37,25 +36,16 @@ def _quiet(_: str) -> None:
 def _seat_taken(port: int, authority: Path, token: str, schema: str) -> Iterator[None]:
     """An API server at work, by a flow schema, on a request whose body does not come: all others of the level are turned away."""
     trust = context(authority, None)
-    eventually(lambda: _asked(port, trust, token).getheader("X-Kubernetes-PF-FlowSchema-UID") == schema, "the flow schema is in force")
+    flow = "X-Kubernetes-PF-FlowSchema-UID"
+    eventually(lambda: get(port, "/version", trust, token).headers.get(flow) == schema, "the flow schema is in force")
     connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trust)
     connection.putrequest("POST", f"{SPACE}/configmaps")
     for name, value in {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Content-Length": "2"}.items():
         connection.putheader(name, value)
     connection.endheaders()
     try:
-        eventually(lambda: _asked(port, trust, token).status == 429, "another request is turned away")
+        eventually(lambda: get(port, "/version", trust, token).status == 429, "another request is turned away")
         yield
-    finally:
-        connection.close()
-
-
-def _asked(port: int, trust: ssl.SSLContext, token: str) -> http.client.HTTPResponse:
-    """Status and headers of an answer of one API server."""
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trust)
-    try:
-        connection.request("GET", "/version", headers={"Authorization": f"Bearer {token}"})
-        return connection.getresponse()
     finally:
         connection.close()
 

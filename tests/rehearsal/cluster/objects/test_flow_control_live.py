@@ -87,7 +87,7 @@ def test_no_flow_schema_leads_to_a_level_that_is_not_there(api: Api) -> None:
 
 def _figures(api: Api, metric: str) -> dict[str, int]:
     pattern = re.compile(rf'^{metric}{{priority_level="([^"]+)"}} (\S+)$', re.MULTILINE)
-    return {name: int(float(value)) for name, value in pattern.findall(api.ask("GET", "/metrics").body)}
+    return {name: int(float(value)) for name, value in pattern.findall(api.ask("GET", "/metrics").text)}
 
 
 def test_every_level_has_the_seats_that_its_annotation_says(api: Api) -> None:

@@ -11,6 +11,7 @@ from asking import AUTHENTICATED, Api, Caller, eventually, node, service_account
 from components.manifests.bootstrap import APPROVER
 from components.manifests.owned import FLEET_NAMESPACE, SYSTEM_NAMESPACE
 from components.manifests.rotation import LEASE
+from components.manifests.traffic import NAME as TRAFFIC_ACCOUNT
 from components.plan.access import BOOTSTRAP_GROUP, CSR_APPROVER_USER, KUBELET_CLIENT_USER, PREFLIGHT_ACCOUNT, ROTATION_ACCOUNT, entra_group
 from stacks.load import load_plan
 
@@ -25,6 +26,7 @@ APPROVES = Caller(CSR_APPROVER_USER, (AUTHENTICATED,))
 KUBELET_CLIENT = Caller(KUBELET_CLIENT_USER, (AUTHENTICATED,))
 PREFLIGHT = service_account(FLEET_NAMESPACE, PREFLIGHT_ACCOUNT)
 ROTATION = service_account(FLEET_NAMESPACE, ROTATION_ACCOUNT)
+TRAFFIC = service_account(FLEET_NAMESPACE, TRAFFIC_ACCOUNT)
 POD = service_account(TEAM.name, "default")
 JOINING = Caller("system:bootstrap:abcdef", ("system:bootstrappers", BOOTSTRAP_GROUP, AUTHENTICATED))
 STRANGER = Caller("entra:11111111-0000-0000-0000-000000000003", (AUTHENTICATED,))
@@ -160,6 +162,14 @@ ROWS = (
     Row(ROTATION, "patch", "nodes/status", "", HERE, False, "the status is the kubelet's word"),
     Row(ROTATION, "create", "nodes", "", "", False, "a kubelet registers itself"),
     Row(ROTATION, "delete", BUDGETS, TEAM.name, "train", False, "it does not get round what it is held to"),
+    # What tells whose traffic is whose.
+    Row(TRAFFIC, "get", "nodes/pods", "", HERE, True, "its kubelet tells it whose addresses are whose"),
+    Row(TRAFFIC, "get", "nodes/proxy", "", HERE, False, "the kubelet's API runs commands in any pod of the node"),
+    Row(TRAFFIC, "create", "nodes/proxy", "", HERE, False, "the kubelet's API runs commands in any pod of the node"),
+    Row(TRAFFIC, "get", "nodes/metrics", "", HERE, False, "it needs none"),
+    Row(TRAFFIC, "list", "pods", "", "", False, "7,500 of them would list all pods each"),
+    Row(TRAFFIC, "get", "nodes", "", HERE, False, "it knows its node's name"),
+    Row(TRAFFIC, "get", "secrets", FLEET_NAMESPACE, "any", False, "a token that is on every node reads no secret"),
     # The API servers towards kubelets, and kube-proxy.
     Row(KUBELET_CLIENT, "create", "nodes/proxy", "", HERE, True, "logs and exec, which the kubelet has authorized here"),
     Row(KUBELET_CLIENT, "get", "nodes/metrics", "", HERE, True, "metrics"),

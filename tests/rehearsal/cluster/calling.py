@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from urllib3 import HTTPHeaderDict
+
 from rehearsal.cluster.objects import kubeconfig
 
 PATIENCE_SECONDS = 75.0
@@ -17,10 +19,10 @@ PATIENCE_SECONDS = 75.0
 
 @dataclass(frozen=True)
 class Reply:
-    """Status, headers by lower-case name, and body of an answer."""
+    """Status, headers by name in any capitals, and body of an answer."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: HTTPHeaderDict
     text: str
 
     @property
@@ -36,6 +38,15 @@ class Reply:
             return self.text[:300]
 
 
+def reply_on(
+    connection: http.client.HTTPConnection, method: str, path: str, text: str | None = None, headers: Mapping[str, str] | None = None
+) -> Reply:
+    """One request and its whole answer on a connection that stays with whoever made it."""
+    connection.request(method, path, text, headers or {})
+    answer = connection.getresponse()
+    return Reply(answer.status, HTTPHeaderDict(answer.getheaders()), answer.read().decode(errors="replace"))
+
+
 class Client:
     """One client with a kubeconfig's certificate, and other headers beside it (impersonation); not for several threads.
 
@@ -45,17 +56,14 @@ class Client:
     def __init__(
         self, path: Path, seconds: float = PATIENCE_SECONDS, headers: Mapping[str, str] | None = None, *, kept: bool = False
     ) -> None:
-        access = kubeconfig.read(path)
-        self._connection = http.client.HTTPSConnection(access.host, access.port, timeout=seconds, context=access.tls)
+        self._connection = _connection(path, seconds)
         self._kept = kept
         self._headers = {"Content-Type": "application/json", **(headers or {})}
 
     def ask(self, method: str, path: str, item: object = None) -> Reply:
         """One request; OSError where no whole answer came, after which the next goes by a new connection."""
         try:
-            self._connection.request(method, path, None if item is None else json.dumps(item), self._headers)
-            answer = self._connection.getresponse()
-            text = answer.read().decode(errors="replace")
+            return reply_on(self._connection, method, path, None if item is None else json.dumps(item), self._headers)
         except http.client.HTTPException as error:
             self._connection.close()
             raise ConnectionError(f"{type(error).__name__} {error}") from error
@@ -65,7 +73,6 @@ class Client:
         finally:
             if not self._kept:
                 self._connection.close()
-        return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, text)
 
     def get(self, path: str) -> Any:
         """Body of an answer that must be good."""
@@ -82,6 +89,32 @@ class Client:
         self._connection.close()
 
 
+def _connection(path: Path, seconds: float) -> http.client.HTTPSConnection:
+    """A connection with a kubeconfig's certificate, none of whose steps takes longer than so many seconds."""
+    access = kubeconfig.read(path)
+    return http.client.HTTPSConnection(access.host, access.port, timeout=seconds, context=access.tls)
+
+
+def watched(path: Path, what: str, query: str, seconds: float) -> Iterator[dict[str, Any]]:
+    """Events of a watch as they come, until the server ends it; OSError where it breaks or is silent for so long.
+
+    A watch that is refused at once is an ERROR, as one is that the server gives up later.
+    """
+    connection = _connection(path, seconds)
+    try:
+        connection.request("GET", f"{what}?watch=1&{query}")
+        answer = connection.getresponse()
+        if answer.status != 200:
+            yield {"type": "ERROR", "object": {"code": answer.status, "message": answer.read().decode(errors="replace")}}
+            return
+        while line := answer.readline():
+            yield json.loads(line)
+    except http.client.HTTPException as error:
+        raise ConnectionError(type(error).__name__) from error
+    finally:
+        connection.close()
+
+
 @dataclass
 class Watch:
     """A watch that is held open by hand: names of the objects that were told of, in order."""
@@ -93,20 +126,9 @@ class Watch:
 
     def events(self, seconds: float) -> Iterator[str]:
         """Names as they come, on from where it was, until the server ends the watch; OSError where it breaks or is silent for so long."""
-        access = kubeconfig.read(self.path)
-        connection = http.client.HTTPSConnection(access.host, access.port, timeout=seconds, context=access.tls)
-        try:
-            connection.request("GET", f"{self.what}?watch=1&allowWatchBookmarks=true&resourceVersion={self.version}")
-            answer = connection.getresponse()
-            assert answer.status == 200, answer.read()
-            while line := answer.readline():
-                event = json.loads(line)
-                assert event["type"] != "ERROR", event
-                self.version = event["object"]["metadata"]["resourceVersion"]
-                if event["type"] == "ADDED":
-                    self.names.append(event["object"]["metadata"]["name"])
-                    yield self.names[-1]
-        except http.client.HTTPException as error:
-            raise ConnectionError(type(error).__name__) from error
-        finally:
-            connection.close()
+        for event in watched(self.path, self.what, f"allowWatchBookmarks=true&resourceVersion={self.version}", seconds):
+            assert event["type"] != "ERROR", event
+            self.version = event["object"]["metadata"]["resourceVersion"]
+            if event["type"] == "ADDED":
+                self.names.append(event["object"]["metadata"]["name"])
+                yield self.names[-1]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
+
+import pytest
 
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.build import build
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import Instance, instances_of
+from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource
 from rehearsal.azure.scenario import Scenario, begin
+from rehearsal.azure.state import dump
 
 SUBSCRIPTION = "e5f7a3b2-1b2d-4e6f-8a90-b1c2d3e4f503"
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/fleet"
@@ -29,6 +34,10 @@ HEALTH: Json = {
         "settings": {"protocol": "http", "port": 10256, "requestPath": "/healthz"},
     },
 }
+PROFILE = "virtualMachineProfile"
+STORAGE = f"{PROFILE}__storageProfile"
+NICS = f"{PROFILE}__networkProfile__networkInterfaceConfigurations"
+EPHEMERAL: Json = {"createOption": "FromImage", "caching": "ReadOnly", "diffDiskSettings": {"option": "Local", "placement": "NvmeDisk"}}
 
 
 def azure(scenario: Scenario | None = None, *, prefix: str = "10.0.0.0/16", subnet: str = "10.0.0.0/17", seed: int = 0) -> Cloud:
@@ -40,6 +49,13 @@ def azure(scenario: Scenario | None = None, *, prefix: str = "10.0.0.0/16", subn
     put(cloud, NETWORK, {"location": "swedencentral", "properties": {"addressSpace": {"addressPrefixes": [prefix, "172.16.0.0/24"]}}})
     put(cloud, SUBNET, {"properties": {"addressPrefix": subnet}})
     put(cloud, OTHER_SUBNET, {"properties": {"addressPrefix": "172.16.0.0/26"}})
+    return cloud
+
+
+def made(capacity: int = 3, scenario: Scenario | None = None, **properties: Any) -> Cloud:
+    """An Azure with a scale set of so many machines in it."""
+    cloud = azure(scenario)
+    put(cloud, SET, body(capacity, **properties))
     return cloud
 
 
@@ -65,6 +81,32 @@ def delete(cloud: Cloud, text: str) -> Operation | None:
     return ended(cloud, ask(cloud, "DELETE", text))
 
 
+def refused(sent: Json, *, before: Json | None = None) -> AzureError:
+    """The refusal of a scale set, after which everything is as it was."""
+    cloud = azure()
+    if before is not None:
+        put(cloud, SET, before)
+    was = json.dumps(dump(cloud), sort_keys=True)
+    with pytest.raises(AzureError) as caught:
+        ask(cloud, "PUT", SET, sent)
+    assert json.dumps(dump(cloud), sort_keys=True) == was
+    return caught.value
+
+
+def told(cloud: Cloud, number: int) -> Json:
+    """What Azure tells of one instance."""
+    found = ask(cloud, "GET", vm(number)).body
+    assert found is not None
+    return found
+
+
+def codes(cloud: Cloud, text: str) -> list[str]:
+    """Codes of the statuses of a machine: how it was made, and its power."""
+    view = ask(cloud, "GET", text, action="instanceView").body
+    assert view is not None
+    return [one["code"] for one in view["statuses"]]
+
+
 def ended(cloud: Cloud, answer: Answer) -> Operation | None:
     """The operation of an answer at its end."""
     while answer.operation is not None and answer.operation.running:
@@ -81,7 +123,22 @@ def ip_configurations(count: int, subnet: str = SUBNET) -> list[Json]:
     ]
 
 
-def body(capacity: int = 3, *, size: str = "Standard_D2s_v5", addresses: int = 2, **properties: Any) -> Json:
+def nic(name: str, primary: bool, configurations: list[Json]) -> Json:
+    """A network interface of a scale set's machines."""
+    return {"name": name, "properties": {"primary": primary, "ipConfigurations": configurations}}
+
+
+def merged(place: Json, changes: dict[str, Any]) -> None:
+    """Write values into properties by dotted names, with two underscores for a dot."""
+    for path, value in changes.items():
+        inner = place
+        *names, last = path.split("__")
+        for name in names:
+            inner = inner.setdefault(name, {})
+        inner[last] = value
+
+
+def body(capacity: int = 3, *, size: str = "Standard_D2s_v5", addresses: int = 2, subnet: str = SUBNET, **properties: Any) -> Json:
     """A scale set as the program makes them; properties are merged in by dotted names with two underscores for a dot."""
     whole: Json = {
         "location": "swedencentral",
@@ -96,23 +153,14 @@ def body(capacity: int = 3, *, size: str = "Standard_D2s_v5", addresses: int = 2
             "virtualMachineProfile": {
                 "osProfile": {"computerNamePrefix": "pool-000-", "adminUsername": "gpufleet", "customData": "Ym9vdA=="},
                 "storageProfile": {
-                    "imageReference": {"publisher": "microsoft-dsvm", "offer": "ubuntu-hpc", "sku": "2404", "version": "1.0.0"},
+                    "imageReference": image("1.0.0"),
                     "osDisk": {"createOption": "FromImage", "caching": "ReadWrite", "managedDisk": {"storageAccountType": "Premium_LRS"}},
                 },
-                "networkProfile": {
-                    "networkInterfaceConfigurations": [
-                        {"name": "nic", "properties": {"primary": True, "ipConfigurations": ip_configurations(addresses)}}
-                    ]
-                },
+                "networkProfile": {"networkInterfaceConfigurations": [nic("nic", True, ip_configurations(addresses, subnet))]},
             },
         },
     }
-    for path, value in properties.items():
-        place = whole["properties"]
-        *names, last = path.split("__")
-        for name in names:
-            place = place.setdefault(name, {})
-        place[last] = value
+    merged(whole["properties"], properties)
     return whole
 
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Save this member's etcd ring to blob storage, list what is there, and bring a snapshot back; a snapshot that was not checked is none."""
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
-from gpufleet_blobs import DEADLINE_SECONDS, Answered, Container, Refused, Unanswered, download, upload  # type: ignore[import-not-found]
+from lifecycle.blobs import DEADLINE_SECONDS, Answered, Container, Refused, Unanswered, download, upload
 
 MANIFEST = os.environ.get("GPUFLEET_SNAPSHOT_MANIFEST", "/etc/gpufleet/etcd-snapshot.json")
 TRAILER_BYTES = 32
@@ -32,7 +31,7 @@ def say(text: str) -> None:
 def run(*command: str) -> str:
     """Output of etcd's own programs; Refused with their last words."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 a program of the image
     except OSError as error:
         raise Refused(f"{command[0]} cannot be run: {error.strerror}") from None
     if done.returncode:
@@ -89,13 +88,13 @@ class Member:
 
 def save(manifest: dict[str, Any], container: Container, unless_newer: float) -> dict[str, str]:
     """Save, check and upload, unless a snapshot younger than a number of minutes is there; gives the newest."""
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     prefix = f"{manifest['ring']}/"
     if unless_newer:
-        newest = (container.blobs(prefix) or [None])[-1]
-        if newest and age_minutes(newest["name"], now) < unless_newer:
-            say(f"{newest['name']} is young enough")
-            return {**newest, "made": ""}
+        for newest in container.blobs(prefix)[-1:]:
+            if age_minutes(newest["name"], now) < unless_newer:
+                say(f"{newest['name']} is young enough")
+                return {**newest, "made": ""}
     directory = Path(manifest["directory"])
     directory.mkdir(mode=0o700, exist_ok=True)
     for left in directory.iterdir():
@@ -121,7 +120,7 @@ def age_minutes(name: str, now: datetime.datetime) -> float:
     found = re.search(r"/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ)-", name)
     if not found:
         return float("inf")
-    begun = datetime.datetime.strptime(found[1], "%Y-%m-%dT%H-%M-%SZ").replace(tzinfo=datetime.timezone.utc)
+    begun = datetime.datetime.strptime(found[1], "%Y-%m-%dT%H-%M-%SZ").replace(tzinfo=datetime.UTC)
     return (now - begun).total_seconds() / 60
 
 
@@ -153,7 +152,7 @@ def fetch(manifest: dict[str, Any], container: Container, wanted: str, target: P
     raise Refused("; ".join(faults))
 
 
-def parsed(arguments: list[str]) -> argparse.Namespace:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="gpufleet-etcd-snapshot", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     saving = verbs.add_parser("save", help="save this member's ring now")
@@ -162,12 +161,13 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     fetching = verbs.add_parser("fetch", help="bring a snapshot to a file, checked")
     fetching.add_argument("--name", default="", help="the newest that is whole where none is named")
     fetching.add_argument("target", type=Path)
-    return parser.parse_args(arguments[1:])
+    return parser.parse_args()
 
 
-def main(arguments: list[str]) -> int:
+def main() -> int:
+    """Do what the command line asks, and give the exit status: 1 where there is no snapshot, with the reason on standard error."""
     os.umask(0o077)
-    options = parsed(arguments)
+    options = parsed()
     try:
         manifest = json.loads(Path(MANIFEST).read_text())
     except (OSError, ValueError) as error:
@@ -200,4 +200,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Measures what pod networking, accounting and shaping cost, on machines in network namespaces that it makes and removes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+
+import click
+
+from bench.command import Told, run_command
+from bench.figures import Figure
+from bench.network.additions import Added, additions
+from bench.network.forwarding import Ratios, Window, measured, site
+from bench.network.scrape import PODS, scrapes
+from bench.network.ways import SHAPED
+from rehearsal.engines.find import EnginesMissing, cni_plugins
+from rehearsal.fabric.azure import Azure, fabric
+from rehearsal.fabric.cni_calls import CniFailed
+from rehearsal.fabric.namespaces import CommandFailed, why_not
+
+KEPT = 0.97
+"""Bound of what is forwarded over what is forwarded bare, for TCP and for packets between pods."""
+
+ADD_MS, ADD_AT_ONCE_MS = 60.0, 500.0
+SCRAPE_MS, SCRAPE_MB = 20.0, 40.0
+PARTS = ("forwarding", "additions", "scrape")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--pairs", type=click.IntRange(2), default=30, show_default=True, help="Alternating windows bare and with, for each ratio.")
+@click.option("--seconds", type=click.FloatRange(0.05), default=0.3, show_default=True, help="Of a window.")
+@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Of 30 ADDs, each way.")
+@click.option("--only", type=click.Choice(PARTS), multiple=True, default=PARTS, help="Measure a part alone.")
+def main(pairs: int, seconds: float, rounds: int, only: tuple[str, ...]) -> None:
+    """Measure what a pod's packets, its start, and a scrape of the machine's traffic cost.
+
+    \b
+    forwarding  a pod's TCP and 64-byte UDP packets, to the internet and to a pod of another machine, with nothing in the way,
+                the four published rules, rules and ipset, and shaping too; each ratio by pairs of windows under one flow,
+                shown as the lower bound with 95 % confidence, per second and per second of CPU
+    additions   CNI ADD by the real plugins on a machine of 31 addresses
+    scrape      the traffic exporter on a machine of 250 pods
+
+    Needs root. Exits 0 when every bound is kept, 1 when one is not, 2 when something failed, 130 when interrupted.
+    """
+    if reason := why_not():
+        raise click.ClickException(reason)
+    told = Told()
+    with fabric(cni_plugins(told.say)) as azure:
+        figures = list(_figures(azure, told, pairs, seconds, rounds, only))
+    told.conclude(figures)
+
+
+def _figures(azure: Azure, told: Told, pairs: int, seconds: float, rounds: int, only: tuple[str, ...]) -> Iterator[Figure]:
+    if "additions" in only:
+        told.say("CNI ADD")
+        for added, bound in zip(additions(azure, rounds), (ADD_MS, ADD_AT_ONCE_MS), strict=True):
+            yield from _of_additions(added, bound)
+    if "scrape" in only:
+        told.say("scrapes")
+        scraped = scrapes(azure, 100)
+        last = f"the longest of 100 {scraped.seconds[-1] * 1000:.0f} ms, {scraped.length:,} bytes"
+        yield Figure(f"scrape, {PODS} pods", statistics.median(scraped.seconds) * 1000, "ms", SCRAPE_MS, f"median; {last}")
+        yield Figure("memory of the exporter", scraped.memory / 1e6, "MB", SCRAPE_MB, "the most that it ever had")
+    if "forwarding" in only:
+        place = site(azure)
+        for ratios in measured(place, pairs, seconds, told.say):
+            yield from _of_ratios(ratios)
+
+
+def _of_additions(added: Added, bound: float) -> Iterator[Figure]:
+    for percent, limit in ((50, None), (99, bound)):
+        yield Figure(f"ADD, {added.how}, p{percent}", added.percentile(percent) * 1000, "ms", limit, f"{len(added.seconds)} pods")
+
+
+def _of_ratios(ratios: Ratios) -> Iterator[Figure]:
+    """What passed per second and, which is the same where nothing else runs, per second of CPU: that one is held to the bound.
+
+    Without a bound are packets to the internet, each of which is to be counted, and what is shaped, which is there to be held back.
+    """
+    tcp, internal = ratios.measure.startswith("TCP"), ratios.measure.endswith("between pods")
+    bound = KEPT if internal or (tcp and ratios.way != SHAPED) else None
+    bare = f"{ratios.bare / 1e9:.2f} Gbit/s" if tcp else f"{ratios.bare / 1e3:,.0f} thousand/s"
+    ways: tuple[tuple[str, Callable[[Window], float], float | None], ...] = (
+        ("second", lambda window: window.per_second, None),
+        ("CPU second", lambda window: window.per_cpu_second, bound),
+    )
+    for what, of, limit in ways:
+        how = f"{len(ratios.pairs)} pairs, ratio {ratios.ratio(of):.3f}; bare {bare}"
+        yield Figure(f"{ratios.measure}, {ratios.way}, per {what}", ratios.lower(of), "", limit, how, at_least=True)
+
+
+if __name__ == "__main__":
+    run_command(main, CniFailed, CommandFailed, EnginesMissing, RuntimeError, TimeoutError)

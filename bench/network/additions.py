@@ -1,0 +1,52 @@
+"""Measures how long a pod waits for its address: CNI ADD by the real plugins, one after another and all at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from rehearsal.fabric.azure import Azure
+from rehearsal.fabric.cni_calls import Sandbox
+from rehearsal.fabric.machine import Machine, Pod
+
+PODS = 30
+
+
+@dataclass(frozen=True)
+class Added:
+    """Seconds that each ADD took."""
+
+    how: str
+    seconds: tuple[float, ...]
+
+    def percentile(self, percent: int) -> float:
+        """The seconds that so many percent did not pass."""
+        ordered = sorted(self.seconds)
+        return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+def additions(azure: Azure, rounds: int) -> Iterator[Added]:
+    """As many pods as the machine has addresses for, so many times, each way; their namespaces are there before the clock starts."""
+    machine = azure.machine("m3", "10.66.1.4", [f"10.66.1.{last}" for last in range(5, 5 + PODS)])
+    machine.apply()
+    for how, at_once in (("one after another", 1), (f"{PODS} at once", PODS)):
+        seconds: list[float] = []
+        for number in range(rounds):
+            sandboxes = [machine.sandbox(f"{at_once}-{number}-{pod}") for pod in range(PODS)]
+            seconds += _round(machine, sandboxes, at_once)
+        yield Added(how, tuple(seconds))
+
+
+def _round(machine: Machine, sandboxes: Sequence[Sandbox], at_once: int) -> list[float]:
+    def add(sandbox: Sandbox) -> tuple[Pod, float]:
+        began = time.monotonic()
+        pod = machine.join(sandbox)
+        return pod, time.monotonic() - began
+
+    with ThreadPoolExecutor(at_once) as pool:
+        done = list(pool.map(add, sandboxes))
+    for pod, _ in done:
+        machine.delete_pod(pod)
+    return [seconds for _, seconds in done]

@@ -1,0 +1,66 @@
+"""Decides what stands in a packet's way while it is measured: nothing, the four published rules, all of accounting, or shaping too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cni.node.shaping import COMMENT, DOWN, UP
+from rehearsal.fabric.machine import Machine
+
+NOTHING = "nothing"
+FOUR = "four rules"
+COUNTED = "rules + ipset"
+SHAPED = "rules + ipset + shaping"
+WAYS = (FOUR, COUNTED, SHAPED)
+
+SHAPING: dict[str, Any] = {
+    "machine_mbit": 30_000,
+    "floor_mbit": 5,
+    "ceiling_mbit": 30_000,
+    "weights": {},
+    "default_weight": 1,
+    "connections_per_pod": 4000,
+}
+"""A rate that this machine does not reach: what shaping costs is measured, not what it holds back."""
+
+PUBLISHED = "iptables-exporter openai"
+TABLES = ("mangle", "filter")
+
+
+@dataclass
+class Switch:
+    """Puts one of the ways in place on a machine where the node program has put all; a table changes in one transaction."""
+
+    machine: Machine
+    links: Sequence[str]
+    tables: dict[str, list[str]] = field(init=False)
+    shaped: bool = field(init=False, default=True)
+
+    def __post_init__(self) -> None:
+        self.tables = {table: self.machine.run("iptables-save", "-t", table).splitlines() for table in TABLES}
+
+    def to(self, way: str) -> None:
+        """Have this way stand."""
+        self._attach(way == SHAPED)
+        for table, lines in self.tables.items():
+            kept = [line for line in lines if not line.startswith("-A ") or _stands(line, way)]
+            self.machine.run("iptables-restore", "-T", table, given="\n".join((*kept, "")))
+
+    def _attach(self, shaped: bool) -> None:
+        if shaped == self.shaped:
+            return
+        for link in self.links:
+            block = str((UP if link == "eth0" else DOWN).block)
+            words = ("add", "dev", link, "egress_block", block, "clsact") if shaped else ("del", "dev", link, "clsact")
+            self.machine.run("tc", "qdisc", *words)
+        self.shaped = shaped
+
+
+def _stands(rule: str, way: str) -> bool:
+    if PUBLISHED in rule:
+        return way != NOTHING
+    if COMMENT in rule:
+        return way == SHAPED
+    return way in (COUNTED, SHAPED)

@@ -1,0 +1,8 @@
+"""Starts gpufleet-node."""
+
+import sys
+
+from cni.node.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""Which words the program takes, and how it ends: 0 done, 1 not done, 2 not understood."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cni.node import leaks, standing
+from cni.node.commands import CommandFailed
+from cni.node.place import Paths
+from cni.node.program import Program
+from cni.node.refused import Refused
+
+DESCRIPTION = """\
+Gives pods the machine's own network addresses, and counts and shapes their internet traffic.
+
+  gpufleet-node run         what gpufleet-node.service does: puts everything in place, tells systemd that the
+                            kubelet may start, and keeps it there, looking every 5 seconds
+  gpufleet-node apply       puts everything in place once; a second time it changes nothing
+  gpufleet-node reconcile   frees addresses whose pod is gone, which run does every minute
+  gpufleet-node status      shows what stands; its exit status is 0 if all is in place
+  gpufleet-node remove      takes everything away but what running pods need; stop the service first
+"""
+EPILOG = """\
+It reads /etc/gpufleet/network.json, which the machine got when it was made, and asks Azure's instance metadata
+service which addresses the network card has. What it leaves in /run/gpufleet is gone after a reboot:
+network.env (the kubelet's max-pods), network-status.json, cni (which pod holds which address).
+
+When pods hang in ContainerCreating:   gpufleet-node status; journalctl -u gpufleet-node
+When addresses run out:                gpufleet-node reconcile
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the program with the words of a command line; its exit status."""
+    options = _parser().parse_args(arguments)
+    paths = Paths(options.settings, options.imds, options.state, options.cni)
+    program = Program(paths, _say)
+    try:
+        if options.verb == "status":
+            return _status(paths)
+        if options.verb == "apply":
+            program.apply(options.patience)
+        else:
+            {"run": program.run, "reconcile": program.reconcile, "remove": program.remove}[options.verb]()
+    except (Refused, CommandFailed) as error:
+        return _ended(str(error))
+    except OSError as error:
+        return _ended(f"{error.filename or 'the system'}: {error.strerror or error}; it can be read and written; run it as root")
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("gpufleet-node", description=DESCRIPTION, epilog=EPILOG, formatter_class=formatter, allow_abbrev=False)
+    shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    defaults = Paths()
+    shared.add_argument("--settings", type=Path, default=defaults.settings, metavar="FILE", help="default: %(default)s")
+    shared.add_argument("--imds", default=defaults.imds, metavar="URL", help="the metadata service; default: %(default)s")
+    shared.add_argument("--state", type=Path, default=defaults.state, metavar="FOLDER", help="default: %(default)s")
+    shared.add_argument("--cni", type=Path, default=defaults.cni, metavar="FOLDER", help="of the container runtime; default: %(default)s")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb, line in (
+        ("run", "put everything in place, and keep it there"),
+        ("apply", "put everything in place once"),
+        ("reconcile", "free addresses whose pod is gone"),
+        ("status", "show what stands"),
+        ("remove", "take everything away"),
+    ):
+        made = verbs.add_parser(verb, parents=[shared], help=line, description=f"{line[0].upper()}{line[1:]}.", allow_abbrev=False)
+        if verb == "apply":
+            text = "how long the metadata service is asked until its answer can be taken; default: %(default)s"
+            made.add_argument("--patience", type=float, default=120.0, metavar="SECONDS", help=text)
+    return parser
+
+
+def _status(paths: Paths) -> int:
+    now = standing.read(paths.state)
+    machine = now.machine
+    if machine is None:
+        nothing = f"{paths.state / standing.FILE}: nothing since this machine booted; a pass that ended; run gpufleet-node apply as root"
+        return _ended(now.problems[0] if now.problems else nothing)
+    held = leaks.count_held(paths.network, frozenset(machine.secondaries))
+    _say(f"network     {now.mode}, {'ready' if now.ready else 'not ready yet'}")
+    _say(f"link        {machine.interface} {machine.mac} {machine.primary}/{machine.prefix_length}")
+    _say(f"addresses   {len(machine.secondaries)} for pods, {held} of them held")
+    _say(f"pods        {now.max_pods} at most, with those on the machine's own network")
+    for kind, lines in (("warning", now.warnings), ("problem", now.problems)):
+        for line in lines:
+            _say(f"{kind}     {line}")
+    return 0 if now.ready and not now.problems else 1
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _ended(why: str) -> int:
+    print(f"gpufleet-node: {' '.join(why.split())}", file=sys.stderr, flush=True)
+    return 1

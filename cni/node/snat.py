@@ -1,0 +1,52 @@
+"""Under which address pods' packets leave for the internet: the machine's own, the only one that Azure translates for certain."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+
+from cni.node.commands import run
+from cni.node.machine import Machine
+from cni.node.routes import WAIT
+
+CHAIN = "GPUFLEET-SNAT"
+
+
+def rules(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
+    """Rules of the chain as iptables prints them: networks of not_masqueraded and the machine's own packets keep their source.
+
+    Azure translates a card's primary address only: https://github.com/Azure/azure-container-networking/issues/93
+    """
+    kept = [network for network in map(ipaddress.ip_network, not_masqueraded) if network.version == 4]
+    return [
+        f"-A {CHAIN} -s {machine.primary}/32 -j RETURN",
+        *(f"-A {CHAIN} -d {network} -j RETURN" if network.prefixlen else f"-A {CHAIN} -j RETURN" for network in kept),
+        # Ports drawn at random: two new connections of one moment would else take the same, and one of them be dropped.
+        f"-A {CHAIN} -j SNAT --to-source {machine.primary} --random-fully",
+    ]
+
+
+def keep(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
+    """Has the chain, and one jump to it for what leaves by the machine's link; a line where they had to be put in place."""
+    chain, wanted = [f"-N {CHAIN}", *rules(machine, not_masqueraded)], f"-A POSTROUTING -o {machine.interface} -j {CHAIN}"
+    standing = run("iptables", *WAIT, "-t", "nat", "-S").splitlines()
+    jumps = [line for line in standing if line.startswith("-A POSTROUTING ") and line.endswith(f" -j {CHAIN}")]
+    if [line for line in standing if line.split()[1] == CHAIN] == chain and jumps == [wanted]:
+        return []
+    # One transaction, which empties the chain first: no packet ever sees half of it.
+    _restore([f":{CHAIN} - [0:0]", *chain[1:], *(f"-D{line[2:]}" for line in jumps), wanted])
+    return [f"iptables: packets of pods leave {machine.interface} as {machine.primary}"]
+
+
+def remove() -> list[str]:
+    """Takes the chain and every jump to it away; a line where it was there."""
+    standing = run("iptables", *WAIT, "-t", "nat", "-S").splitlines()
+    if f"-N {CHAIN}" not in standing:
+        return []
+    jumps = [f"-D{line[2:]}" for line in standing if line.startswith("-A ") and line.endswith(f" -j {CHAIN}")]
+    _restore([f":{CHAIN} - [0:0]", *jumps, f"-X {CHAIN}"])
+    return [f"iptables: {CHAIN} removed"]
+
+
+def _restore(lines: list[str]) -> None:
+    run("iptables-restore", "--noflush", *WAIT, given="\n".join(("*nat", *lines, "COMMIT", "")))

@@ -1,0 +1,32 @@
+"""How the node program becomes the one file that images carry: the same bytes from the same sources, whoever makes it and wherever."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import cni
+
+INTERPRETER = b"#!/usr/bin/python3\n"
+"""The machine's own Python, 3.10 or later: node-images/README.md."""
+NAME = "gpufleet-node"
+MAIN = "import sys\n\nfrom cni.node.cli import main\n\nsys.exit(main())\n"
+MOMENT = (1980, 1, 1, 0, 0, 0)
+"""Earliest that an archive can say: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT"""
+UNIX, FILE_MODE = 3, 0o100644 << 16
+
+
+def node_archive() -> bytes:
+    """The program as a zipapp: cni.node and what is above it, stored, sorted and of one moment."""
+    root = Path(cni.__path__[0])
+    sources = {"__main__.py": MAIN, "cni/__init__.py": (root / "__init__.py").read_text()}
+    sources |= {f"cni/node/{path.name}": path.read_text() for path in (root / "node").glob("*.py")}
+    held = io.BytesIO(INTERPRETER)
+    held.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(held, "a") as archive:
+        for name in sorted(sources):
+            entry = zipfile.ZipInfo(name, MOMENT)
+            entry.create_system, entry.external_attr = UNIX, FILE_MODE
+            archive.writestr(entry, sources[name])
+    return held.getvalue()

@@ -1,0 +1,44 @@
+"""What gpufleet-node is told of a machine's pod network: the file /etc/gpufleet/network.json, the same on every machine of a pool."""
+
+from __future__ import annotations
+
+import json
+
+from components.plan.model import ClusterPlan, PoolPlan
+from components.plan.pod_network import ShapingPlan
+
+VERSION = 1
+"""Raised when a key changes its meaning, so that an older program refuses what it would misread."""
+
+
+def settings(cluster: ClusterPlan, pool: PoolPlan) -> str:
+    """The file's text for the machines of a pool: JSON, ranges as CIDRs, rates in Mbit/s, mtu in bytes; pure.
+
+    The list of teams is not in it: a new one would change the boot files of every machine. The exporter of traffic is told it.
+    """
+    network = cluster.pod_network
+    document = {
+        "version": VERSION,
+        "mode": network.cni.value,
+        "internal": network.internal,
+        "not_masqueraded": network.not_masqueraded,
+        "service_cidr": network.service_cidr,
+        "snat": network.snat,
+        "mtu": network.mtu,
+        "planned_pods": pool.spec.pods_per_node,
+        "host_network_pods": pool.host_network_pods,
+        "shaping": _shaping(network.shaping) if network.shaping else None,
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _shaping(shaping: ShapingPlan) -> dict[str, object]:
+    """Shares of the machine's rate."""
+    return {
+        "machine_mbit": shaping.machine_mbit,
+        "floor_mbit": shaping.floor_mbit,
+        "ceiling_mbit": shaping.ceiling_mbit,
+        "weights": shaping.weights,
+        "default_weight": shaping.default_weight,
+        "connections_per_pod": shaping.connections_per_pod,
+    }

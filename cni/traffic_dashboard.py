@@ -1,0 +1,171 @@
+"""What a person sees of a fleet's traffic with the internet: one Grafana dashboard, for every cluster, from a table of panels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, timeseries
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import common as looks
+from grafana_foundation_sdk.models import dashboard as models
+
+from cni.traffic_rules import EVERY_SECONDS, JOB, NAT_SHARE
+
+UID = "gpufleet-traffic"
+CLUSTER = 'cluster=~"$cluster"'
+WIDTH = 24
+"""Columns of Grafana's grid."""
+TOP = 10
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: a query and its legend; width in columns; warn is the value from which it is red."""
+
+    title: str
+    expression: str
+    legend: str
+    unit: str
+    description: str = ""
+    width: int = 12
+    warn: float | None = None
+    single: bool = False
+
+
+def _by(what: str, direction: str) -> str:
+    return f'sum by ({what}) ({what}:pod_internet_bytes:rate5m{{{CLUSTER},direction="{direction}"}})'
+
+
+_SENT_IN_A_DAY = f'sum by (team) (sum_over_time(team:pod_internet_bytes:rate5m{{{CLUSTER},direction="out"}}[1d])) * {EVERY_SECONDS}'
+_NODES = f"sum by (node) (node:internet_bytes:rate5m{{{CLUSTER},direction="
+_PODS = f'sum by (namespace, pod) (rate(pod_internet_bytes_total{{{CLUSTER},job="{JOB}",namespace!="",direction='
+_HEADERS = "TCP whose segments the network card cuts is counted a few percent low: one header for many packets."
+ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
+    (
+        "At a glance",
+        (
+            Panel("Internet out", f'sum(node:internet_bytes:rate5m{{{CLUSTER},direction="out"}})', "out", "Bps", _HEADERS, 6, single=True),
+            Panel("Internet in", f'sum(node:internet_bytes:rate5m{{{CLUSTER},direction="in"}})', "in", "Bps", _HEADERS, 6, single=True),
+            Panel(
+                "Fullest NAT gateway",
+                f"max(nat_gateway:internet:share{{{CLUSTER}}})",
+                "share",
+                "percentunit",
+                "Of the 50 Gbit/s that a gateway carries, both ways together.",
+                6,
+                NAT_SHARE,
+                single=True,
+            ),
+            Panel(
+                "Nodes without accounting",
+                f'count(gpufleet_traffic_accounting_in_place{{{CLUSTER},job="{JOB}"}} == 0) or vector(0)',
+                "nodes",
+                "short",
+                "Their traffic is in no figure here.",
+                6,
+                1,
+                single=True,
+            ),
+        ),
+    ),
+    (
+        "Teams",
+        (
+            Panel("Out by team", _by("team", "out"), "{{team}}", "Bps", "Without a name: namespaces that are no team's."),
+            Panel("In by team", _by("team", "in"), "{{team}}", "Bps", "Without a name: namespaces that are no team's."),
+            Panel(
+                "Share of the day's budget",
+                f"{_SENT_IN_A_DAY} / on (team) sum by (team) (team:egress_budget_bytes{{{CLUSTER}}})",
+                "{{team}}",
+                "percentunit",
+                "Sent in the last 24 hours, of egress_gib_per_day in the region file.",
+                WIDTH,
+                1,
+            ),
+        ),
+    ),
+    (
+        "Namespaces",
+        (
+            Panel("Out by namespace", _by("namespace", "out"), "{{namespace}}", "Bps", "Without a name: what no pod is known for."),
+            Panel("In by namespace", _by("namespace", "in"), "{{namespace}}", "Bps", "Without a name: what no pod is known for."),
+        ),
+    ),
+    (
+        "Nodes and pods",
+        (
+            Panel(f"Out of the top {TOP} nodes", f'topk({TOP}, {_NODES}"out"}}))', "{{node}}", "Bps", "Pods and the machine itself."),
+            Panel(f"Into the top {TOP} nodes", f'topk({TOP}, {_NODES}"in"}}))', "{{node}}", "Bps", "Pods and the machine itself."),
+            Panel(
+                f"Out of the top {TOP} pods", f'topk({TOP}, {_PODS}"out"}}[5m])))', "{{namespace}}/{{pod}}", "Bps", "Where pods are kept."
+            ),
+            Panel(f"Into the top {TOP} pods", f'topk({TOP}, {_PODS}"in"}}[5m])))', "{{namespace}}/{{pod}}", "Bps", "Where pods are kept."),
+        ),
+    ),
+    (
+        "NAT gateways",
+        (
+            Panel(
+                "Share of capacity",
+                f"sum by (cluster, gateway) (nat_gateway:internet:share{{{CLUSTER}}})",
+                "{{cluster}} {{gateway}}",
+                "percentunit",
+                "Of the 50 Gbit/s that a gateway carries, both ways together. SNAT ports Azure tells: its metric SNATConnectionCount.",
+                WIDTH,
+                NAT_SHARE,
+            ),
+        ),
+    ),
+)
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Title and query of every panel."""
+    for _, panels in ROWS:
+        for panel in panels:
+            yield panel.title, panel.expression
+
+
+def traffic_dashboard() -> str:
+    """The dashboard as Grafana imports it, JSON."""
+    source = dashboard.DatasourceVariable("source").label("Prometheus").type("prometheus")
+    cluster = (
+        dashboard.QueryVariable("cluster").label("Cluster").datasource(_source()).query("label_values(node:internet_bytes:rate5m, cluster)")
+    )
+    cluster = cluster.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(models.VariableSort.ALPHABETICAL_ASC)
+    made = dashboard.Dashboard("Internet traffic").uid(UID).tags(["gpufleet"]).readonly().refresh("1m").time("now-6h", "now")
+    made = made.with_variable(source).with_variable(cluster.include_all(True).multi(True))
+    for title, panels in ROWS:
+        made = made.with_row(dashboard.Row(title))
+        for panel in panels:
+            made = made.with_panel(_stat(panel) if panel.single else _lines(panel))
+    return JSONEncoder(sort_keys=True, indent=2).encode(made.build()) + "\n"
+
+
+def _source() -> models.DataSourceRef:
+    return models.DataSourceRef(type_val="prometheus", uid="$source")
+
+
+def _query(panel: Panel) -> prometheus.Dataquery:
+    query = prometheus.Dataquery().ref_id("A").expr(panel.expression).legend_format(panel.legend)
+    return query.instant() if panel.single else query
+
+
+def _limits(panel: Panel) -> dashboard.ThresholdsConfig:
+    steps = [models.Threshold(value=None, color="green")]
+    if panel.warn is not None:
+        steps.append(models.Threshold(value=panel.warn, color="red"))
+    return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps)
+
+
+def _stat(panel: Panel) -> stat.Panel:
+    made = stat.Panel().title(panel.title).description(panel.description).datasource(_source()).unit(panel.unit).span(panel.width)
+    return made.height(4).thresholds(_limits(panel)).with_target(_query(panel))
+
+
+def _lines(panel: Panel) -> timeseries.Panel:
+    made = timeseries.Panel().title(panel.title).description(panel.description).datasource(_source()).unit(panel.unit).span(panel.width)
+    if panel.warn is not None:
+        made = made.thresholds_style(common.GraphThresholdsStyleConfig().mode(looks.GraphThresholdsStyleMode.LINE))
+    return made.height(9).min(0).thresholds(_limits(panel)).with_target(_query(panel))

@@ -1,0 +1,24 @@
+"""gpufleet dashboard: what a person sees of a fleet, for the region's Grafana."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group(short_help="Print a Grafana dashboard.")
+def dashboard() -> None:
+    """Print a dashboard as the JSON that Grafana imports; one serves every region and cluster."""
+
+
+@dashboard.command(short_help="Internet traffic by team, namespace, node, pod and NAT gateway.")
+def traffic() -> None:
+    """Print the dashboard of internet traffic; it draws what the rules of `gpufleet alerts` keep.
+
+    \b
+    Import it by hand, or put it where Grafana looks for dashboards:
+      gpufleet dashboard traffic > /var/lib/grafana/dashboards/gpufleet-traffic.json
+    """
+    # Grafana's library takes longer to import than most commands to run.
+    from cni.traffic_dashboard import traffic_dashboard
+
+    click.echo(traffic_dashboard(), nl=False)

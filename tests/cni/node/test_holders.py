@@ -1,0 +1,31 @@
+"""Who holds an address is read as it was written, and a file that says nothing sensible says nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cni.node import holders
+from cni.node.holders import Holder
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "holders.json"
+    known = {"10.0.0.5": Holder("vision", "train-0", "vision"), "10.0.0.6": Holder("kube-system", "coredns-1", "")}
+    holders.write(path, known)
+    assert holders.read(path) == known
+    assert [entry.name for entry in tmp_path.iterdir()] == ["holders.json"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "7", '{"10.0.0.5": 1}', '{"10.0.0.5": {"namespace": "a", "pod": 1, "team": ""}}', "[" * 100_000]
+)
+def test_a_file_that_is_no_list_of_holders_knows_nobody(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "holders.json"
+    path.write_text(text)
+    assert holders.read(path) == {}
+
+
+def test_without_a_file_nobody_is_known(tmp_path: Path) -> None:
+    assert holders.read(tmp_path / "holders.json") == {}

@@ -1,0 +1,120 @@
+"""Which reservations count as leaked, from host-local's files, containerd's list and the plugins that run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cni.node import leaks
+from cni.node.commands import CommandFailed
+
+OLD = time.time() - 2 * leaks.IN_FLIGHT_SECONDS
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """host-local's folder, with a reservation of long ago for each of two sandboxes."""
+    made = tmp_path / "gpufleet"
+    made.mkdir()
+    (made / "last_reserved_ip.0").write_text("10.0.0.6")
+    reserve(made, "10.0.0.5", "alive\r\neth0")
+    reserve(made, "10.0.0.6", "dead\r\neth0")
+    return made
+
+
+def reserve(folder: Path, address: str, text: str, when: float = OLD) -> None:
+    (folder / address).write_text(text)
+    os.utime(folder / address, (when, when))
+
+
+def containerd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
+    """A ctr that answers as containerd's does: one id a line."""
+    program = tmp_path / "bin" / "ctr"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+def held(folder: Path) -> list[str]:
+    return [one.address for one in leaks.reservations(folder)]
+
+
+def test_an_address_whose_sandbox_is_gone_is_freed_and_a_live_one_is_not(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    containerd(monkeypatch, tmp_path, "printf 'alive\\nsome-container\\n'")
+    assert leaks.free(folder) == ["address 10.0.0.6 freed: sandbox dead is gone"]
+    assert held(folder) == ["10.0.0.5"]
+    assert (folder / "last_reserved_ip.0").exists()
+
+
+def test_a_young_reservation_is_spared_for_its_sandbox_may_not_be_recorded_yet(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    containerd(monkeypatch, tmp_path, "echo alive")
+    reserve(folder, "10.0.0.6", "starting\r\neth0", time.time())
+    assert leaks.free(folder) == []
+    assert held(folder) == ["10.0.0.5", "10.0.0.6"]
+
+
+def test_a_sandbox_whose_plugin_still_runs_is_spared_however_old(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    containerd(monkeypatch, tmp_path, "echo alive")
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, "CNI_CONTAINERID": "dead"}) as plugin:
+        while "dead" not in leaks.in_flight():
+            time.sleep(0.01)
+        assert leaks.free(folder) == []
+        plugin.kill()
+    assert leaks.free(folder) == ["address 10.0.0.6 freed: sandbox dead is gone"]
+
+
+def test_an_empty_reservation_is_freed_at_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    containerd(monkeypatch, tmp_path, "printf 'alive\\ndead\\n'")
+    reserve(folder, "10.0.0.7", "", time.time())
+    assert leaks.free(folder) == ["address 10.0.0.7 freed: its reservation was empty"]
+
+
+@pytest.mark.parametrize("script", ["echo 'connection refused' >&2; exit 1", 'rm -- "$0"; exec ctr'])
+def test_where_the_runtime_cannot_be_asked_nothing_is_freed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    containerd(monkeypatch, tmp_path, script)
+    with pytest.raises(CommandFailed, match="ctr"):
+        leaks.free(folder)
+    assert held(folder) == ["10.0.0.5", "10.0.0.6"]
+
+
+def test_an_address_that_was_taken_anew_while_the_runtime_was_asked_is_spared(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = f"rm {folder}/10.0.0.6; printf 'fresh\\r\\neth0' >{folder}/10.0.0.6; touch -d @{OLD} {folder}/10.0.0.6; echo alive"
+    containerd(monkeypatch, tmp_path, again)
+    assert leaks.free(folder) == []
+    assert held(folder) == ["10.0.0.5", "10.0.0.6"]
+
+
+def test_without_an_old_reservation_the_runtime_is_not_even_asked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    containerd(monkeypatch, tmp_path, "exit 1")
+    for address in ("10.0.0.5", "10.0.0.6"):
+        os.utime(folder / address)
+    assert leaks.free(folder) == []
+    assert leaks.free(tmp_path / "missing") == []
+
+
+def test_nothing_is_freed_while_a_plugin_holds_the_lock(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    containerd(monkeypatch, tmp_path, "echo alive")
+    monkeypatch.setattr(leaks, "LOCK_SECONDS", 0.1)
+    hold = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+    words = [sys.executable, "-c", hold, str(folder / "lock")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as plugin:
+        assert plugin.stdout is not None
+        plugin.stdout.readline()
+        with pytest.raises(Exception, match="another process holds this lock"):
+            leaks.free(folder)
+        plugin.kill()
+    assert held(folder) == ["10.0.0.5", "10.0.0.6"]
