@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from components.plan import naming
@@ -136,6 +137,9 @@ def _parse(pem: bytes) -> x509.CertificateSigningRequest:
     parsed = x509.load_pem_x509_csr(pem)
     if not parsed.is_signature_valid:
         raise _Refused("the request is not signed with its own key")
+    # The signature comes last, behind the number of bits that do not belong to it: with one that says 1, the same signature would fit too.
+    if parsed.public_bytes(serialization.Encoding.DER)[-len(parsed.signature) - 1] != 0:
+        raise _Refused("the request's signature does not end with a whole byte")
     return parsed
 
 
