@@ -209,6 +209,7 @@ def program_of(
         after=tuple(map(placed, unit.start_post)),
         notify=unit.type == "notify",
         oneshot=unit.type == "oneshot",
+        again=unit.type == "oneshot" and unit.last("Service.RemainAfterExit") != "yes",
         restart_seconds=unit.restart_seconds if always else None,
         environment_files=tuple(placement.path(path) for path, _ in unit.environment_files),
         stop_seconds=unit.stop_seconds,

@@ -47,7 +47,9 @@ class Program:
     notify: bool = False
     """Type=notify: ready once it has said READY=1; otherwise as soon as it runs."""
     oneshot: bool = False
-    """Type=oneshot with RemainAfterExit: ready once it has ended with 0."""
+    """Type=oneshot: ready once it has ended with 0."""
+    again: bool = False
+    """A oneshot without RemainAfterExit: a start after it has ended runs it once more."""
     restart_seconds: float | None = None
     """RestartSec= of Restart=always (a oneshot: on-failure); None: not restarted."""
     environment_files: tuple[Path, ...] = ()

@@ -61,7 +61,7 @@ class Service:
         return self._main_pid
 
     def start(self) -> None:
-        """Have it started, and return at once; nothing where it is wanted already."""
+        """Have it started, and return at once; nothing where it is wanted already, but for what runs again."""
         with self._gate:
             self._start()
 
@@ -114,7 +114,8 @@ class Service:
     def _start(self) -> None:
         if self._phase == "auto-restart":
             os.eventfd_write(self._wake, 1)
-        if self._wanted or self._phase == "exited":
+        exited = self._phase == "exited"
+        if (self._wanted or exited) and not (exited and self.program.again):
             return
         self.join()
         with self._changed:

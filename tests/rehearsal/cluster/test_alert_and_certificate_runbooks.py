@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from running_plane import RunningPlane
+from waiting import until
 
 from components.plan.model import API_SERVER_PORT
 from rehearsal.cluster.machine import Machine
@@ -39,7 +40,14 @@ def _environment(running: RunningPlane, machine: Machine, folder: Path) -> Mappi
     return running.shell(UnitControl(running.run, folder / "bin", machine.services, machine.enabled, {}))
 
 
+def _led(running: RunningPlane) -> bool:
+    """Whether the controller manager and the scheduler have a leader each, which comes some seconds after the API servers."""
+    leases = {one["metadata"]["name"]: one["spec"] for one in running.got("lease", "--namespace=kube-system")["items"]}
+    return all(leases.get(name, {}).get("holderIdentity") for name in ("kube-controller-manager", "kube-scheduler"))
+
+
 def test_every_step_for_an_alert_shows_what_it_is_about(running_plane: RunningPlane, tmp_path: Path) -> None:
+    until(lambda: _led(running_plane), "the controller manager and the scheduler have leaders")
     plane = running_plane.control
     values = {"KUBECONFIG": str(plane.kubeconfig), "ETCD_METRICS": f"http://127.0.0.1:{plane.etcd[0].port(2381)}/metrics"}
     environments = {

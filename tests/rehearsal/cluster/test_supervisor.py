@@ -193,6 +193,15 @@ def test_a_oneshot_is_ready_once_it_has_ended_well(kept: Kept) -> None:
     assert failing.state == "failed"
 
 
+def test_a_oneshot_runs_again_at_a_later_start_where_nothing_remains_of_it_and_else_does_not(kept: Kept) -> None:
+    for again, times in ((True, 2), (False, 1)):
+        path = kept.file(str(again))
+        service = ready(kept.shell(f"echo once >> {path}", name=f"machine/{again}.service", oneshot=True, again=again))
+        service.start()
+        service.wait_ready(DEADLINE_SECONDS)
+        assert path.read_text() == times * "once\n"
+
+
 def test_environment_files_are_read_at_each_start_over_the_environment(kept: Kept) -> None:
     file, seen = kept.file("join.env"), kept.file("seen")
     write = ("sh", "-c", f"printf '# once\\nSTATE=existing\\nRING=\"a=1,b=2\"\\n' > {file}")

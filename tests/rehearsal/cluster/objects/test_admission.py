@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,7 +41,11 @@ def nodes(api: Api) -> Iterator[None]:
 
 @pytest.fixture
 def preflight(api: Api, nodes: None) -> Iterator[str]:  # noqa: ARG001
-    """Token of a test's pod on the first node, as its kubelet would mount it."""
+    """Token of a test's pod on the first node, as its kubelet would mount it.
+
+    The pod has a name that none had before: an API server that still knows an earlier pod of that name takes no token of a later one.
+    """
+    name = f"admission-preflight-{uuid.uuid4().hex[:8]}"
     container = {"name": "test", "image": "registry.k8s.io/pause:3.10"}
     spec = {
         "nodeName": OWN,
@@ -49,11 +54,10 @@ def preflight(api: Api, nodes: None) -> Iterator[str]:  # noqa: ARG001
         "tolerations": [{"operator": "Exists"}],
         "terminationGracePeriodSeconds": 0,
     }
-    api.remove(f"{PODS}/admission-preflight")
-    made = api.make(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "admission-preflight"}, "spec": spec})
-    bound = {"kind": "Pod", "apiVersion": "v1", "name": "admission-preflight", "uid": made["metadata"]["uid"]}
+    made = api.make(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+    bound = {"kind": "Pod", "apiVersion": "v1", "name": name, "uid": made["metadata"]["uid"]}
     yield _token(api, PREFLIGHT_ACCOUNT, bound)
-    api.remove(f"{PODS}/admission-preflight")
+    api.remove(f"{PODS}/{name}")
 
 
 @pytest.fixture
