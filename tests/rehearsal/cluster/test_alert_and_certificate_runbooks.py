@@ -42,7 +42,7 @@ def _environment(running: RunningPlane, machine: Machine, folder: Path) -> Mappi
 
 def _led(running: RunningPlane) -> bool:
     """Whether the controller manager and the scheduler have a leader each, which comes some seconds after the API servers."""
-    leases = {one["metadata"]["name"]: one["spec"] for one in running.got("lease", "--namespace=kube-system")["items"]}
+    leases = {one["metadata"]["name"]: one["spec"] for one in running.get("lease", "--namespace=kube-system")["items"]}
     return all(leases.get(name, {}).get("holderIdentity") for name in ("kube-controller-manager", "kube-scheduler"))
 
 
