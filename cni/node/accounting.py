@@ -9,12 +9,12 @@ internal addresses pass four comparisons and no more, however many pods there ar
 from __future__ import annotations
 
 import ipaddress
-import shlex
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from cni.node.commands import CommandFailed, run
+from cni.node import iptables
+from cni.node.commands import run
 from cni.node.locked import locked
 from cni.node.machine import Machine
 from cni.node.refused import Refused, shown
@@ -22,6 +22,7 @@ from cni.node.settings import Settings
 
 LOCK = Path("/run/gpufleet/accounting.lock")
 LOCK_SECONDS = 15.0
+TABLE = "mangle"
 INTERNAL = "10.0.0.0/8"
 HOOKS = (("INPUT", "in"), ("FORWARD", "in"), ("OUTPUT", "out"), ("FORWARD", "out"))
 """Where each direction is counted: INPUT and OUTPUT are the machine's own traffic, FORWARD its pods'."""
@@ -122,10 +123,10 @@ def keep(settings: Settings, machine: Machine) -> list[str]:
 def remove(_settings: Settings, _machine: Machine) -> None:
     """Take away every rule, chain and set of ours, and with them the counts."""
     with locked(LOCK, LOCK_SECONDS):
-        listing = _listing().splitlines()
+        listing = iptables.listed(TABLE)
         lines = [f"-D {line[3:]}" for line in listing if line in ALWAYS and line.split()[1] not in _own_chains()]
         chains = [name for name in _own_chains() if f"-N {name}" in listing]
-        _restore([*lines, *(f"-F {name}" for name in chains), *(f"-X {name}" for name in chains)])
+        iptables.change(TABLE, [*lines, *(f"-F {name}" for name in chains), *(f"-X {name}" for name in chains)])
         for name in _own_sets():
             run("ipset", "destroy", name)
 
@@ -151,40 +152,22 @@ def _surplus(found: list[str], rules: tuple[str, ...], *, keep_unknown: bool) ->
     return sorted(surplus, reverse=True)
 
 
-def _listing() -> str:
-    return run("iptables", "-w", "10", "-t", "mangle", "-S")
-
-
 def _keep_rules(settings: Settings) -> list[str]:
-    listing, rules = _listing(), wanted(settings)
-    chains = {line[3:] for line in listing.splitlines() if line.startswith("-N ")} | {hook for hook, _ in HOOKS}
-    lines = set(listing.splitlines())
+    listing, rules = iptables.listed(TABLE), wanted(settings)
+    chains = {line[3:] for line in listing if line.startswith("-N ")} | {hook for hook, _ in HOOKS}
+    lines = set(listing)
     doubtful = [rule for rule in rules if rule not in lines and rule.split()[1] in chains]
     # Another version of iptables may print a rule in other words than these, and would be given it again every time.
-    present = frozenset(rule for rule in doubtful if _checked(rule)) if _looks_full(lines) else frozenset()
-    todo = changes(listing, rules, present)
+    present = frozenset(rule for rule in doubtful if iptables.holds(TABLE, rule)) if _looks_full(lines) else frozenset()
+    todo = changes("\n".join(listing), rules, present)
     if todo:
-        _restore(todo)
+        iptables.change(TABLE, todo)
     return [f"mangle: {line}" for line in todo]
 
 
 def _looks_full(lines: set[str]) -> bool:
     """Whether chains of ours hold rules, so that asking for each missing one is worth its time."""
     return any(line.startswith(f"-A {name} ") for line in lines for name in _own_chains())
-
-
-def _checked(rule: str) -> bool:
-    try:
-        run("iptables", "-w", "10", "-t", "mangle", "-C", *shlex.split(rule)[1:])
-    except CommandFailed as failed:
-        if failed.status is None:
-            raise
-        return False
-    return True
-
-
-def _restore(lines: list[str]) -> None:
-    run("iptables-restore", "--noflush", "-w", "10", given="\n".join(["*mangle", *lines, "COMMIT", ""]))
 
 
 def _own_sets() -> list[str]:

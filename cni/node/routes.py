@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from cni.node import iptables
 from cni.node.commands import CommandFailed, run
 from cni.node.links import Link
 from cni.node.machine import Machine
@@ -15,8 +16,6 @@ PROTOCOL = 76
 """Marks the routes that are ours, so that one whose address the machine lost is known again; no routing daemon has this number:
 https://github.com/torvalds/linux/blob/v6.8/include/uapi/linux/rtnetlink.h#L276"""
 SYSCTLS = Path("/proc/sys/net/ipv4")
-WAIT = ("-w", "10")
-"""Seconds that iptables waits for another's lock."""
 
 
 def keep(machine: Machine, found: tuple[Link, ...]) -> list[str]:
@@ -112,7 +111,7 @@ def _set(path: Path, value: str) -> list[str]:
 
 def _forward_policy() -> list[str]:
     """Another program's policy, such as Docker's DROP, would end all that pods send."""
-    if "-P FORWARD ACCEPT" in run("iptables", *WAIT, "-S", "FORWARD").splitlines():
+    if "-P FORWARD ACCEPT" in iptables.listed("filter", "FORWARD"):
         return []
-    run("iptables", *WAIT, "-P", "FORWARD", "ACCEPT")
+    run("iptables", *iptables.WAIT, "-P", "FORWARD", "ACCEPT")
     return ["iptables: policy of FORWARD is ACCEPT"]

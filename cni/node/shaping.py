@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cni.node import iptables
 from cni.node.commands import CommandFailed, run
 from cni.node.holders import Holder
 from cni.node.machine import Machine
 from cni.node.refused import Refused
-from cni.node.routes import WAIT, pod_links
+from cni.node.routes import pod_links
 from cni.node.settings import Settings, Shaping
 from cni.node.shares import HOST, KBIT, QUANTUM, Share, minors, shares
 
@@ -258,26 +258,15 @@ def _keep_rules(wanted: Mapping[str, Sequence[str]]) -> list[str]:
     """One transaction for each table whose rules of ours are not the wanted ones; connections are counted anew then."""
     made = []
     for table, lines in wanted.items():
-        standing = [line for line in run("iptables", *WAIT, "-t", table, "-S", "FORWARD").splitlines() if f'"{COMMENT}"' in line]
-        # Another version of iptables may print a rule in other words than these.
-        if standing == list(lines) or (len(standing) == len(lines) and all(_checked(table, line) for line in lines)):
+        standing = [line for line in iptables.listed(table, "FORWARD") if f'"{COMMENT}"' in line]
+        if standing == list(lines) or (len(standing) == len(lines) and all(iptables.holds(table, line) for line in lines)):
             continue
         # Before the rules of others in the filter, which let through what they know.
         new = [line.replace("-A FORWARD", "-I FORWARD 1", 1) if table == "filter" else line for line in lines]
         todo = [*(f"-D{line[2:]}" for line in standing), *new]
-        run("iptables-restore", "--noflush", *WAIT, given="\n".join((f"*{table}", *todo, "COMMIT", "")))
+        iptables.change(table, todo)
         made += [f"iptables: {table}: {line}" for line in todo]
     return made
-
-
-def _checked(table: str, rule: str) -> bool:
-    try:
-        run("iptables", *WAIT, "-t", table, "-C", *shlex.split(rule)[1:])
-    except CommandFailed as failed:
-        if failed.status is None:
-            raise
-        return False
-    return True
 
 
 def _there(device: str) -> bool:

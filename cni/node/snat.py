@@ -5,9 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 
-from cni.node.commands import run
+from cni.node import iptables
 from cni.node.machine import Machine
-from cni.node.routes import WAIT
 
 CHAIN = "GPUFLEET-SNAT"
 
@@ -29,24 +28,20 @@ def rules(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
 def keep(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
     """Has the chain, and one jump to it for what leaves by the machine's link; a line where they had to be put in place."""
     chain, wanted = [f"-N {CHAIN}", *rules(machine, not_masqueraded)], f"-A POSTROUTING -o {machine.interface} -j {CHAIN}"
-    standing = run("iptables", *WAIT, "-t", "nat", "-S").splitlines()
+    standing = iptables.listed("nat")
     jumps = [line for line in standing if line.startswith("-A POSTROUTING ") and line.endswith(f" -j {CHAIN}")]
     if [line for line in standing if line.split()[1] == CHAIN] == chain and jumps == [wanted]:
         return []
     # One transaction, which empties the chain first: no packet ever sees half of it.
-    _restore([f":{CHAIN} - [0:0]", *chain[1:], *(f"-D{line[2:]}" for line in jumps), wanted])
+    iptables.change("nat", [f":{CHAIN} - [0:0]", *chain[1:], *(f"-D{line[2:]}" for line in jumps), wanted])
     return [f"iptables: packets of pods leave {machine.interface} as {machine.primary}"]
 
 
 def remove() -> list[str]:
     """Takes the chain and every jump to it away; a line where it was there."""
-    standing = run("iptables", *WAIT, "-t", "nat", "-S").splitlines()
+    standing = iptables.listed("nat")
     if f"-N {CHAIN}" not in standing:
         return []
     jumps = [f"-D{line[2:]}" for line in standing if line.startswith("-A ") and line.endswith(f" -j {CHAIN}")]
-    _restore([f":{CHAIN} - [0:0]", *jumps, f"-X {CHAIN}"])
+    iptables.change("nat", [f":{CHAIN} - [0:0]", *jumps, f"-X {CHAIN}"])
     return [f"iptables: {CHAIN} removed"]
-
-
-def _restore(lines: list[str]) -> None:
-    run("iptables-restore", "--noflush", *WAIT, given="\n".join(("*nat", *lines, "COMMIT", "")))

@@ -10,19 +10,7 @@ import pytest
 
 from cni.node import program, systemd
 from cni.node.cli import main
-
-SETTINGS = {
-    "version": 1,
-    "mode": "native",
-    "internal": ["10.0.0.0/8"],
-    "not_masqueraded": ["10.0.0.0/8"],
-    "service_cidr": "10.255.0.0/16",
-    "snat": True,
-    "mtu": 1500,
-    "planned_pods": 30,
-    "host_network_pods": 3,
-    "shaping": None,
-}
+from rehearsal.fabric.machine import SETTINGS
 
 
 def options(tmp_path: Path) -> list[str]:

@@ -1,0 +1,32 @@
+"""How rules of iptables are listed, looked for and changed, by whichever backend the machine has."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from cni.node.commands import CommandFailed, run
+
+WAIT = ("-w", "10")
+"""Seconds that iptables waits for another's lock."""
+
+
+def listed(table: str, chain: str = "") -> list[str]:
+    """Lines of a table, or of one chain of it, as iptables prints them. CommandFailed."""
+    return run("iptables", *WAIT, "-t", table, "-S", *([chain] if chain else [])).splitlines()
+
+
+def holds(table: str, rule: str) -> bool:
+    """Whether a table has a rule, "-A CHAIN …", in whatever words it is printed: versions differ in them. CommandFailed."""
+    try:
+        run("iptables", *WAIT, "-t", table, "-C", *shlex.split(rule)[1:])
+    except CommandFailed as failed:
+        if failed.status is None:
+            raise
+        return False
+    return True
+
+
+def change(table: str, lines: Iterable[str]) -> None:
+    """Lines of iptables-restore in one transaction, which leaves alone what they do not name. CommandFailed."""
+    run("iptables-restore", "--noflush", *WAIT, given="\n".join((f"*{table}", *lines, "COMMIT", "")))
