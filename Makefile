@@ -49,7 +49,9 @@ tests/azurite/node_modules/.package-lock.json: tests/azurite/package-lock.json
 azurite: tests/azurite/node_modules/.package-lock.json
 
 test: setup system engines azurite ## Run every test
-	$(RUN)/pytest
+	$(RUN)/pytest -m "not alone" || failed=1; \
+	echo "tests that need the machine for themselves:"; \
+	$(RUN)/pytest -m alone -n 0 || failed=1; exit $${failed:-0}
 
 bench: setup ## Measure speed and memory
 	$(RUN)/python -m bench.rehearse

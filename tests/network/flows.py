@@ -14,7 +14,7 @@ from fabric import INTERNET, Azure, Machine, Namespace, Pod
 SETTLES = 1.0
 """Seconds in which connections find their pace."""
 
-WINDOW = 2.5
+WINDOW = 5.0
 """Seconds over which is counted."""
 
 PAYLOAD = 1448 / 1514

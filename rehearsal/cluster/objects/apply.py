@@ -141,7 +141,8 @@ class _Run:
 
     def _established(self, key: Key) -> bool:
         answer = self.connection.request("GET", self.kinds[key.api_version, key.kind].item(key))
-        conditions = answer.body.get("status", {}).get("conditions", [])
+        # Null until a controller has seen it.
+        conditions = answer.body.get("status", {}).get("conditions") or ()
         return answer.status == NOT_FOUND or any(row["type"] == "Established" and row["status"] == "True" for row in conditions)
 
     def _prune(self, going: dict[Key, Object], *, prune_teams: bool) -> tuple[dict[Key, str], list[Key]]:
