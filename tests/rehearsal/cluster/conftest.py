@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from kept_services import Kept
 from running_plane import RunningPlane, running
 
 from rehearsal.cluster.control_plane import ControlPlane
+from rehearsal.cluster.run_directory import RunDirectory
 from rehearsal.engines.find import Engines, engines
 
 
@@ -37,3 +39,10 @@ def running_plane(real_engines: Engines) -> Iterator[RunningPlane]:
 def control_plane(running_plane: RunningPlane) -> ControlPlane:
     """The control plane alone."""
     return running_plane.control
+
+
+@pytest.fixture
+def kept() -> Iterator[Kept]:
+    """A run and a supervisor in it."""
+    with RunDirectory() as run:
+        yield Kept(run)

@@ -2,60 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from processes import ignores
+from kept_services import Kept, carriers, notifying, ready
 from waiting import DEADLINE_SECONDS, until
 
-from rehearsal.cluster import guardian, service_log, supervisor
-from rehearsal.cluster.run_directory import RunDirectory
-from rehearsal.cluster.supervisor import NotReady, Program, Service, Supervisor
+from rehearsal.cluster.supervisor import NotReady
 
-SAY = "import os, socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto({!r}, os.environ['NOTIFY_SOCKET'])"
 FOREVER = ("sleep", "1000")
-
-
-class Kept:
-    """A supervisor in a run, with programs made short."""
-
-    def __init__(self, run: RunDirectory) -> None:
-        self.run, self.said = run, list[str]()
-        self.supervisor = Supervisor(run, self.said.append)
-
-    def add(self, *argv: str, name: str = "machine/thing.service", **more: Any) -> Service:
-        folder = self.run.path / "machine"
-        return self.supervisor.add(Program(name, argv, {"PATH": os.environ["PATH"]}, folder / f"{Path(name).name}.log", folder, **more))
-
-    def shell(self, script: str, **more: Any) -> Service:
-        return self.add("sh", "-c", script, **more)
-
-    def file(self, name: str) -> Path:
-        return self.run.path / name
-
-
-@pytest.fixture
-def kept() -> Iterator[Kept]:
-    with RunDirectory() as run:
-        yield Kept(run)
-
-
-def notifying(*messages: bytes, then: str = "exec sleep 1000") -> str:
-    """A shell script that says things by sd_notify."""
-    python = "\n".join(SAY.format(message) for message in messages)
-    return f'"{sys.executable}" -c "{python}" && {then}'
-
-
-def ready(service: Service) -> Service:
-    service.start()
-    service.wait_ready(DEADLINE_SECONDS)
-    return service
 
 
 def test_a_service_is_ready_as_soon_as_it_runs_and_stopped_once_it_is_stopped(kept: Kept) -> None:
@@ -123,14 +79,7 @@ def test_a_command_before_that_waits_for_ever_keeps_the_service_starting_until_i
         service.wait_ready(0.1)
     service.stop()
     assert service.state == "stopped"
-    assert _carriers(kept.run) == 0
-
-
-def _carriers(run: RunDirectory) -> int:
-    found, _ = guardian.carriers(run.marker)
-    for descriptor in found:
-        os.close(descriptor)
-    return len(found)
+    assert carriers(kept.run) == 0
 
 
 def test_a_killed_service_is_restarted_and_so_is_one_whose_command_before_fails(kept: Kept) -> None:
@@ -220,88 +169,3 @@ def test_environment_files_are_read_at_each_start_over_the_environment(kept: Kep
     ready(other)
     until(seen.exists, "it has written")
     assert seen.read_text().split() == ["existing", "a=1,b=2"]
-
-
-def test_one_that_ignores_the_orderly_end_is_killed_after_its_time(kept: Kept) -> None:
-    service = kept.shell(notifying(b"READY=1", then="trap '' TERM; while :; do sleep 1000; done"), notify=True, stop_seconds=0.2)
-    # The trap follows the word, so that it is waited for as well.
-    pid = ready(service).pid
-    assert pid is not None
-    until(lambda: ignores(pid, signal.SIGTERM), "it ignores SIGTERM")
-    service.stop()
-    assert (service.state, service.result, service.exit_status) == ("stopped", "timeout", -signal.SIGKILL)
-
-
-def test_a_power_cut_ends_a_service_at_once_and_for_good(kept: Kept) -> None:
-    service = ready(kept.shell("trap '' TERM; while :; do sleep 1000; done", restart_seconds=0.0, stop_seconds=1000.0))
-    service.stop(signal.SIGKILL)
-    assert (service.state, service.exit_status) == ("stopped", -signal.SIGKILL)
-    assert _carriers(kept.run) == 0
-
-
-def test_what_a_service_leaves_of_its_group_ends_with_it(kept: Kept) -> None:
-    service = kept.shell("sleep 1000 & exit 0")
-    service.start()
-    until(lambda: service.state == "stopped", "it has ended")
-    assert _carriers(kept.run) == 0
-
-
-def test_usage_sums_a_process_and_its_children(kept: Kept) -> None:
-    hungry = "x = bytearray(50_000_000); sum(range(2_000_000)); print('fed', flush=True); import time; time.sleep(1000)"
-    service = ready(kept.shell(f'"{sys.executable}" -c "{hungry}"; true'))
-    until(lambda: "fed" in service.program.log.read_text(), "the child has its memory")
-    usage = service.usage()
-    assert usage.memory_bytes > 50_000_000
-    assert usage.peak_bytes >= usage.memory_bytes
-    assert usage.cpu_seconds > 0.0
-    service.stop()
-    assert service.usage() == supervisor.Usage()
-
-
-def test_a_log_is_bounded_while_its_service_runs(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service_log, "MOST_BYTES", 10_000)
-    monkeypatch.setattr(supervisor, "LOG_SECONDS", 0.05)
-    with Supervisor(kept.run) as bounded:
-        folder = kept.run.path / "talker"
-        environment = {"PATH": os.environ["PATH"]}
-        script = "n=0; while :; do n=$((n+1)); echo $n says something long enough; [ $n -gt 3000 ] && sleep 0.01; done"
-        service = ready(bounded.add(Program("talker", ("sh", "-c", script), environment, folder / "log", folder)))
-        until(lambda: service_log.earlier_part(folder / "log").exists(), "an earlier part")
-        until(lambda: (folder / "log").stat().st_size < 10_000, "a short log")
-        assert service.state == "ready"
-
-
-def test_everything_ends_when_the_run_is_closed_however_long_its_own_end_would_take() -> None:
-    with RunDirectory() as run:
-        kept = Kept(run)
-        stubborn = "trap '' TERM; while :; do sleep 1000; done"
-        services = [ready(kept.shell(stubborn, name=f"machine/{index}", restart_seconds=0.0, stop_seconds=60.0)) for index in range(10)]
-        began = time.monotonic()
-    took = time.monotonic() - began
-    assert {service.state for service in services} == {"stopped"}
-    # One after another they would have had ten times the patience.
-    assert took < 10 * supervisor.PATIENCE_SECONDS
-    assert _carriers(run) == 0
-
-
-def test_nothing_starts_after_the_end(kept: Kept) -> None:
-    service = ready(kept.add(*FOREVER, restart_seconds=0.0))
-    kept.supervisor.close()
-    service.start()
-    assert service.state == "stopped"
-    with pytest.raises(ValueError, match="its run has ended"):
-        kept.add("true", name="machine/late.service")
-
-
-def test_two_services_of_one_name_are_refused(kept: Kept) -> None:
-    kept.add("true")
-    with pytest.raises(ValueError, match="there is a service of that name"):
-        kept.add("true")
-
-
-def test_waiting_for_services_costs_no_processor_time(kept: Kept) -> None:
-    for index in range(20):
-        ready(kept.add(*FOREVER, name=f"machine/{index}", restart_seconds=1.0))
-    began = time.process_time()
-    time.sleep(1.0)
-    assert time.process_time() - began < 0.2
