@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import logging
 import os
 import queue
@@ -36,6 +37,8 @@ EVENTS_AHEAD = 1_000
 LONGEST_PAUSE_SECONDS = 60.0
 SILENCE_SECONDS = 900.0
 """Silence of the API server after which this process ends; a watch is given up for dead after 180 s, so this is several attempts."""
+RENEWAL_SECONDS = 60.0
+"""Between two looks at the kubeconfig, as often as Kubernetes' own programs look at theirs."""
 KUBERNETES_ERRORS = (client.ApiException, urllib3.exceptions.HTTPError)
 
 
@@ -140,6 +143,21 @@ def take(approver: Approver, events: queue.Queue[Undecided | Settled], wait: flo
         return
 
 
+def end_when_renewed(kubeconfig: Path, read: bytes) -> None:
+    """End this process, to be started again, once the file holds something other than what was read from it: a renewed certificate."""
+    while True:
+        time.sleep(RENEWAL_SECONDS)
+        try:
+            now = kubeconfig.read_bytes()
+        except OSError as error:
+            LOG.warning("%s cannot be read (%s): the certificate that was read before stays in use", kubeconfig, error.strerror)
+            continue
+        if now not in (b"", read):
+            LOG.info("%s was renewed, and is read at the start", kubeconfig)
+            _thread.interrupt_main(signal.SIGTERM)
+            return
+
+
 def begin(ended: threading.Event, work: Callable[..., None], *arguments: object) -> None:
     """Do work in a thread of its own; when it returns, or fails, ended is set."""
 
@@ -193,7 +211,7 @@ def main(kubeconfig: Path, subscription: str, resource_group: str, scale_set_pre
     AZURE_POD_IDENTITY_AUTHORITY_HOST where the metadata service is.
 
     Each decision is one line on standard output. The approver ends with status 1 when it lost the lease, or hears nothing from the API
-    server: start it again. What is pending, and why a request was denied:
+    server, and with 0 when its kubeconfig was renewed: start it again, each time. What is pending, and why a request was denied:
 
     \b
       kubectl get csr --field-selector spec.signerName=kubernetes.io/kubelet-serving
@@ -204,7 +222,9 @@ def main(kubeconfig: Path, subscription: str, resource_group: str, scale_set_pre
     # It tells each retry; what came of them, the approver tells itself.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, stop)
+    read = kubeconfig.read_bytes()
     api = api_client(kubeconfig)
+    threading.Thread(target=end_when_renewed, args=(kubeconfig, read), name="renewal", daemon=True).start()
     lease = Lease(client.CoordinationV1Api(api), LEASE_NAMESPACE, LEASE_NAME, f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}")
     requests = Requests(client.CertificatesV1Api(api))
     lookup = AzureScaleSets(ManagedIdentityCredential(), subscription, resource_group, scale_set_prefix, resource_manager())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -45,6 +48,28 @@ def test_a_file_that_is_no_kubeconfig_is_refused_in_one_line(tmp_path: Path, con
 def test_a_missing_option_or_file_is_a_usage_error(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, ["--kubeconfig", str(tmp_path / "none"), *AZURE]).exit_code == 2
     assert CliRunner().invoke(main, AZURE).exit_code == 2
+
+
+def test_a_renewed_kubeconfig_ends_it_so_that_it_is_read_at_the_next_start(tmp_path: Path) -> None:
+    document = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "approver"}}],
+        "clusters": [{"name": "here", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "approver", "user": {"token": "old"}}],
+    }
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps(document))
+    script = "from lifecycle import csr_approver_cli as cli; cli.RENEWAL_SECONDS = 0.2; cli.main()"
+    argv = [sys.executable, "-u", "-c", script, "--kubeconfig", str(kubeconfig), *AZURE]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as approver:
+        assert approver.stdout is not None
+        assert "the API server does not answer" in approver.stdout.readline()
+        # As every writer of secrets does: a half-written file is never seen, an empty one is none.
+        part = tmp_path / "part"
+        part.write_text(json.dumps({**document, "users": [{"name": "approver", "user": {"token": "new"}}]}))
+        part.replace(kubeconfig)
+        assert approver.wait(60) == 0
+        assert "was renewed" in approver.stdout.read()
 
 
 def test_the_pause_after_a_failure_doubles_up_to_a_minute() -> None:
