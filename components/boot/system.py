@@ -32,6 +32,10 @@ EVERY_MACHINE = (
 )
 NODE = (
     Sysctl("net.ipv4.ip_forward", "1", "pods have addresses behind the machine's"),
+    Sysctl(
+        "-net.ipv4.conf.veth*.rp_filter", "1", "udev sets each new link as sysctl.d(5) says, which on Ubuntu lets a pod send as another"
+    ),
+    Sysctl("-net.ipv4.conf.azv*.rp_filter", "1", "as above, for links that azure-vnet makes"),
     Sysctl("net.netfilter.nf_conntrack_max", "1048576", "until kube-proxy sets its own by number of cores"),
     Sysctl("vm.max_map_count", "1048576", "a training process maps each checkpoint shard and each GPU's memory"),
     Sysctl("kernel.pid_max", "4194304", "data loaders: thousands of processes per pod"),
