@@ -159,7 +159,8 @@ def _azurite(folder: Path, authority: Path, key: Path) -> Iterator[int]:
         pytest.skip("Azurite is not installed: Node.js, then npm ci in tests/azurite (make test does it)")
     port = _free_port()
     flags = ["--blobHost", LOOPBACK, "--blobPort", str(port), "--oauth", "basic", "--cert", str(authority), "--key", str(key)]
-    command = [node, str(AZURITE), *flags, "--inMemoryPersistence", "--disableTelemetry"]
+    # However this process ends, the server goes with it.
+    command = ["setpriv", "--pdeathsig", "KILL", node, str(AZURITE), *flags, "--inMemoryPersistence", "--disableTelemetry"]
     log = folder / "azurite.log"
     with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=folder) as process:
         try:

@@ -88,7 +88,8 @@ def prometheus(control: ControlPlane, run: RunDirectory, folder: Path) -> Iterat
     port = run.port("prometheus")
     arguments = [f"--config.file={configuration}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
     with (folder / "prometheus.log").open("w") as log:
-        running = subprocess.Popen([program, *arguments], stdout=log, stderr=log)
+        # However this process ends, Prometheus goes with it.
+        running = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", program, *arguments], stdout=log, stderr=log)
         try:
             watching = Alerts(control, port)
             _until_it_has_seen_all(watching, len(control.machines))
