@@ -116,6 +116,9 @@ def figures_of(done: Sequence[Measured], nodes: int) -> Iterable[Figure]:
         yield Figure("ours over bare, pods", first.pods / second.pods, "", bound, "wall seconds")
         for phase in ("join_cpu", "pods_cpu"):
             mine, theirs = (sum(getattr(taken, phase) for taken in one.taken.values()) for one in done)
+            if not theirs:
+                # Few nodes join between two looks at the processes.
+                continue
             yield Figure(
                 f"the same, {phase.removesuffix('_cpu')}, CPU",
                 mine / theirs,

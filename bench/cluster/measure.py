@@ -11,7 +11,7 @@ from bench.cluster import pods
 from bench.cluster.region import TEAM
 from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting
-from bench.cluster.watching import Sample, Seen, Watch
+from bench.cluster.watching import Sample, Seen, Watch, watches_ended
 from bench.command import Say
 from rehearsal.cluster.objects.connection import Connection
 from rehearsal.cluster.objects.kubeconfig import read
@@ -73,9 +73,11 @@ def measure(cluster: Running, nodes: int, setting: Setting, limit: float, say: S
         pods.make(connection, nodes, setting.pods_per_deployment)
         ended_at = watch.wait(seen.running, nodes, limit)
         say(f"{cluster.name}: {nodes:,} pods Running after {ended_at - pods_at:.1f} s more")
+        ended = watches_ended(cluster.kubeconfig)
     finally:
         watch.close()
         connection.close()
+    details = {**details, **{f"watches of {name} ended for slowness": float(count) for name, count in ended.items()}}
     taken = {name: _taken(samples, began, pods_at) for name, samples in seen.samples.items()}
     return Measured(
         cluster.name, cluster.came_up, joined_at - began, ended_at - pods_at, began, joined_at, pods_at, ended_at, details, taken, seen

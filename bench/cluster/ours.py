@@ -17,7 +17,7 @@ from bench.cluster.watching import TOLD_EVERY
 from bench.command import Say
 from components.boot import kube_scheduler
 from components.plan.model import RegionPlan
-from rehearsal.cluster.azure_service import AzureService
+from rehearsal.cluster.azure_service import AzureService, unkept
 from rehearsal.cluster.control_plane import ControlPlane, Size
 from rehearsal.cluster.joining.gate import gate_to, issuer_of
 from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner
@@ -110,7 +110,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
 @contextmanager
 def tuned(outcome: Outcome, folder: Path, extra: Mapping[str, str]) -> Iterator[Tuned]:
     """The model served, with further variables."""
-    azure = Tuned(outcome.cloud, folder / "azure")
+    azure = Tuned(unkept(outcome.cloud), folder / "azure")
     azure.extra = extra
     with azure:
         yield azure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import resource
 import threading
 import time
@@ -22,6 +23,7 @@ PODS = "/api/v1/namespaces/{}/pods?watch=true&includeObject=None&resourceVersion
 LOOK_SECONDS = 1.0
 TOLD_EVERY = 5.0
 PAGE = os.sysconf("SC_PAGE_SIZE")
+ENDED = re.compile(r'apiserver_terminated_watchers_total\{.*resource="(\w+)".*\} (\S+)')
 BENCH = "bench: joiner, model, watches"
 
 
@@ -126,6 +128,19 @@ class Watch:
         if row and sample.cpu + earlier < row[-1].cpu:
             earlier = self._earlier[name] = row[-1].cpu
         row.append(replace(sample, cpu=sample.cpu + earlier))
+
+
+def watches_ended(kubeconfig: Path) -> dict[str, int]:
+    """Watches that the API server has ended because whoever watched did not keep up, by resource; empty where there were none."""
+    access = read(kubeconfig)
+    token = {"Authorization": f"Bearer {access.token}"} if access.token else {}
+    connection = http.client.HTTPSConnection(access.host, access.port, timeout=60, context=access.tls)
+    try:
+        connection.request("GET", "/metrics", headers=token)
+        rows = connection.getresponse().read().decode().splitlines()
+    finally:
+        connection.close()
+    return {found[1]: int(float(found[2])) for found in map(ENDED.match, rows) if found}
 
 
 def _own(now: float) -> Sample:

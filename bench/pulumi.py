@@ -1,0 +1,210 @@
+"""Measures what Pulumi's own engine takes for a region, from the first up to destroy, and prints each figure beside its bound."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+import yaml
+from rich.table import Table
+
+from bench.command import Say, Told, run_command
+from bench.engine_cpu import PARTS, watched
+from bench.engine_programs.told import CPU_FILE
+from bench.figures import Figure
+from bench.overhead import run_ours
+from rehearsal.automation.choice import Programs, choose
+from rehearsal.automation.engine import Engine, EngineFailed, Telling, engine
+from rehearsal.automation.folder import EngineFolder, FolderRefused
+from rehearsal.automation.verbs import Outcome, bring_up, refresh, tear_down
+from rehearsal.engines.missing import EnginesMissing
+from rehearsal.inside.hub import InsideRefused, inside_hub, why_not
+from rehearsal.upward.update import Allowed
+from stacks.load import ROOT, load_catalog, load_plan
+
+OVERHEAD = 1.1
+GRAPH_FILE = "GPUFLEET_BENCH_GRAPH"
+PROGRAMS = ROOT / "bench" / "engine_programs"
+
+
+class NotUp(Exception):
+    """Something failed, so that there is nothing to measure."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one verb took: wall seconds, CPU seconds by part, and the size of the clusters' state in MB after it."""
+
+    name: str
+    wall: float
+    parts: dict[str, float]
+    state_mb: float
+    changes: str
+
+
+@dataclass
+class Bench:
+    """One region, measured verb by verb."""
+
+    engine: Engine
+    say: Say
+    allowed: Allowed
+    rows: list[Row] = field(default_factory=list)
+
+    def take(self, name: str, verb: Callable[[Engine], Outcome]) -> None:
+        """Measure one verb; NotUp unless it is complete."""
+        self.say(name)
+        began = time.monotonic()
+        with watched() as seconds:
+            outcome = verb(self.engine)
+        wall = time.monotonic() - began
+        if not outcome.complete:
+            told = next((f"{urn.rpartition('::')[2]}: {said[0]}" for one in outcome.courses for urn, said in one.failures.items()), "")
+            raise NotUp(f"{name} is not complete; {told or outcome.untried}")
+        changes = "; ".join(
+            ", ".join(f"{count:,} {op}" for op, count in sorted(course.changes.items())) or "nothing" for course in outcome.courses
+        )
+        self.rows.append(Row(name, wall, seconds.by_part(), self.state_mb(), changes))
+        self.say(f"  wall {wall:.0f} s; {changes}")
+
+    def state_mb(self) -> float:
+        """Size of the clusters' state, as the file backend writes it at every checkpoint."""
+        folder = self.engine.folder.backend / ".pulumi" / "stacks" / "gpufleet"
+        return (folder / f"{self.engine.plan.stack}.json").stat().st_size / 1e6
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--region", default="southcentralus", show_default=True, help="Name of a region; dev takes minutes.")
+@click.option("--parallel", type=click.IntRange(1, 1_000), default=64, show_default=True, help="Operations open at once.")
+@click.option("--pairs", type=click.IntRange(0, 20), default=3, show_default=True, help="Pairs of our program and a bare one.")
+@click.option("--no-checkpoints", is_flag=True, help="Write the state at the end of an operation only, as no real region may be run.")
+@click.option("--factor", default=600.0, show_default=True, help="Seconds of Azure's time per second here.")
+def main(region: str, parallel: int, pairs: int, no_checkpoints: bool, factor: float) -> None:
+    """Measure what Pulumi's own engine takes for a region: first up, no-change up, another image on one pool, refresh, destroy.
+
+    \b
+    Azure is the embedded one over HTTPS, the API servers are real, the CLI is the one on PATH; without it, or without a
+    hub's network, nothing is measured and the reason is told. CPU seconds are those of the engine, of the language host
+    with the program, of the providers, and of the dynamic providers that make keys; Azure's and the clusters' are not.
+    Ours beside bare: previews of the empty clusters' stack, by our program and by one that registers the same resources
+    with the same inputs by one call of the SDK each; the CPU that each spends after its imports.
+
+    dev takes five minutes; southcentralus an hour. Exits 0 when the bound is kept or nothing could be measured, 1 when it is missed, 2 when
+    something failed.
+    """
+    told = Told()
+    choice = choose(why_not)
+    if choice.programs is None:
+        told.console.print(f"skipped: {choice.why}", markup=False)
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder,
+        _at_work(region, Path(folder), choice.programs, factor, no_checkpoints, told.say) as at_work,
+    ):
+        bench = Bench(at_work, told.say, Allowed(frozenset({"all"}), None, parallel))
+        pair_seconds = _course(bench, region, Path(folder), pairs)
+    told.conclude(_figures(pair_seconds), _table(bench.rows, choice.programs.version))
+
+
+def _course(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[float, float]]:
+    """Everything that is measured, in turn."""
+    plain = Allowed(parallel=bench.allowed.parallel)
+    seconds = _pairs(bench, region, folder, pairs) if pairs else []
+    bench.take("first up", lambda at_work: bring_up(at_work, plain))
+    bench.take("up, nothing changed", lambda at_work: bring_up(at_work, plain))
+    draft = _other_image(region, folder)
+    bench.engine.plan = load_plan(str(draft))
+    bench.engine.folder.prepare(bench.engine.plan, str(draft))
+    bench.take("up, another image on one pool", lambda at_work: bring_up(at_work, plain))
+    bench.take("refresh", lambda at_work: refresh(at_work, plain, only_show=False))
+    bench.take("destroy", lambda at_work: tear_down(at_work, bench.allowed, purge=False))
+    return seconds
+
+
+def _pairs(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[float, float]]:
+    """CPU seconds of our program and of the bare one, in previews of the clusters' stack while only the base is up."""
+    plan, engine = bench.engine.plan, bench.engine
+    bench.say("the base stack, for the previews of both programs")
+    for stack in (plan.base_stack, plan.stack):
+        engine.take_up(stack)
+    base = engine.operate("up", plan.base_stack, ("--yes", "--skip-preview", "--parallel", str(bench.allowed.parallel)))
+    if not base.complete:
+        raise NotUp(f"the base stack is not complete; {base.failures}")
+    graph = folder / "graph.pickle"
+    graph.write_bytes(pickle.dumps(run_ours(region).clusters))
+    took = []
+    for number in range(pairs + 1):
+        bench.say(f"ours and bare, pair {number} of {pairs}" + ("" if number else ", which is not counted"))
+        took.append((_program_seconds(engine, "ours", folder, graph), _program_seconds(engine, "bare", folder, graph)))
+    engine.folder.prepare(plan, region)
+    return took[1:]
+
+
+def _program_seconds(engine: Engine, name: str, folder: Path, graph: Path) -> float:
+    """CPU seconds that a program of the bench spends on a preview of the clusters' stack."""
+    path, cpu = engine.folder.project / "Pulumi.yaml", folder / "cpu"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "main": str(PROGRAMS / name)}))
+    course = engine.operate("preview", engine.plan.stack, (), {CPU_FILE: str(cpu), GRAPH_FILE: str(graph)})
+    if not course.complete:
+        raise NotUp(f"the preview of {name} is not complete; {course.failures}")
+    return float(cpu.read_text())
+
+
+def _other_image(region: str, folder: Path) -> Path:
+    """A region file in which the first pool that can pins another version of its image."""
+    plan, published = load_plan(region), load_catalog().published
+    text = (ROOT / "stacks" / "regions" / f"{region}.yaml").read_text()
+    for pool in (pool for cluster in plan.clusters for pool in cluster.pools):
+        name, _, version = str(pool.spec.image).partition("@")
+        for other in published[name]:
+            if other.version != version:
+                path = folder / f"{region}.yaml"
+                path.write_text(text.replace(f"{name}@{version}", f"{name}@{other.version}", 1))
+                return path
+    raise NotUp(f"no pool of {region} has an image of which another version is published")
+
+
+@contextmanager
+def _at_work(region: str, folder: Path, programs: Programs, factor: float, no_checkpoints: bool, say: Say) -> Iterator[Engine]:
+    plan, ours = load_plan(region), EngineFolder(folder / "engine")
+    telling = Telling(lambda text: say(f"  {text}"), lambda _: None)
+    more = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"} if no_checkpoints else {}
+    with ours.held() as hold, inside_hub(plan, ours.inside, factor=factor, say=telling.say) as inside:
+        given = type(inside)(inside.command, {**inside.environment, **more, "PYTHONPATH": str(ROOT)})
+        with engine(plan, region, ours, programs, given, hold, telling) as at_work:
+            yield at_work
+
+
+def _figures(pairs: list[tuple[float, float]]) -> list[Figure]:
+    if not pairs:
+        return []
+    ratios = [ours / bare for ours, bare in pairs]
+    spread = f"median of {len(pairs)} pairs of previews, {min(ratios):.2f} to {max(ratios):.2f}"
+    return [
+        Figure("our program over the same resources written bare", statistics.median(ratios), "", OVERHEAD, f"CPU, {spread}"),
+        Figure("our program's CPU", statistics.median(ours for ours, _ in pairs), "s", None, "clusters' stack, after its imports"),
+    ]
+
+
+def _table(rows: list[Row], version: str) -> Table:
+    table = Table(title=f"Pulumi's own engine, {version}, {os.cpu_count()} cores", title_justify="left")
+    table.add_column("verb")
+    for heading in ("wall s", *(f"{part}, CPU s" for part in PARTS), "state MB"):
+        table.add_column(heading, justify="right")
+    table.add_column("resources")
+    for row in rows:
+        cpu = [f"{row.parts.get(part, 0.0):.1f}" for part in PARTS]
+        table.add_row(row.name, f"{row.wall:.0f}", *cpu, f"{row.state_mb:.1f}", row.changes)
+    return table
+
+
+if __name__ == "__main__":
+    run_command(main, NotUp, EngineFailed, FolderRefused, InsideRefused, EnginesMissing)
