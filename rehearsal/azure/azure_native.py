@@ -88,7 +88,7 @@ def nested(shape: Shape | None, value: Any) -> Any:
     """A flat value as it is in a body; what the shape does not know stays as and where it is."""
     match shape, value:
         case OneOf(), Mapping():
-            return nested(_variant(shape, value), value)
+            return nested(variant(shape, value), value)
         case ObjectOf(), Mapping():
             return _placed(shape, value)
         case MapOf(), list():
@@ -103,23 +103,23 @@ def nested(shape: Shape | None, value: Any) -> Any:
 
 def _placed(shape: ObjectOf, value: Mapping[str, Any]) -> Json:
     body: Json = {}
-    renamed = _renamed(shape)
+    names = renamed(shape)
     for key, item in value.items():
-        path = renamed.get(key) or (f"properties.{key}" if _is_inner(shape, key) else key)
+        path = names.get(key) or (f"properties.{key}" if is_inner(shape, key) else key)
         *outer, last = path.split(".")
         known: Shape | None = shape
         place = body
         for step in outer:
-            known = _part(known, step)
+            known = part(known, step)
             place = place.setdefault(step, {})
-        place[last] = nested(_part(known, last), item)
+        place[last] = nested(part(known, last), item)
     return body
 
 
 def _flat(shape: Shape | None, value: Any) -> Any:
     match shape, value:
         case OneOf(), Mapping():
-            return _flat(_variant(shape, value), value)
+            return _flat(variant(shape, value), value)
         case ObjectOf(), Mapping():
             return _flat_object(shape, value)
         case MapOf(item), Mapping():
@@ -132,39 +132,42 @@ def _flat(shape: Shape | None, value: Any) -> Any:
 
 def _flat_object(shape: ObjectOf, body: Mapping[str, Any]) -> Json:
     outputs: Json = {}
-    names = {path: name for name, path in _renamed(shape).items()}
+    names = {path: name for name, path in renamed(shape).items()}
     for key, item in body.items():
-        known = _part(shape, key)
+        known = part(shape, key)
         below = {path.partition(".")[2]: name for path, name in names.items() if path.startswith(f"{key}.")}
         if isinstance(item, Mapping) and (below or (key == "properties" and shape.inner is not None)):
             for inner_key, inner_item in item.items():
-                renamed = inner_key in below
-                name = below[inner_key] if renamed else str(inner_key)
-                if renamed or name not in outputs or _is_inner(shape, name):
-                    outputs[name] = _flat(_part(known, inner_key), inner_item)
+                other = inner_key in below
+                name = below[inner_key] if other else str(inner_key)
+                if other or name not in outputs or is_inner(shape, name):
+                    outputs[name] = _flat(part(known, inner_key), inner_item)
         else:
             name = names.get(key, key)
-            if not (name in outputs and _is_inner(shape, name)):
+            if not (name in outputs and is_inner(shape, name)):
                 outputs[name] = _flat(known, item)
     return outputs
 
 
-def _renamed(shape: ObjectOf) -> Mapping[str, str]:
+def renamed(shape: ObjectOf) -> Mapping[str, str]:
+    """azure-native's names of an object's properties, where they are others, to the paths in its body."""
     return RENAMED.get(f"{shape.package}.{shape.name}", {})
 
 
-def _is_inner(shape: ObjectOf, key: str) -> bool:
+def is_inner(shape: ObjectOf, key: str) -> bool:
     """Whether a flat name stands for what is in `properties`: an outer one that only Azure sets gives way to an inner one."""
     inner = shape.inner.properties.get(key) if shape.inner else None
     outer = shape.properties.get(key)
     return inner is not None and (outer is None or (outer.read_only and not inner.read_only))
 
 
-def _part(shape: Shape | None, key: str) -> Shape | None:
+def part(shape: Shape | None, key: str) -> Shape | None:
+    """The shape of one property; None where the shape does not know it."""
     base = shape.base if isinstance(shape, OneOf) else shape
     held = base.properties.get(key) if isinstance(base, ObjectOf) else None
     return held.shape if held else None
 
 
-def _variant(shape: OneOf, value: Mapping[str, Any]) -> ObjectOf:
+def variant(shape: OneOf, value: Mapping[str, Any]) -> ObjectOf:
+    """Which of several objects a value is."""
     return shape.variants.get(str(value.get(shape.discriminator)), shape.base)

@@ -88,11 +88,18 @@ ENVELOPE: Mapping[str, Property] = MappingProxyType(
 )
 """What Azure Resource Manager has around a body of any type: sent back by those who read it, and a name is compared with the path's."""
 
+_TAKEN: dict[str, ObjectOf] = {}
 _BY_KEY = {resource_type.lower(): resource_type for resource_type in (*MODELS, *WITHOUT_CLIENT)}
 
 
 class UnknownShape(LookupError):
     """The official clients have no model of the type."""
+
+
+def take(shapes: Mapping[str, ObjectOf]) -> None:
+    """Answer with these from here on: what shape_of gave by resource type, kept from another process that read the same clients."""
+    _TAKEN.update({resource_type.lower(): shape for resource_type, shape in shapes.items()})
+    shape_of.cache_clear()
 
 
 @cache
@@ -101,6 +108,8 @@ def shape_of(resource_type: str) -> ObjectOf:
     published = _BY_KEY.get(resource_type.lower())
     if published is None:
         raise UnknownShape(f"{resource_type} has no model among the official clients; rehearsal/azure/sdk_shapes.py names those that have")
+    if published.lower() in _TAKEN:
+        return _TAKEN[published.lower()]
     whole = WITHOUT_CLIENT.get(published) or _of_client(*MODELS[published])
     return ObjectOf(whole.name, lambda: {**whole.properties, **ENVELOPE}, whole.flattened, whole.package)
 

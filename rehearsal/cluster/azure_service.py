@@ -1,4 +1,4 @@
-"""Serves a model of Azure to programs on this machine, on real time, as long as a rehearsal lasts."""
+"""Serves a model of Azure to programs on this machine, as long as a rehearsal lasts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rehearsal.azure.cloud import Cloud
 
 T = TypeVar("T")
 
-LOOPBACK = ("127.0.0.1", 0)
+LOOPBACK = "127.0.0.1"
 
 
 class AzureService(AbstractContextManager["AzureService"]):
@@ -30,9 +30,9 @@ class AzureService(AbstractContextManager["AzureService"]):
     the serving thread: whoever wants to read or change it does so by ask.
     """
 
-    def __init__(self, cloud: Cloud, folder: Path) -> None:
-        self._live = Live(as_met(cloud), TimeSource(1.0, cloud.now))
-        self._folder = folder
+    def __init__(self, live: Live, folder: Path, port: int = 0) -> None:
+        """To be entered; folder takes keys and certificates, port 0 is any that is free."""
+        self._live, self._folder, self._port = live, folder, port
         self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=self._serve, name="embedded Azure", daemon=True)
         self._listens: Future[Listening] = Future()
@@ -94,11 +94,17 @@ class AzureService(AbstractContextManager["AzureService"]):
 
     async def _until_stopped(self) -> None:
         self._loop = asyncio.get_running_loop()
-        async with opened(self._live, self._folder, LOOPBACK, 0) as listening:
+        async with opened(self._live, self._folder, (LOOPBACK, self._port), 0) as listening:
             self._listens.set_result(listening)
             await self._stop.wait()
+        self._live.snapshot()
+
+
+def unkept(cloud: Cloud) -> Live:
+    """The model on real time, of which nothing is kept."""
+    return Live(as_met(cloud), TimeSource(1.0, cloud.now))
 
 
 def serve_azure(cloud: Cloud, folder: Path) -> AzureService:
-    """The model as a service, to be entered; folder takes keys and certificates, and nothing of the model is kept."""
-    return AzureService(cloud, folder)
+    """The model as a service on real time, to be entered; folder takes keys and certificates, and nothing of the model is kept."""
+    return AzureService(unkept(cloud), folder)

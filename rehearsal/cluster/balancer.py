@@ -28,11 +28,13 @@ from rehearsal.cluster.program import Program
 STATE_SECONDS = 10.0
 
 
-def balancer_program(name: str, folder: Path, port: int, backends: Iterable[Backend], probe: ProbeSettings) -> Program:
-    """The balancer as a service on a loopback port; its folder gets the list of backends, which it reads again at SIGHUP, and its state."""
+def balancer_program(
+    name: str, folder: Path, port: int, backends: Iterable[Backend], probe: ProbeSettings, host: str = "127.0.0.1"
+) -> Program:
+    """The balancer as a service on a port; its folder gets the list of backends, which it reads again at SIGHUP, and its state."""
     folder.mkdir(parents=True, exist_ok=True)
     write_backends(folder, backends)
-    argv = (sys.executable, "-m", "rehearsal.cluster.balancer", f"--listen=127.0.0.1:{port}", f"--folder={folder}")
+    argv = (sys.executable, "-m", "rehearsal.cluster.balancer", f"--listen={host}:{port}", f"--folder={folder}")
     settings = (f"--interval={probe.interval_seconds:g}", f"--failures={probe.failures}", f"--path={probe.path}")
     environment = {"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": str(Path(__file__).parents[2])}
     return Program(name, (*argv, *settings), environment, folder / "log", folder, notify=True, restart_seconds=1.0, stop_seconds=2.0)

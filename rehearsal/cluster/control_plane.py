@@ -6,9 +6,9 @@ import asyncio
 import base64
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +18,7 @@ import yaml
 
 from components.plan.model import API_SERVER_PORT, ClusterPlan, EtcdPlan, RegionPlan
 from rehearsal.azure.cloud import Cloud
+from rehearsal.cluster.administrator import administrators_kubeconfig
 from rehearsal.cluster.alterations import Alteration
 from rehearsal.cluster.azure_service import AzureService
 from rehearsal.cluster.balancer import balancer_program
@@ -39,12 +40,9 @@ from rehearsal.cluster.run_directory import RunDirectory
 from rehearsal.cluster.service_log import last_lines
 from rehearsal.cluster.supervisor import Service, Supervisor
 from rehearsal.engines.find import Engines
-from rehearsal.upward.records import stacks_of
 
 PROBE_SECONDS = 2.0
 LOOK_SECONDS = 0.1
-KUBECONFIGS = "kubeconfigs"
-"""Name under which the program exports administrators' kubeconfigs, by cluster."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,24 @@ class Size:
     altered: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Told:
+    """What the model tells of a control plane: its machines, its balancer's probe, and an administrator's kubeconfig as YAML."""
+
+    machines: tuple[Provisioned, ...]
+    probe: HealthProbe
+    kubeconfig: str
+
+    @classmethod
+    def of(cls, cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan) -> Self:
+        """NotProvisioned."""
+        return cls(control_plane_machines(cloud, cluster), health_probe(cloud, cluster), administrators_kubeconfig(cloud, plan, cluster))
+
+
+Disks = Callable[[Provisioned], Mapping[str, Path]]
+"""Folders that outlast a machine's run, by its own paths."""
+
+
 class ControlPlaneNotReady(Exception):
     """A control plane that does not answer in time; the text ends with what its programs said last."""
 
@@ -67,18 +83,18 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
 
     balancer: Service
 
-    def __init__(self, run: RunDirectory, cluster: ClusterPlan, machines: tuple[Machine, ...], exported: str, balancer: int) -> None:
+    def __init__(self, run: RunDirectory, cluster: ClusterPlan, machines: tuple[Machine, ...], kubeconfig: str, url: str) -> None:
         self.cluster, self.machines = cluster, machines
         self.etcd, self.events, self.api_servers = (
             tuple(one for one in machines if one.role == role) for role in (ETCD, EVENTS, API_SERVER)
         )
-        self.url = f"https://{LOOPBACK}:{balancer}"
+        self.url = url
         self._folder = run.path / "administrator"
         self._folder.mkdir(mode=0o700)
-        self._exported = yaml.safe_load(exported)
+        self._administrator = yaml.safe_load(kubeconfig)
         self.kubeconfig = self._written("kubeconfig", self.url)
         self.authority = self._folder / "authority.pem"
-        self.authority.write_bytes(_authority(self._exported))
+        self.authority.write_bytes(_authority(self._administrator))
         self._trust = ssl.create_default_context(cafile=str(self.authority))
 
     @classmethod
@@ -97,13 +113,29 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
 
         NotProvisioned where the model lacks one, BootRefused, UnitRefused or Unplaced where one could not boot as it was told.
         """
-        given, probe, exported = azure.ask(
-            lambda cloud: (control_plane_machines(cloud, cluster), health_probe(cloud, cluster), _exported(cloud, plan, cluster))
-        )
-        machines = lay(_reduced(given, cluster, size), cluster, azure, Programs(engines.programs, size.altered), run, supervisor)
-        say(f"{cluster.name}: {len(machines)} machines of the control plane boot, each from its custom data")
-        made = cls(run, cluster, machines, exported, run.port(f"{cluster.api_servers.load_balancer}/{API_SERVER_PORT}"))
-        made.balancer = made._balance(run, supervisor, probe)
+        told = azure.ask(lambda cloud: Told.of(cloud, plan, cluster))
+        chosen = replace(told, machines=_reduced(told.machines, cluster, size))
+        at = (LOOPBACK, run.port(f"{cluster.api_servers.load_balancer}/{API_SERVER_PORT}"))
+        made = cls.boot(chosen, cluster, azure, Programs(engines.programs, size.altered), run, supervisor, at)
+        say(f"{cluster.name}: {len(made.machines)} machines of the control plane boot, each from its custom data")
+        return made
+
+    @classmethod
+    def boot(
+        cls,
+        told: Told,
+        cluster: ClusterPlan,
+        azure: AzureService,
+        programs: Programs,
+        run: RunDirectory,
+        supervisor: Supervisor,
+        at: tuple[str, int],
+        disks: Disks = lambda _: {},
+    ) -> Self:
+        """Lay and boot these machines behind a balancer that listens at an address and port; as start, but for what it asks the model."""
+        machines = lay(told.machines, cluster, azure, programs, run, supervisor, disks)
+        made = cls(run, cluster, machines, told.kubeconfig, f"https://{at[0]}:{at[1]}")
+        made.balancer = made._balance(run, supervisor, told.probe, at)
         for machine in machines:
             machine.start()
         return made
@@ -141,7 +173,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
             if waiting and time.monotonic() > until:
                 names = ", ".join(waiting.values())
                 raise ControlPlaneNotReady(
-                    f"after {seconds:.0f} s no answer of {names}; what their programs said last:\n{self._last_words()}"
+                    f"after {seconds:.0f} s no answer of {names}; what their programs said last:\n{last_words(self.machines)}"
                 )
             if waiting:
                 time.sleep(LOOK_SECONDS)
@@ -154,26 +186,20 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.stop()
 
-    def _last_words(self) -> str:
-        services = (service for machine in self.machines for service in machine.services.values())
-        waiting = (service.program for service in services if service.state not in ("ready", "stopped"))
-        return "\n".join(f"{one.name}:\n  " + "\n  ".join(last_lines(one.log)) for one in waiting)
-
     def _written(self, name: str, server: str) -> Path:
-        """The exported kubeconfig with another server, which is all that is changed."""
+        """The administrator's kubeconfig with another server, which is all that is changed."""
         path = self._folder / name
-        document = {**self._exported, "clusters": [_with_server(one, server) for one in self._exported["clusters"]]}
+        document = {**self._administrator, "clusters": [_with_server(one, server) for one in self._administrator["clusters"]]}
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(document, sort_keys=False))
         return path
 
-    def _balance(self, run: RunDirectory, supervisor: Supervisor, probe: HealthProbe) -> Service:
+    def _balance(self, run: RunDirectory, supervisor: Supervisor, probe: HealthProbe, at: tuple[str, int]) -> Service:
         """Start what stands for the internal load balancer, with the probe that Azure was told."""
         name = self.cluster.api_servers.load_balancer
         backends = [Backend(one.name, LOOPBACK, one.port(API_SERVER_PORT)) for one in self.api_servers]
         settings = ProbeSettings(probe.interval_seconds, probe.failures, probe.path)
-        port = run.port(f"{name}/{API_SERVER_PORT}")
-        service = supervisor.add(balancer_program(f"{name}/balancer", run.path / name, port, backends, settings))
+        service = supervisor.add(balancer_program(f"{name}/balancer", run.path / name, at[1], backends, settings, at[0]))
         service.start()
         return service
 
@@ -195,8 +221,21 @@ async def _is_ready(url: str, trust: ssl.SSLContext) -> bool:
         return False
 
 
+def last_words(machines: Iterable[Machine]) -> str:
+    """What those programs of machines that are not ready said last, in lines."""
+    services = (service for machine in machines for service in machine.services.values())
+    waiting = (service.program for service in services if service.state not in ("ready", "stopped"))
+    return "\n".join(f"{one.name}:\n  " + "\n  ".join(last_lines(one.log)) for one in waiting)
+
+
 def lay(
-    given: tuple[Provisioned, ...], cluster: ClusterPlan, azure: AzureService, programs: Programs, run: RunDirectory, supervisor: Supervisor
+    given: tuple[Provisioned, ...],
+    cluster: ClusterPlan,
+    azure: AzureService,
+    programs: Programs,
+    run: RunDirectory,
+    supervisor: Supervisor,
+    disks: Disks = lambda _: {},
 ) -> tuple[Machine, ...]:
     """Machines with their files and services, none of which runs yet; BootRefused, UnitRefused, Unplaced."""
     hosts = {**_hosts(cluster), **{one.address: one.name for one in given}}
@@ -207,20 +246,10 @@ def lay(
             programs,
             azure.environment(one.resource_id),
             supervisor,
+            disks(one),
         )
         for one in given
     )
-
-
-def _exported(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan) -> str:
-    """The administrator's kubeconfig that the program exports; NotProvisioned."""
-    told = stacks_of(cloud).of(plan.stack).exports.get(KUBECONFIGS) or {}
-    # A secret lies in the wire's envelope.
-    found = told.get("value", told).get(cluster.name) if isinstance(told, dict) else None
-    text = found.get("value") if isinstance(found, dict) else found
-    if not isinstance(text, str):
-        raise NotProvisioned(cluster.name, f"stack {plan.stack} exports no administrator's kubeconfig of it")
-    return text
 
 
 def _reduced(given: tuple[Provisioned, ...], cluster: ClusterPlan, size: Size) -> tuple[Provisioned, ...]:

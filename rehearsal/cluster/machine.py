@@ -32,9 +32,18 @@ class Machine:
     """
 
     def __init__(
-        self, given: Provisioned, placement: Placement, programs: Programs, azure: Mapping[str, str], supervisor: Supervisor
+        self,
+        given: Provisioned,
+        placement: Placement,
+        programs: Programs,
+        azure: Mapping[str, str],
+        supervisor: Supervisor,
+        disks: Mapping[str, Path] | None = None,
     ) -> None:
-        """Lay the machine's files and take up its units, without starting any; BootRefused, UnitRefused, Unplaced."""
+        """Lay the machine's files and take up its units, without starting any; BootRefused, UnitRefused, Unplaced.
+
+        disks are folders that hold what lies below paths of the machine, from earlier runs of it and for later ones.
+        """
         self.name, self.resource_id, self.address, self.role = given.name, given.resource_id, given.address, given.role
         self.root = placement.root
         self._placement = placement
@@ -45,6 +54,7 @@ class Machine:
         for name in self.enabled:
             if name not in self.units:
                 raise UnitRefused(given.name, name, "this unit is enabled, and no file of it was laid")
+        _mount(disks or {}, placement)
         _lay(boot.files, placement)
         _install(programs, placement)
         self.services: dict[str, Service] = {}
@@ -215,6 +225,15 @@ def program_of(
         stop_seconds=unit.stop_seconds,
     )
     return program, asked
+
+
+def _mount(disks: Mapping[str, Path], placement: Placement) -> None:
+    """Have what lies below paths of the machine in these folders."""
+    for machine_path, folder in disks.items():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = placement.path(machine_path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(folder)
 
 
 def _install(programs: Programs, placement: Placement) -> None:

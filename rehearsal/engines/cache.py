@@ -88,11 +88,12 @@ class Cache:
 
 def cache_of(pins: Pins) -> Cache:
     """The cache of these pins: below GPUFLEET_CACHE, else XDG_CACHE_HOME/gpufleet, else ~/.cache/gpufleet."""
-    base = _base()
+    base = base_folder()
     return Cache(base, base / "engines" / pins.digest())
 
 
-def _base() -> Path:
+def base_folder() -> Path:
+    """gpufleet's folder of things that can be made again: GPUFLEET_CACHE, else XDG_CACHE_HOME/gpufleet, else ~/.cache/gpufleet."""
     if own := os.environ.get("GPUFLEET_CACHE"):
         return Path(own).absolute()
     xdg = Path(os.environ.get("XDG_CACHE_HOME", ""))

@@ -10,6 +10,7 @@ from typing import Any
 from rehearsal.arm_ids import AZURE, arm_id
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.azure_native import from_arm, to_arm
+from rehearsal.azure.azure_native_calls import MAINTAINED, SINGLETONS
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Request, Resource
 from rehearsal.registration import Answered, Registration, Result
@@ -19,16 +20,6 @@ from rehearsal.upward.paths import with_old_values
 from rehearsal.upward.records import Record
 from rehearsal.upward.update import Guarded, Span, Update
 
-MAINTAINED: Mapping[str, tuple[str, ...]] = {
-    "network:LoadBalancer": ("backendAddressPools", "inboundNatRules"),
-    "network:NetworkSecurityGroup": ("securityRules",),
-    "network:RouteTable": ("routes",),
-    "network:VirtualNetwork": ("subnets", "virtualNetworkPeerings"),
-}
-"""Properties that azure-native sends as Azure has them where the program says nothing of them, because resources of their own write them:
-https://www.pulumi.com/registry/packages/azure-native/api-docs/network/virtualnetwork/"""
-SINGLETONS = ("storage:BlobServiceProperties",)
-"""Types that come with their parent, so that the first to declare one takes it over."""
 FIXED = ("PropertyChangeNotAllowed", "InvalidResourceLocation")
 """Codes with which Azure says that something is decided at creation."""
 

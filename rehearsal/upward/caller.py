@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rehearsal.azure.azure_native_calls import LONGEST_DELAY, POLL_SECONDS, RETRIED, RETRIED_CONFLICT, RETRIES, back_off
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Operation, Request
@@ -15,16 +16,6 @@ from rehearsal.azure.resource import Operation, Request
 PARALLEL = 64
 """Operations open at once, where the command line says nothing else. Pulumi's own default is four per CPU
 (https://www.pulumi.com/docs/iac/cli/commands/pulumi_up/), which would make the outcome depend on the machine."""
-RETRIES = 3
-RETRIED = frozenset({408, 429, 500, 502, 503, 504})
-RETRIED_CONFLICT = "AnotherOperationInProgress"
-FIRST_DELAY, LONGEST_DELAY = 20.0, 120.0
-"""Attempts, HTTP statuses and the one conflict, and seconds as azure-native sets them:
-https://github.com/pulumi/pulumi-azure-native/blob/006a62afe453b416e5d5c98d2d91c4c7281f52f9/provider/pkg/azure/client_azcore.go
-and, where Azure asks for longer than the longest delay, gives up:
-https://github.com/Azure/azure-sdk-for-go/blob/0f9d9f4df19f46db7ff7c6ea7d5a3034f09e737e/sdk/azcore/runtime/policy_retry.go"""
-POLL_SECONDS = {"PUT": 10.0, "POST": 10.0, "DELETE": 30.0}
-"""Seconds between two looks at a running operation, from the same place."""
 PATIENCE = 7 * 86_400.0
 """Seconds after which an operation is taken to have no end."""
 
@@ -119,7 +110,7 @@ class Caller:
         self.cloud.watch(answer.operation, lambda operation: self._operated(call, operation))
 
     def _refused(self, call: _Call, error: AzureError) -> None:
-        delay = error.retry_after or min(FIRST_DELAY * (2**call.attempt - 1), LONGEST_DELAY)
+        delay = error.retry_after or back_off(call.attempt)
         retried = error.status in RETRIED or error.code == RETRIED_CONFLICT
         if not retried or call.attempt > RETRIES or delay > LONGEST_DELAY:
             self.after(0.0, lambda: self._ended(call, Failure.of(error.body())))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from rehearsal.azure.azure_native_calls import RETRIES
 from rehearsal.crosscheck.machines import scale_set_id, scale_sets
-from rehearsal.upward.caller import RETRIES, Failure
+from rehearsal.upward.caller import Failure
 from rehearsal.upward.machines import planned, provisioned
 from rehearsal.upward.records import stacks_of
 from rehearsal.upward.up import Outcome

@@ -8,9 +8,9 @@ from enum import Enum
 from typing import Any
 
 from rehearsal.arm_ids import AZURE
+from rehearsal.azure.azure_native_calls import MAINTAINED
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json
-from rehearsal.upward.azure_resources import MAINTAINED
 from rehearsal.upward.machines import behind, is_scale_set, machines
 from rehearsal.upward.records import Record, resource_of, stacks_of
 

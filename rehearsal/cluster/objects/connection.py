@@ -8,7 +8,7 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -107,9 +107,14 @@ class Connection:
             self._http.close()
             return None, type(error).__name__, 0.0
         after = response.getheader("Retry-After", "")
-        warnings = tuple(re.sub(r"\\(.)", r"\1", said) for said in _WARNING.findall(", ".join(response.headers.get_all("Warning", []))))
-        answer = Answer(response.status, _json(raw), warnings)
+        answer = answer_of(response.status, response.headers.get_all("Warning", []), raw)
         return answer, f"HTTP {answer.status} {answer.message}"[:200], float(after) if after.isdigit() else 0.0
+
+
+def answer_of(status: int, warnings: Iterable[str], raw: bytes) -> Answer:
+    """An answer from its status, its Warning headers and its body."""
+    said = tuple(re.sub(r"\\(.)", r"\1", text) for text in _WARNING.findall(", ".join(warnings)))
+    return Answer(status, _json(raw), said)
 
 
 def _json(raw: bytes) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rehearsal.cluster.objects.connection import DISCOVERY, Connection
 from rehearsal.cluster.objects.results import Key
@@ -30,6 +31,7 @@ PRUNED: Mapping[str, str] = {
     "DaemonSet": "apps/v1",
 }
 """Kinds, with their API versions, of which the program makes objects: those alone are looked through for what it no longer makes."""
+ROOTS = ("/api", "/apis")
 FIRST_WAIT_SECONDS = 0.2
 
 
@@ -56,15 +58,22 @@ Kinds = Mapping[tuple[str, str], Served]
 
 def discover(connection: Connection) -> Kinds:
     """Every kind that the server serves, in two requests."""
+    kinds: dict[tuple[str, str], Served] = {}
+    for root in ROOTS:
+        kinds.update(kinds_in(root, connection.request("GET", root, accept=DISCOVERY).body))
+    return kinds
+
+
+def kinds_in(root: str, body: Mapping[str, Any]) -> Kinds:
+    """The kinds that one answer of discovery tells of."""
     kinds = {}
-    for root in ("/api", "/apis"):
-        for group in connection.request("GET", root, accept=DISCOVERY).body.get("items", []):
-            name = group["metadata"].get("name", "")
-            for version in group["versions"]:
-                api_version = f"{name}/{version['version']}" if name else version["version"]
-                for resource in version.get("resources", []):
-                    served = Served(f"{root}/{api_version}", resource["resource"], resource["scope"] == "Namespaced")
-                    kinds[api_version, resource["responseKind"]["kind"]] = served
+    for group in body.get("items", []):
+        name = group["metadata"].get("name", "")
+        for version in group["versions"]:
+            api_version = f"{name}/{version['version']}" if name else version["version"]
+            for resource in version.get("resources", []):
+                served = Served(f"{root}/{api_version}", resource["resource"], resource["scope"] == "Namespaced")
+                kinds[api_version, resource["responseKind"]["kind"]] = served
     return kinds
 
 

@@ -17,59 +17,76 @@ import yaml
 
 
 class KubeconfigRefused(Exception):
-    """A kubeconfig that cannot be used: path, what is wrong, and the remedy."""
+    """A kubeconfig that cannot be used: its path or what else to call it, what is wrong, and the remedy."""
 
-    def __init__(self, path: Path, reason: str) -> None:
-        self.path, self.reason = path, reason
+    def __init__(self, where: str, reason: str) -> None:
+        self.where, self.reason = where, reason
         self.remedy = "give a kubeconfig with a server, its authority, and a client certificate or a token"
-        super().__init__(f"{path}: {reason}; {self.remedy}")
+        super().__init__(f"{where}: {reason}; {self.remedy}")
 
 
 @dataclass(frozen=True)
 class Access:
     """Where and as whom: host and port of the server, the name that its certificate must carry, TLS settings with the client's
-    certificate in them, a bearer token or ""."""
+    certificate in them, a bearer token or "", and the namespace in which the context is, "" where it says none."""
 
     host: str
     port: int
     name: str
     tls: ssl.SSLContext
     token: str = field(repr=False)
+    namespace: str = ""
 
 
 def read(path: Path) -> Access:
     """Access by a kubeconfig's current context; KubeconfigRefused where it is none that can be used."""
     try:
-        document = yaml.safe_load(path.read_text())
-        context = _named(document["contexts"], document["current-context"])["context"]
-        cluster = _named(document["clusters"], context["cluster"])["cluster"]
-        user = _named(document["users"], context["user"])["user"]
-        url = urlsplit(cluster["server"])
-        tls = ssl.create_default_context(cadata=_pem(cluster, "certificate-authority", path).decode())
-        if certificate := _pem(user, "client-certificate", path):
-            with _unnamed(certificate) as chain, _unnamed(_pem(user, "client-key", path)) as key:
+        text = path.read_text()
+    except OSError as error:
+        raise KubeconfigRefused(str(path), error.strerror or type(error).__name__) from error
+    except ValueError as error:
+        raise KubeconfigRefused(str(path), f"{type(error).__name__} {error}") from error
+    return parse(text, str(path), path.parent)
+
+
+def parse(text: str, where: str, folder: Path, *, context: str = "", cluster: str = "") -> Access:
+    """Access by a kubeconfig's text: where says what to call it, and paths in it count from the folder.
+
+    By the context and the cluster of these names, or by the current context and its cluster where they are empty. KubeconfigRefused.
+    """
+    try:
+        document = yaml.safe_load(text)
+        chosen = _named(document["contexts"], context or document["current-context"])["context"]
+        reached = _named(document["clusters"], cluster or chosen["cluster"])["cluster"]
+        user = _named(document["users"], chosen["user"])["user"]
+        url = urlsplit(reached["server"])
+        port = url.port or 443
+        tls = ssl.create_default_context(cadata=_pem(reached, "certificate-authority", folder).decode())
+        if certificate := _pem(user, "client-certificate", folder):
+            with _unnamed(certificate) as chain, _unnamed(_pem(user, "client-key", folder)) as key:
                 tls.load_cert_chain(chain, key)
     except OSError as error:
-        raise KubeconfigRefused(path, error.strerror or type(error).__name__) from error
+        raise KubeconfigRefused(where, error.strerror or type(error).__name__) from error
     except (KeyError, TypeError, StopIteration, AttributeError, ValueError, yaml.YAMLError) as error:
-        raise KubeconfigRefused(path, f"{type(error).__name__} {error}".splitlines()[0]) from error
+        raise KubeconfigRefused(where, f"{type(error).__name__} {error}".splitlines()[0]) from error
     if url.scheme != "https" or not url.hostname:
-        raise KubeconfigRefused(path, f"server {cluster['server']} is no https address")
-    return Access(url.hostname, url.port or 443, cluster.get("tls-server-name", url.hostname), tls, user.get("token", ""))
+        raise KubeconfigRefused(where, f"server {reached['server']} is no https address")
+    name, namespace = str(reached.get("tls-server-name", url.hostname)), str(chosen.get("namespace", ""))
+    return Access(url.hostname, port, name, tls, str(user.get("token", "")), namespace)
 
 
 def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(entry for entry in entries if entry["name"] == name)
 
 
-def _pem(holder: Mapping[str, str], name: str, path: Path) -> bytes:
+def _pem(holder: Mapping[str, str], name: str, folder: Path) -> bytes:
     """A key or certificate that stands in the kubeconfig, or in the file that it names; empty where there is neither."""
     if data := holder.get(f"{name}-data"):
         try:
             return base64.b64decode(data, validate=True)
         except binascii.Error as error:
             raise ValueError(f"{name}-data is no base64") from error
-    return (path.parent / holder[name]).read_bytes() if name in holder else b""
+    return (folder / holder[name]).read_bytes() if name in holder else b""
 
 
 @contextmanager

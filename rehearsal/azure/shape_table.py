@@ -1,0 +1,108 @@
+"""Decides how shapes are written as JSON, so that a process that needs them need not import the official clients: two seconds, 100 MB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from rehearsal.azure.resource import Json
+from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Property, Shape
+
+
+def written(shapes: Mapping[str, ObjectOf]) -> Json:
+    """Shapes by name, with everything that they refer to, each once."""
+    table = _Writing()
+    roots = {name: table.number(shape) for name, shape in shapes.items()}
+    table.finish()
+    return {"roots": roots, "shapes": table.rows}
+
+
+def read(document: Mapping[str, Any]) -> dict[str, ObjectOf]:
+    """What written was given; each object is made when it is first looked at. LookupError, TypeError or ValueError for another document."""
+    table = _Reading(document["shapes"])
+    return {name: table.object_at(number) for name, number in document["roots"].items()}
+
+
+class _Writing:
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._numbers: dict[ObjectOf | OneOf, int] = {}
+        self._waiting: list[ObjectOf | OneOf] = []
+
+    def number(self, shape: ObjectOf | OneOf) -> int:
+        if shape not in self._numbers:
+            self._numbers[shape] = len(self.rows)
+            self.rows.append(None)
+            self._waiting.append(shape)
+        return self._numbers[shape]
+
+    def finish(self) -> None:
+        """Write what is referred to and not written yet. Not by calling itself: Azure's types refer to each other hundreds deep."""
+        while self._waiting:
+            shape = self._waiting.pop()
+            self.rows[self._numbers[shape]] = self._row(shape)
+
+    def _row(self, shape: ObjectOf | OneOf) -> list[Any]:
+        if isinstance(shape, OneOf):
+            variants = {value: self.number(variant) for value, variant in shape.variants.items()}
+            return [shape.name, shape.discriminator, self.number(shape.base), variants]
+        held = {name: [self._of(one.shape), one.read_only, one.required] for name, one in shape.properties.items()}
+        return [shape.name, held, shape.flattened, shape.package, None]
+
+    def _of(self, shape: Shape) -> Any:
+        match shape:
+            case Plain():
+                return shape.value
+            case Choice(name, values, closed):
+                return ["choice", name, list(values), closed]
+            case ListOf(item):
+                return ["list", self._of(item)]
+            case MapOf(item):
+                return ["map", self._of(item)]
+            case ObjectOf() | OneOf():
+                return self.number(shape)
+
+
+class _Reading:
+    def __init__(self, rows: list[Any]) -> None:
+        self._rows = rows
+        self._made: dict[int, ObjectOf | OneOf] = {}
+
+    def object_at(self, number: int) -> ObjectOf:
+        found = self._at(number)
+        if not isinstance(found, ObjectOf):
+            raise TypeError(f"shape {number} is one of several")
+        return found
+
+    def _at(self, number: int) -> ObjectOf | OneOf:
+        if number not in self._made:
+            row = self._rows[number]
+            if len(row) == 4:
+                name, discriminator, base, variants = row
+                self._made[number] = OneOf(name, discriminator, self.object_at(base), partial(self._variants, variants))
+            else:
+                name, held, flattened, package, _ = row
+                self._made[number] = ObjectOf(name, partial(self._properties, held), flattened, package)
+        return self._made[number]
+
+    def _variants(self, variants: Mapping[str, int]) -> Mapping[str, ObjectOf]:
+        return {value: self.object_at(number) for value, number in variants.items()}
+
+    def _properties(self, held: Mapping[str, Any]) -> Mapping[str, Property]:
+        return {name: Property(self._of(shape), read_only, required) for name, (shape, read_only, required) in held.items()}
+
+    def _of(self, told: Any) -> Shape:
+        match told:
+            case str():
+                return Plain(told)
+            case int():
+                return self._at(told)
+            case ["choice", name, values, closed]:
+                return Choice(name, tuple(values), closed)
+            case ["list", item]:
+                return ListOf(self._of(item))
+            case ["map", item]:
+                return MapOf(self._of(item))
+            case _:
+                raise ValueError(f"{told!r} is no shape")

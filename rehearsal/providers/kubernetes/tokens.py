@@ -1,0 +1,156 @@
+"""Which kind of Kubernetes a type token means, what is known of it without a server, and which tokens are not rehearsed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+PACKAGE = "kubernetes"
+PROVIDER_TOKEN = "pulumi:providers:kubernetes"  # noqa: S105 (a type token)
+CORE_GROUP = "core"
+OVERLAYS: Mapping[str, str] = {
+    "helm.sh": "a Helm chart or release",
+    "kustomize": "a Kustomize directory",
+    "yaml": "a YAML file or group",
+}
+"""Groups of tokens that are no kinds of Kubernetes but programs of the provider's own:
+https://www.pulumi.com/registry/packages/kubernetes/api-docs/"""
+CLUSTER_SCOPED: Mapping[str, frozenset[str]] = {
+    "": frozenset({"ComponentStatus", "Namespace", "Node", "PersistentVolume"}),
+    "admissionregistration.k8s.io": frozenset(
+        {
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        }
+    ),
+    "apiextensions.k8s.io": frozenset({"CustomResourceDefinition"}),
+    "apiregistration.k8s.io": frozenset({"APIService"}),
+    "authentication.k8s.io": frozenset({"SelfSubjectReview", "TokenReview"}),
+    "authorization.k8s.io": frozenset({"SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"}),
+    "certificates.k8s.io": frozenset({"CertificateSigningRequest", "ClusterTrustBundle"}),
+    "flowcontrol.apiserver.k8s.io": frozenset({"FlowSchema", "PriorityLevelConfiguration"}),
+    "networking.k8s.io": frozenset({"IPAddress", "IngressClass", "ServiceCIDR"}),
+    "node.k8s.io": frozenset({"RuntimeClass"}),
+    "rbac.authorization.k8s.io": frozenset({"ClusterRole", "ClusterRoleBinding"}),
+    "resource.k8s.io": frozenset({"DeviceClass", "DeviceTaintRule", "ResourcePoolStatusRequest", "ResourceSlice"}),
+    "scheduling.k8s.io": frozenset({"PriorityClass"}),
+    "storage.k8s.io": frozenset({"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"}),
+    "storagemigration.k8s.io": frozenset({"StorageVersionMigration"}),
+}
+"""Kinds without a namespace, by API group: https://kubernetes.io/docs/reference/kubernetes-api/"""
+BUILT_IN = frozenset(
+    {
+        *CLUSTER_SCOPED,
+        "apps",
+        "autoscaling",
+        "batch",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+        "events.k8s.io",
+        "policy",
+    }
+)
+"""API groups of Kubernetes itself."""
+TOP_LEVEL: Mapping[str, frozenset[str]] = {
+    "Binding": frozenset({"target"}),
+    "ClusterRole": frozenset({"aggregationRule", "rules"}),
+    "ClusterRoleBinding": frozenset({"roleRef", "subjects"}),
+    "ConfigMap": frozenset({"binaryData", "data", "immutable"}),
+    "Endpoints": frozenset({"subsets"}),
+    "EndpointSlice": frozenset({"addressType", "endpoints", "ports"}),
+    "LimitRange": frozenset({"spec"}),
+    "PodTemplate": frozenset({"template"}),
+    "PriorityClass": frozenset({"description", "globalDefault", "preemptionPolicy", "value"}),
+    "Role": frozenset({"rules"}),
+    "RoleBinding": frozenset({"roleRef", "subjects"}),
+    "RuntimeClass": frozenset({"handler", "overhead", "scheduling"}),
+    "Secret": frozenset({"data", "immutable", "stringData", "type"}),
+    "ServiceAccount": frozenset({"automountServiceAccountToken", "imagePullSecrets", "secrets"}),
+    "StorageClass": frozenset(
+        {
+            "allowVolumeExpansion",
+            "allowedTopologies",
+            "mountOptions",
+            "parameters",
+            "provisioner",
+            "reclaimPolicy",
+            "volumeBindingMode",
+        }
+    ),
+    "VolumeAttributesClass": frozenset({"driverName", "parameters"}),
+}
+"""Fields beside apiVersion, kind and metadata of kinds that have others than spec and status."""
+UNCHECKED = frozenset(
+    {
+        "CSIStorageCapacity",
+        "ComponentStatus",
+        "ControllerRevision",
+        "Event",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    }
+)
+"""Kinds of Kubernetes itself whose fields are left to the API server."""
+
+
+class TokenRefused(Exception):
+    """A type token that no kind of Kubernetes stands behind, or one that is not rehearsed: token, reason, remedy."""
+
+    def __init__(self, token: str, reason: str, remedy: str) -> None:
+        self.token, self.reason, self.remedy = token, reason, remedy
+        super().__init__(f"{token}: {reason}; {remedy}")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind with its API version, as objects write both."""
+
+    api_version: str
+    kind: str
+
+    @property
+    def group(self) -> str:
+        """API group, "" for core."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def built_in(self) -> bool:
+        """Whether Kubernetes itself has the kind."""
+        return self.group in BUILT_IN
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether its objects are in namespaces, as far as one can know without a server, which alone knows it of a custom kind."""
+        return self.kind not in CLUSTER_SCOPED.get(self.group, frozenset())
+
+    @property
+    def fields(self) -> frozenset[str] | None:
+        """Its fields beside apiVersion, kind and metadata; None where only the API server knows them."""
+        if not self.built_in or self.kind in UNCHECKED:
+            return None
+        return TOP_LEVEL.get(self.kind, frozenset({"spec", "status"}))
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.api_version}"
+
+
+def kind_of(token: str) -> Kind:
+    """The kind behind a type token such as kubernetes:core/v1:Service; TokenRefused where there is none that is rehearsed."""
+    package, _, rest = token.partition(":")
+    module, _, kind = rest.partition(":")
+    group, _, version = module.partition("/")
+    if package != PACKAGE or not kind:
+        raise TokenRefused(token, "is no type of this provider", "give a type such as kubernetes:core/v1:Service")
+    if group in OVERLAYS:
+        raise TokenRefused(token, f"{OVERLAYS[group]} is not rehearsed", "register the objects that it makes")
+    if not version or "/" in version:
+        raise TokenRefused(token, "names no API group with a version", "give a type such as kubernetes:apps/v1:Deployment")
+    if kind.endswith("List"):
+        raise TokenRefused(token, "a list is no object of its own", "register the objects in it")
+    if kind.endswith("Patch"):
+        raise TokenRefused(token, "a patch of an object that somebody else made is not rehearsed", "register the object itself")
+    return Kind(version if group == CORE_GROUP else f"{group}/{version}", kind)
