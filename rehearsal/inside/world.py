@@ -1,0 +1,97 @@
+"""Is what there is inside: the embedded Azure over HTTPS, the hub's resolver and the clusters, as long as another process holds a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+from components.plan.model import RegionPlan
+from rehearsal.arm.served import take_up
+from rehearsal.cluster.azure_service import AzureService
+from rehearsal.inside.clusters import Clusters
+from rehearsal.inside.resolver import answer, hub_network, resolving
+from rehearsal.inside.wanted import Wanted
+from rehearsal.state_directory import StateBroken, StateInUse
+from stacks.faults import FileRefused
+
+LOOK_SECONDS = 1.0
+PORT = 8443
+"""Where Azure is served, always: nobody else is in this network."""
+
+
+def main() -> None:
+    """Read a Wanted from standard input, and be it until that ends, or SIGTERM or SIGINT.
+
+    Lines of JSON on standard output: {"say": TEXT}, {"ready": ENVIRONMENT} once, or {"refused": TEXT} and exit status 2.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    # What else is printed goes to the log.
+    lines = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    def tell(**what: object) -> None:
+        lines.write(json.dumps(what) + "\n")
+
+    wanted: Wanted = pickle.load(sys.stdin.buffer)  # noqa: S301 (from the process that started this one)
+    threading.Thread(target=_outlive, args=(stop,), name="lifeline", daemon=True).start()
+    try:
+        be(wanted, lambda ready: tell(ready=ready), lambda text: tell(say=text), stop)
+    except (StateInUse, StateBroken, FileRefused) as refused:
+        tell(refused=str(refused))
+        sys.exit(2)
+    except OSError as error:
+        tell(refused=f"{error.filename or wanted.folder}: {error.strerror or error}")
+        sys.exit(2)
+
+
+def _outlive(stop: threading.Event) -> None:
+    """End when standard input does, which is when whoever holds it ends."""
+    while sys.stdin.buffer.read(1):
+        pass
+    stop.set()
+
+
+def be(wanted: Wanted, ready: Callable[[Mapping[str, str]], None], say: Callable[[str], None], stop: threading.Event) -> None:
+    """Be there until told to stop; StateInUse, StateBroken, FileRefused, OSError."""
+    plan, folder = wanted.plan, wanted.folder / "azure"
+    with ExitStack() as ending:
+        live = ending.enter_context(take_up(plan, folder, wanted.scenario, wanted.factor, keep=True))
+        azure = ending.enter_context(AzureService(live, folder, PORT))
+        network = hub_network(plan)
+        ending.enter_context(resolving(plan.hub.resolver_address, lambda asked: azure.ask(lambda cloud: answer(cloud, network, asked))))
+        clusters = ending.enter_context(Clusters(plan, azure, wanted.engines, wanted.folder / "clusters", wanted.most, say))
+        ready(environment(azure, plan))
+        while not stop.wait(LOOK_SECONDS):
+            clusters.look()
+
+
+def environment(azure: AzureService, plan: RegionPlan) -> dict[str, str]:
+    """By which clients inside find this Azure and sign in: Azure's own SDKs, and what Pulumi's providers read."""
+    identity, tenant, authority = azure.identity, str(plan.spec.access.tenant), str(azure.authority.resolve())
+    return {
+        "AZURE_AUTHORITY_HOST": azure.base,
+        "AZURE_TENANT_ID": tenant,
+        "AZURE_CLIENT_ID": identity.client,
+        "AZURE_CLIENT_SECRET": identity.secret,
+        "AZURE_SUBSCRIPTION_ID": plan.spec.subscription,
+        "ARM_METADATA_HOST": azure.base.removeprefix("https://"),
+        "ARM_TENANT_ID": tenant,
+        "ARM_CLIENT_ID": identity.client,
+        "ARM_CLIENT_SECRET": identity.secret,
+        "ARM_SUBSCRIPTION_ID": plan.spec.subscription,
+        "ARM_DISABLE_INSTANCE_DISCOVERY": "true",
+        "REQUESTS_CA_BUNDLE": authority,
+        "SSL_CERT_FILE": authority,
+    }
+
+
+if __name__ == "__main__":
+    main()
