@@ -33,8 +33,13 @@ class Asked:
     unprotect: tuple[str, ...]
 
     def folder(self, region: str) -> Path:
-        """Where a region's embedded Azure is kept."""
-        return self.state or OUT / region / "azure"
+        """Where a region's embedded Azure is kept; UsageError where Pulumi's own engine works in it."""
+        from rehearsal.automation.folder import EngineFolder
+
+        folder = self.state or OUT / region / "azure"
+        if EngineFolder(folder).exists:
+            raise click.UsageError(f"{folder} is where Pulumi's own engine works; add --engine, or give another directory with --state")
+        return folder
 
     def conditions(self) -> Scenario:
         """What goes wrong meanwhile; FileRefused."""
@@ -65,7 +70,7 @@ def azure_options(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--state",
                 type=click.Path(file_okay=False, path_type=Path),
-                help="Directory of the embedded Azure.  [default: out/<region>/azure]",
+                help="Directory of the embedded Azure.  [default: out/<region>/azure, or out/<region>/engine with Pulumi's own engine]",
             ),
             click.option("--scenario", help="What goes wrong meanwhile: a name under rehearsal/scenarios, or a path to a file."),
             click.option("--parallel", type=click.IntRange(1, 1_000), help="Operations open at once, as Pulumi's option.  [default: 64]"),

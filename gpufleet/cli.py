@@ -18,6 +18,7 @@ from gpufleet.destroy import destroy
 from gpufleet.engines import engines
 from gpufleet.image_files import image_files
 from gpufleet.preview import preview
+from gpufleet.refresh import refresh
 from gpufleet.rehearse import rehearse
 from gpufleet.schema import schema
 from gpufleet.up import up
@@ -40,6 +41,8 @@ def group() -> None:
       gpufleet check southcentralus       which limits the region comes near or breaks
       gpufleet rehearse southcentralus    bring the whole region up in an embedded Azure and draw what it made
       gpufleet up dev                     the same, and keep that Azure; then change the file: preview, up, destroy
+    With the Pulumi CLI:
+      gpufleet up dev --engine            the same by Pulumi's own engine, with real API servers; also preview, refresh, destroy
     With the Pulumi CLI and an account:
       pulumi up -s southcentralus-base                  once: hub, gallery, vaults, backup storage
       pulumi up -s southcentralus --continue-on-error   the clusters, from inside the hub's network
@@ -57,6 +60,7 @@ group.add_command(destroy)
 group.add_command(engines)
 group.add_command(image_files)
 group.add_command(preview)
+group.add_command(refresh)
 group.add_command(rehearse)
 group.add_command(schema)
 group.add_command(up)

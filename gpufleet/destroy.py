@@ -9,7 +9,9 @@ from dataclasses import replace
 import click
 
 from gpufleet.azure_options import Asked, azure_options, refusals_told, wide_console
+from gpufleet.engine_options import EngineAsked, engine_options
 from gpufleet.held_names import held_lines
+from gpufleet.on_engine import run_on_engine, work_for_engine
 from gpufleet.up_progress import shown
 from gpufleet.up_summary import print_destroyed
 from stacks.load import load_plan
@@ -18,9 +20,10 @@ from stacks.load import load_plan
 @click.command(short_help="Delete what a region has in the embedded Azure.")
 @click.argument("region")
 @azure_options
+@engine_options
 @click.option("--purge", is_flag=True, help="Purge the region's deleted vaults too, which frees their names for another up.")
 @click.option("--only-purge", is_flag=True, help="Purge the region's deleted vaults, and delete nothing that stands.")
-def destroy(region: str, asked: Asked, purge: bool, only_purge: bool) -> None:
+def destroy(region: str, asked: Asked, engine: EngineAsked, purge: bool, only_purge: bool) -> None:
     """Delete everything of REGION in its embedded Azure: the clusters, then the base stack.
 
     \b
@@ -30,6 +33,10 @@ def destroy(region: str, asked: Asked, purge: bool, only_purge: bool) -> None:
     Vaults stay as deleted ones for the days that the region file says, as Azure keeps them, and hold their names until
     then. Where the region file has no purge protection, --purge frees them in the same command, and --only-purge later:
       gpufleet destroy dev --only-purge
+
+    \b
+    What Pulumi's own engine has brought up, it destroys:
+      gpufleet destroy dev --engine --unprotect all
 
     Exits 1 when something failed or was refused, 2 when a file or an option is refused, or the directory is in use or another region's.
     """
@@ -44,7 +51,14 @@ def destroy(region: str, asked: Asked, purge: bool, only_purge: bool) -> None:
     console = wide_console()
     began = time.monotonic()
     plan = load_plan(region)
-    conditions, folder = asked.conditions(), asked.folder(plan.name)
+    conditions = asked.conditions()
+    if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
+        from rehearsal.automation import verbs
+
+        if only_purge:
+            run_on_engine(console, work, verbs.purge_only)
+        run_on_engine(console, work, lambda at_work: verbs.tear_down(at_work, asked.allowed(), purge=purge))
+    folder = asked.folder(plan.name)
     if not folder.exists():
         console.print(f"{plan.name} has no embedded Azure in {folder}: nothing to destroy", markup=False, soft_wrap=True)
         return

@@ -8,6 +8,8 @@ import time
 import click
 
 from gpufleet.azure_options import Asked, azure_options, refusals_told, wide_console
+from gpufleet.engine_options import EngineAsked, engine_options
+from gpufleet.on_engine import run_on_engine, work_for_engine
 from gpufleet.up_progress import shown
 from gpufleet.up_summary import print_outcome
 from stacks.load import load_plan, load_siblings
@@ -16,9 +18,10 @@ from stacks.load import load_plan, load_siblings
 @click.command(short_help="Show what up would do, without doing it.")
 @click.argument("region")
 @azure_options
+@engine_options
 @click.option("--accept-loss-of", type=click.IntRange(1), metavar="N", help="Show it with N machines given up, as up would need it.")
 @click.option("--diff", "everything", is_flag=True, help="Show every resource with its changed values, not only what fits a screen.")
-def preview(region: str, asked: Asked, accept_loss_of: int | None, everything: bool) -> None:
+def preview(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int | None, everything: bool) -> None:
     """Show what gpufleet up would do to the embedded Azure of REGION, without doing it.
 
     \b
@@ -27,6 +30,7 @@ def preview(region: str, asked: Asked, accept_loss_of: int | None, everything: b
       gpufleet preview dev                                after a change of the region file
       gpufleet preview dev --diff                         with every value
       gpufleet preview dev --scenario allocation-3-percent
+      gpufleet preview dev --engine                       as pulumi preview has it, with what must be made anew and why
 
     Exits 0 when up would get through, with changes or without; 1 when something would fail or be refused.
     """
@@ -39,7 +43,12 @@ def preview(region: str, asked: Asked, accept_loss_of: int | None, everything: b
     began = time.monotonic()
     plan = load_plan(region)
     refuse_broken(plan, load_siblings(region).plans)
-    conditions, folder = asked.conditions(), asked.folder(plan.name)
+    conditions = asked.conditions()
+    if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
+        from rehearsal.automation import verbs
+
+        run_on_engine(console, work, lambda at_work: verbs.preview(at_work, asked.allowed(accept_loss_of)), everything=everything)
+    folder = asked.folder(plan.name)
     with refusals_told(console, region, folder), shown(console, "preview") as progress:
         if folder.exists():
             with StateDirectory(folder) as directory:

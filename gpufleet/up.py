@@ -8,6 +8,8 @@ import time
 import click
 
 from gpufleet.azure_options import Asked, azure_options, refusals_told, wide_console
+from gpufleet.engine_options import EngineAsked, engine_options
+from gpufleet.on_engine import run_on_engine, work_for_engine
 from gpufleet.up_progress import shown
 from gpufleet.up_summary import print_outcome
 from stacks.load import load_plan, load_siblings
@@ -16,6 +18,7 @@ from stacks.load import load_plan, load_siblings
 @click.command(short_help="Bring a region up in the embedded Azure, or change it there.")
 @click.argument("region")
 @azure_options
+@engine_options
 @click.option(
     "--accept-loss-of",
     type=click.IntRange(1),
@@ -23,7 +26,7 @@ from stacks.load import load_plan, load_siblings
     help="Let Azure take exactly N machines away, drained or not, where the region file asks for fewer.",
 )
 @click.option("--diff", "everything", is_flag=True, help="Show every resource with its changed values, not only what fits a screen.")
-def up(region: str, asked: Asked, accept_loss_of: int | None, everything: bool) -> None:
+def up(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int | None, everything: bool) -> None:
     """Make the embedded Azure of REGION what the region file says: the base stack, then the clusters.
 
     \b
@@ -38,6 +41,12 @@ def up(region: str, asked: Asked, accept_loss_of: int | None, everything: bool) 
 
     Nor is anything tried while deleted vaults hold names that the region needs: the command that frees them is told.
 
+    \b
+    With --engine it is Pulumi's own engine that works, where the Pulumi CLI is on PATH and Linux lets a hub's network be
+    made here: against the same Azure over HTTPS, and against real API servers, which start when their machines are there.
+    Without the CLI it works in process after all. The first line says which, and why. docs/pulumi.md says what each shows.
+      gpufleet up dev --engine                            minutes; kept in out/dev/engine, apart from the other
+
     Exits 1 when something failed or was refused, 2 when a file or an option is refused, or the directory is in use or another region's.
     """
     # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
@@ -51,7 +60,12 @@ def up(region: str, asked: Asked, accept_loss_of: int | None, everything: bool) 
     began = time.monotonic()
     plan = load_plan(region)
     refuse_broken(plan, load_siblings(region).plans)
-    conditions, folder = asked.conditions(), asked.folder(plan.name)
+    conditions = asked.conditions()
+    if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
+        from rehearsal.automation import verbs
+
+        run_on_engine(console, work, lambda at_work: verbs.bring_up(at_work, asked.allowed(accept_loss_of)), everything=everything)
+    folder = asked.folder(plan.name)
     with refusals_told(console, region, folder), StateDirectory(folder) as directory, shown(console, "up") as progress:
         cloud = kept_azure(directory, plan, conditions)
         outcome = bring_up(plan, cloud, asked.allowed(accept_loss_of), progress)

@@ -11,10 +11,13 @@ from stacks.load import load_plan, load_siblings
 from stacks.program import make
 
 
-def run(stack: str) -> None:
-    """Make a stack by its name; RunError, which Pulumi prints without a traceback, where region file, plan or boot files are refused."""
+def run(stack: str, region: str | None = None) -> None:
+    """Make a stack by its name; region is the path of a region file that is not under stacks/regions, which gives it the same name.
+
+    RunError, which Pulumi prints without a traceback, where region file, plan or boot files are refused.
+    """
     try:
-        region = stack.removesuffix("-base")
+        region = region or stack.removesuffix("-base")
         plan = load_plan(region)
         refuse_broken(plan, load_siblings(region).plans)
         make(plan, stack)
@@ -23,4 +26,4 @@ def run(stack: str) -> None:
 
 
 if __name__ == "__main__":
-    run(pulumi.get_stack())
+    run(pulumi.get_stack(), pulumi.Config().get("region-file"))

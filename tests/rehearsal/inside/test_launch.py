@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,8 +133,9 @@ def test_kill_9_leaves_nothing_not_even_what_left_the_session() -> None:
 
 
 def test_what_is_left_behind_ends_with_the_command() -> None:
-    process = subprocess.Popen([*NEW, "sh", "-c", "setsid sleep 1000 & sleep 0.5; exit 5"])
+    process = subprocess.Popen([*NEW, "sh", "-c", "setsid sleep 1000 & read line; exit 5"], stdin=subprocess.PIPE)
     found = until(lambda: len(in_network_of(process.pid)) >= 4 and in_network_of(process.pid), "all of it runs")
+    process.communicate(b"end\n")
     assert process.wait(60) == 5
     until(lambda: all(map(ended, found or [])), "all has ended", 30)
 
@@ -146,8 +146,8 @@ def test_a_command_beside_another_is_in_the_same_place_and_ends_with_it() -> Non
         until(lambda: not _beside(first.pid, "test", "-e", THERE).returncode, "it is there")
         done = _beside(first.pid, "sh", "-c", "pwd; readlink /proc/self >/dev/null; exit 9")
         assert (done.returncode, done.stdout) == (9, f"{Path.cwd()}\n")
-        second = subprocess.Popen([*beside(first.pid), "sleep", "1000"])
-        time.sleep(0.3)
+        second = subprocess.Popen([*beside(first.pid), "sleep", "1002"])
+        until(lambda: any(_is(one, "1002") for one in in_network_of(first.pid)), "the second runs")
         first.kill()
         assert second.wait(30) in (-signal.SIGKILL, 1)
 
