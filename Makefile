@@ -59,6 +59,7 @@ bench: setup ## Measure speed and memory
 	$(RUN)/python -m bench.arm
 	$(RUN)/python -m bench.cluster
 	$(RUN)/python -m bench.network
+	$(RUN)/python -m bench.pulumi
 
 format: setup ## Format the code
 	$(RUN)/ruff format .

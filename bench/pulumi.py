@@ -85,9 +85,10 @@ class Bench:
 @click.option("--region", default="southcentralus", show_default=True, help="Name of a region; dev takes minutes.")
 @click.option("--parallel", type=click.IntRange(1, 1_000), default=64, show_default=True, help="Operations open at once.")
 @click.option("--pairs", type=click.IntRange(0, 20), default=3, show_default=True, help="Pairs of our program and a bare one.")
+@click.option("--only-overhead", is_flag=True, help="Measure our program beside the bare one, and no verb.")
 @click.option("--no-checkpoints", is_flag=True, help="Write the state at the end of an operation only, as no real region may be run.")
 @click.option("--factor", default=600.0, show_default=True, help="Seconds of Azure's time per second here.")
-def main(region: str, parallel: int, pairs: int, no_checkpoints: bool, factor: float) -> None:
+def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpoints: bool, factor: float) -> None:
     """Measure what Pulumi's own engine takes for a region: first up, no-change up, another image on one pool, refresh, destroy.
 
     \b
@@ -110,14 +111,15 @@ def main(region: str, parallel: int, pairs: int, no_checkpoints: bool, factor: f
         _at_work(region, Path(folder), choice.programs, factor, no_checkpoints, told.say) as at_work,
     ):
         bench = Bench(at_work, told.say, Allowed(frozenset({"all"}), None, parallel))
-        pair_seconds = _course(bench, region, Path(folder), pairs)
-    told.conclude(_figures(pair_seconds), _table(bench.rows, choice.programs.version))
+        pair_seconds = _pairs(bench, region, Path(folder), pairs) if pairs else []
+        if not only_overhead:
+            _course(bench, region, Path(folder))
+    told.conclude(_figures(pair_seconds), *([_table(bench.rows, choice.programs.version)] if bench.rows else []))
 
 
-def _course(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[float, float]]:
-    """Everything that is measured, in turn."""
+def _course(bench: Bench, region: str, folder: Path) -> None:
+    """Every verb, in turn."""
     plain = Allowed(parallel=bench.allowed.parallel)
-    seconds = _pairs(bench, region, folder, pairs) if pairs else []
     bench.take("first up", lambda at_work: bring_up(at_work, plain))
     bench.take("up, nothing changed", lambda at_work: bring_up(at_work, plain))
     draft = _other_image(region, folder)
@@ -126,7 +128,6 @@ def _course(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[f
     bench.take("up, another image on one pool", lambda at_work: bring_up(at_work, plain))
     bench.take("refresh", lambda at_work: refresh(at_work, plain, only_show=False))
     bench.take("destroy", lambda at_work: tear_down(at_work, bench.allowed, purge=False))
-    return seconds
 
 
 def _pairs(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[float, float]]:

@@ -44,7 +44,7 @@ def up(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int | Non
     \b
     With --engine it is Pulumi's own engine that works, where the Pulumi CLI is on PATH and Linux lets a hub's network be
     made here: against the same Azure over HTTPS, and against real API servers, which start when their machines are there.
-    Without the CLI it works in process after all. The first line says which, and why. docs/pulumi.md says what each shows.
+    Without the CLI it works in process after all; the first line says which, and why. More is in docs/pulumi.md.
       gpufleet up dev --engine                            minutes; kept in out/dev/engine, apart from the other
 
     Exits 1 when something failed or was refused, 2 when a file or an option is refused, or the directory is in use or another region's.

@@ -15,7 +15,7 @@ from typing import Any
 from components.plan.model import ETCD_CLIENT_PORT, ClusterPlan, RegionPlan
 from rehearsal.cluster import balancer
 from rehearsal.cluster.azure_service import AzureService, serve_azure
-from rehearsal.cluster.control_plane import ControlPlane
+from rehearsal.cluster.control_plane import ControlPlane, Size
 from rehearsal.cluster.machine import Machine
 from rehearsal.cluster.run_directory import RunDirectory
 from rehearsal.cluster.supervisor import Supervisor
@@ -25,6 +25,7 @@ from rehearsal.graph import Graph
 from rehearsal.upward.up import bring_up_anew
 from stacks.load import load_plan
 
+WHOLE = Size()
 READY_SECONDS = 300.0
 """Ten times and more what it takes: a machine may be busy with much else."""
 
@@ -84,7 +85,7 @@ class RunningPlane:
 
 
 @contextmanager
-def running(region: str, engines: Engines) -> Iterator[RunningPlane]:
+def running(region: str, engines: Engines, size: Size = WHOLE) -> Iterator[RunningPlane]:
     """A region's first cluster, brought up in its embedded Azure: its control plane, in which nothing has been applied."""
     plan = load_plan(region)
     cluster = plan.clusters[0]
@@ -93,7 +94,7 @@ def running(region: str, engines: Engines) -> Iterator[RunningPlane]:
         RunDirectory() as run,
         serve_azure(outcome.cloud, run.path / "azure") as azure,
         Supervisor(run) as supervisor,
-        ControlPlane.start(plan, cluster, azure, engines, run, supervisor) as control,
+        ControlPlane.start(plan, cluster, azure, engines, run, supervisor, size) as control,
     ):
         control.wait_ready(READY_SECONDS)
         yield RunningPlane(plan, cluster, outcome.graphs[-1], azure, engines, run, supervisor, control)

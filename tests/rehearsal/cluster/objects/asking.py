@@ -102,5 +102,5 @@ class Api:
         assert reply.status in (200, 202, 404), reply.message
 
 
-eventually = partial(until, seconds=30.0)
+eventually = partial(until, seconds=120.0)
 """Waits until something holds, no longer than a controller may take; what is said where it never does."""
