@@ -18,7 +18,7 @@ from rich.table import Table
 
 from bench.command import Say, Told, run_command
 from bench.engine_cpu import PARTS, watched
-from bench.engine_programs.told import CPU_FILE
+from bench.engine_programs.told import CPU_FILE, GRAPH_FILE
 from bench.figures import Figure
 from bench.overhead import run_ours
 from rehearsal.automation.choice import Programs, choose
@@ -31,7 +31,6 @@ from rehearsal.upward.update import Allowed
 from stacks.load import ROOT, load_catalog, load_plan
 
 OVERHEAD = 1.1
-GRAPH_FILE = "GPUFLEET_BENCH_GRAPH"
 PROGRAMS = ROOT / "bench" / "engine_programs"
 
 

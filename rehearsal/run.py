@@ -20,13 +20,10 @@ from rehearsal.dynamic import DynamicProviders
 from rehearsal.failures import one_line
 from rehearsal.graph import Graph
 from rehearsal.monitor import Monitor
+from stacks.garbage import collect_rarely
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-COLLECTION_THRESHOLDS = (50_000, 1_000, 1_000)
-"""New objects before Python's cycle collector looks at them, and passes before it looks again at those that stayed: never in a run.
-Peak memory stays within a few MB of what the defaults (700, 10, 10) need, because nearly all of a program's objects live to its end."""
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -112,7 +109,7 @@ def rare_collections() -> Iterator[None]:
     Around more than one run it also spares what comes between and after them a look through all that they left behind.
     """
     thresholds = gc.get_threshold()
-    gc.set_threshold(*COLLECTION_THRESHOLDS)
+    collect_rarely()
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ import pulumi
 from components.boot.machine import CustomDataTooLarge
 from components.plan.limits import LimitsBroken, refuse_broken
 from stacks.faults import FileRefused
+from stacks.garbage import collect_rarely
 from stacks.load import load_plan, load_siblings
 from stacks.program import make
 
@@ -26,4 +27,5 @@ def run(stack: str, region: str | None = None) -> None:
 
 
 if __name__ == "__main__":
+    collect_rarely()
     run(pulumi.get_stack(), pulumi.Config().get("region-file"))

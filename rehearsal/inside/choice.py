@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from rehearsal.cluster.provisioned import API_SERVER, ETCD, EVENTS, Provisioned
@@ -21,12 +21,22 @@ class Most:
     whole_rings: bool = False
 
 
+def quorum(members: int) -> int:
+    """How many of a ring's members it takes: https://etcd.io/docs/v3.6/faq/#what-is-failure-tolerance"""
+    return members // 2 + 1
+
+
 def chosen(
-    found: Iterable[Provisioned], running: Iterable[Provisioned], most: Most, holds: Callable[[Provisioned], Holds]
+    found: Iterable[Provisioned],
+    running: Iterable[Provisioned],
+    rings: Mapping[str, int],
+    most: Most,
+    holds: Callable[[Provisioned], Holds],
 ) -> tuple[Provisioned, ...]:
     """The machines to run: those that run already stay, and members whose disks hold etcd's data come before those that never ran.
 
-    API servers must be on to be chosen; a member that is off is one all the same, since another one would have none of its data.
+    rings is how many members each role is planned to have. API servers must be on to be chosen; a member that is off is one all the same,
+    since another one would have none of its data.
     """
     machines = tuple(found)
     present = {identity(one) for one in running}
@@ -34,7 +44,7 @@ def chosen(
     def members(role: str) -> tuple[Provisioned, ...]:
         rows = [one for one in machines if one.role == role]
         rows.sort(key=lambda one: (identity(one) not in present, holds(one)))
-        return tuple(rows[: len(rows) if most.whole_rings else len(rows) // 2 + 1])
+        return tuple(rows[: rings[role] if most.whole_rings else quorum(rings[role])])
 
     servers = [one for one in machines if one.role == API_SERVER and one.on]
     servers.sort(key=lambda one: identity(one) not in present)

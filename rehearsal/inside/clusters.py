@@ -6,24 +6,34 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from components.plan.model import API_SERVER_PORT, ClusterPlan, RegionPlan
 from rehearsal.azure.cloud import Cloud
+from rehearsal.cluster.administrator import administrators_kubeconfig
 from rehearsal.cluster.azure_service import AzureService
 from rehearsal.cluster.boot_files import BootRefused
 from rehearsal.cluster.control_plane import ControlPlane, Told, last_words, lay
 from rehearsal.cluster.machine import Machine
 from rehearsal.cluster.placement import Unplaced
 from rehearsal.cluster.programs import Programs
-from rehearsal.cluster.provisioned import API_SERVER, NotProvisioned, Provisioned, members_there, servers_there
+from rehearsal.cluster.provisioned import (
+    API_SERVER,
+    ETCD,
+    EVENTS,
+    NotProvisioned,
+    Provisioned,
+    health_probe,
+    members_there,
+    servers_there,
+)
 from rehearsal.cluster.run_directory import RunRefused
 from rehearsal.cluster.supervisor import Supervisor
 from rehearsal.cluster.unit_file import UnitRefused
 from rehearsal.engines.find import Engines
-from rehearsal.inside.choice import Most, chosen, identity
+from rehearsal.inside.choice import Most, chosen, identity, quorum
 from rehearsal.inside.kept import Disks, KeptPorts, KeptRun
 
 SLOW_SECONDS = 120.0
@@ -78,7 +88,7 @@ class Clusters(AbstractContextManager["Clusters"]):
     def __init__(
         self, plan: RegionPlan, azure: AzureService, engines: Engines, folder: Path, most: Most, say: Callable[[str], None]
     ) -> None:
-        """folder keeps ports and disks; OSError, ValueError where it cannot be read or written."""
+        """folder keeps ports and disks; OSError, StateBroken where it cannot be read or written."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._plan, self._azure, self._most, self._say = plan, azure, most, say
         self._programs = Programs(engines.programs, {})
@@ -98,25 +108,26 @@ class Clusters(AbstractContextManager["Clusters"]):
     def _look_at(self, cluster: ClusterPlan, here: Here) -> None:
         members, servers = self._azure.ask(lambda cloud: _machines(cloud, cluster))
         given = [one for part in here.parts for one in part.given]
-        wanted = chosen((*members, *servers), given, self._most, lambda one: self._disks.holds(cluster.name, one))
+        rings = {ETCD: len(cluster.etcd.members), EVENTS: len(cluster.events_etcd.members)}
+        wanted = chosen((*members, *servers), given, rings, self._most, lambda one: self._disks.holds(cluster.name, one))
         wanted_servers = tuple(one for one in wanted if one.role == API_SERVER)
         wanted_members = tuple(one for one in wanted if one.role != API_SERVER)
-        whole = len(members) == len(cluster.etcd.members) + len(cluster.events_etcd.members)
-        if here.rings is not None and not (whole and here.rings.is_of(wanted_members)):
-            self._tell(
-                cluster, f"its etcd machines in Azure {'have changed' if whole else 'are no longer all there'}: its control plane ends"
-            )
+        enough = all(sum(one.role == role for one in members) >= quorum(planned) for role, planned in rings.items())
+        if here.rings is not None and not enough:
+            self._tell(cluster, "too few of its etcd machines are left in Azure for a quorum: its control plane ends")
             here.end()
+        if (running := here.rings) is not None and not running.is_of(wanted_members):
+            self._attempt(cluster, here, wanted_members, lambda: self._change_rings(cluster, running, wanted_members, members))
         if here.rings is None:
             self._disks.keep_only(cluster.name, members)
-            if whole and all(one.on for one in wanted_members):
+            if enough and all(one.on for one in wanted_members):
                 self._attempt(cluster, here, wanted_members, lambda: self._start_rings(cluster, here, wanted_members))
         if here.servers is not None and not here.servers.is_of(wanted_servers):
             self._tell(cluster, "its API servers in Azure have changed: those that run here end")
             here.servers.ending.close()
             here.servers = None
-        enough = len(wanted_servers) >= min(self._most.api_servers, cluster.api_servers.count)
-        if here.rings is not None and here.servers is None and enough:
+        all_there = len(wanted_servers) >= min(self._most.api_servers, cluster.api_servers.count)
+        if here.rings is not None and here.servers is None and all_there:
             self._attempt(cluster, here, wanted_servers, lambda: self._start_servers(cluster, here, wanted_servers))
         self._follow(cluster, here, wanted)
 
@@ -132,22 +143,43 @@ class Clusters(AbstractContextManager["Clusters"]):
             self._tell(cluster, f"its control plane cannot start: {refused}")
 
     def _start_rings(self, cluster: ClusterPlan, here: Here, wanted: tuple[Provisioned, ...]) -> None:
+        here.rings = self._started(cluster, wanted)
+        planned = len(cluster.etcd.members) + len(cluster.events_etcd.members)
+        self._tell(cluster, f"{len(wanted)} of {planned} etcd members start from their boot files")
+
+    def _change_rings(self, cluster: ClusterPlan, rings: Part, wanted: tuple[Provisioned, ...], there: tuple[Provisioned, ...]) -> None:
+        """End members that Azure has no more, with their disks, and start those that take their places; the others run on."""
+        kept, before = set(map(identity, wanted)), set(map(identity, rings.given))
+        going = [machine for one, machine in zip(rings.given, rings.machines, strict=True) if identity(one) not in kept]
+        for machine in going:
+            machine.kill()
+        rings.machines = tuple(one for one in rings.machines if one not in going)
+        rings.given = tuple(one for one in rings.given if identity(one) in kept)
+        self._disks.keep_only(cluster.name, there)
+        # In a run of their own: one that takes the place of another of the same name has its files and services too.
+        coming = self._started(cluster, tuple(one for one in wanted if identity(one) not in before))
+        rings.ending.push(coming.ending)
+        rings.given, rings.machines = (*rings.given, *coming.given), (*rings.machines, *coming.machines)
+        names = ", ".join(one.name for one in coming.given) or "none"
+        self._tell(cluster, f"its etcd machines in Azure have changed: {len(going)} end here, and in their place: {names}")
+
+    def _started(self, cluster: ClusterPlan, wanted: tuple[Provisioned, ...]) -> Part:
+        """Members that start, each from its boot files and on its disks; those that are off wait to be switched on."""
         with ExitStack() as ending:
             run = ending.enter_context(KeptRun(self._ports))
             supervisor = ending.enter_context(Supervisor(run))
             machines = lay(wanted, cluster, self._azure, self._programs, run, supervisor, lambda one: self._disks.of(cluster.name, one))
-            for machine in machines:
-                machine.start()
-            here.rings = Part(wanted, machines, ending.pop_all())
-        planned = len(cluster.etcd.members) + len(cluster.events_etcd.members)
-        self._tell(cluster, f"{len(wanted)} of {planned} etcd members start from their boot files")
+            for one, machine in zip(wanted, machines, strict=True):
+                if one.on:
+                    machine.start()
+            return Part(wanted, machines, ending.pop_all())
 
     def _start_servers(self, cluster: ClusterPlan, here: Here, wanted: tuple[Provisioned, ...]) -> None:
         """Start API servers; not yet, where Azure lacks something else that they need."""
         at = (cluster.api_servers.endpoint_address or cluster.api_servers.address, API_SERVER_PORT)
         with ExitStack() as ending:
             try:
-                told = replace(self._azure.ask(lambda cloud: Told.of(cloud, self._plan, cluster)), machines=wanted)
+                told = self._azure.ask(lambda cloud: _told(cloud, self._plan, cluster, wanted))
             except NotProvisioned:
                 return
             run = ending.enter_context(KeptRun(self._ports))
@@ -184,6 +216,11 @@ class Clusters(AbstractContextManager["Clusters"]):
 
     def _tell(self, cluster: ClusterPlan, what: str) -> None:
         self._say(f"{cluster.name}: {what}")
+
+
+def _told(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan, servers: tuple[Provisioned, ...]) -> Told:
+    """What is to be known of these API servers, whichever members of etcd there are; NotProvisioned."""
+    return Told(servers, health_probe(cloud, cluster), administrators_kubeconfig(cloud, plan, cluster))
 
 
 def _machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[tuple[Provisioned, ...], tuple[Provisioned, ...]]:

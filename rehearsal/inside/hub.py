@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import IO, cast
@@ -24,7 +24,7 @@ from rehearsal.inside.wanted import Wanted
 
 TRY_SECONDS, ENDING_SECONDS = 20.0, 60.0
 SHOWN_LINES = 5
-LOG = "world.log"
+LOG, REGION = "world.log", "region"
 ONE_SERVER = Most()
 
 
@@ -37,7 +37,7 @@ class Inside:
     """A place inside: command is what to put before a command's words to run it there, environment what it needs to find Azure."""
 
     command: tuple[str, ...]
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
 
 
 @cache
@@ -76,6 +76,7 @@ def inside_hub(
     folder = folder.absolute()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _claim(folder / REGION, plan.name)
         log = (folder / LOG).open("wb")
     except OSError as error:
         raise InsideRefused(f"{error.filename or folder}: {error.strerror or error}; give another directory") from None
@@ -99,6 +100,14 @@ def inside_hub(
         ending.set()
         _end(process)
         listener.join()
+
+
+def _claim(mark: Path, region: str) -> None:
+    """Write down whose a folder is; InsideRefused where it is another region's, whose machines would be taken for ours."""
+    held = mark.read_text(errors="replace").strip() if mark.exists() else ""
+    if held not in ("", region):
+        raise InsideRefused(f"{mark.parent} holds the region {held[:80]}, not {region}; give another directory")
+    mark.write_text(f"{region}\n")
 
 
 def _addresses(plan: RegionPlan) -> list[str]:

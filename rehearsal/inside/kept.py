@@ -12,13 +12,12 @@ from pathlib import Path
 from rehearsal.cluster.provisioned import API_SERVER, Provisioned
 from rehearsal.cluster.run_directory import RunDirectory
 from rehearsal.inside.kernel import MEMORY
+from rehearsal.state_directory import StateBroken
 
 FIRST_PORT, LAST_PORT = 20_000, 29_999
 """Below the ephemeral range of a new network namespace, in which nobody else is: 32768 to 60999, ip(7)."""
 LOCAL_DISK, OS_DISK = "/var/lib/etcd", "/var/lib/gpufleet"
 """Where etcd's data lies, on local NVMe devices, and where the machine remembers that it was a member."""
-
-
 MEMBER, LOST = "data/member", "lost"
 """Where on that disk a member's data is, and the file that says of a machine that it had some."""
 
@@ -35,9 +34,15 @@ class KeptPorts:
     """Ports by name, in a file: a name has the same one for ever."""
 
     def __init__(self, path: Path) -> None:
-        """OSError, ValueError where the file cannot be read."""
+        """OSError; StateBroken where the file holds something else."""
         self._path = path
-        self._ports: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        try:
+            found = json.loads(path.read_text()) if path.exists() else {}
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or not all(type(port) is int and FIRST_PORT <= port <= LAST_PORT for port in found.values()):
+            raise StateBroken(f"{path} is no list of ports by name; remove {path.parent} to begin with empty clusters")
+        self._ports: dict[str, int] = found
 
     def port(self, what: str) -> int:
         """The port of a name, written before it is given; OSError."""

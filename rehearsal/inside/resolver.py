@@ -79,10 +79,10 @@ def resolving(address: str, lookup: Lookup) -> Iterator[None]:
 
     def reply(wire: bytes) -> bytes | None:
         try:
-            question = dns.message.from_wire(wire)
+            return lookup(dns.message.from_wire(wire)).to_wire()
         except dns.exception.DNSException:
+            # No message, or an answer, which nobody answers.
             return None
-        return lookup(question).to_wire()
 
     with _Datagrams(address, reply) as datagrams, _Streams(address, reply) as streams:
         threads = [threading.Thread(target=one.serve_forever, args=(0.1,), name="resolver", daemon=True) for one in (datagrams, streams)]

@@ -54,7 +54,8 @@ def main() -> None:
 
 def _outlive(stop: threading.Event) -> None:
     """End when standard input does, which is when whoever holds it ends."""
-    while sys.stdin.buffer.read(1):
+    # Not by sys.stdin: a thread that reads it when Python ends by itself has it abort.
+    while os.read(0, 1):
         pass
     stop.set()
 

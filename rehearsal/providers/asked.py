@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Self
 
 from rehearsal.providers.failures import CheckFailure
 from rehearsal.providers.values import Json
@@ -124,6 +124,13 @@ class Difference:
     changed: Mapping[str, Changed] = field(default_factory=dict)
     delete_first: bool = False
     stables: Sequence[str] = ()
+
+    @classmethod
+    def of_settings(cls, old: Json, new: Json, replacing: Collection[str] = ()) -> Self:
+        """What differs between two configurations; replacing are the settings whose change makes every resource be made anew."""
+        differing = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+        kinds = ((key, Kind.ADD if key not in old else Kind.UPDATE if key in new else Kind.DELETE) for key in differing)
+        return cls({key: Changed(kind, replace=key in replacing) for key, kind in kinds})
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.providers.asked import (
-    Changed,
     CheckAsked,
     Checked,
     CreateAsked,
@@ -15,7 +14,6 @@ from rehearsal.providers.asked import (
     DiffAsked,
     Difference,
     Found,
-    Kind,
     Made,
     ReadAsked,
     UpdateAsked,
@@ -36,8 +34,6 @@ class Provider(ABC):
     """Version of the package for which this stands in."""
     autonaming = False
     """Whether it follows the engine's configuration of names."""
-    config_replaces: tuple[str, ...] = ()
-    """Keys of the configuration whose change makes every resource of the provider be made anew."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -52,9 +48,7 @@ class Provider(ABC):
 
     def diff_config(self, old: Json, new: Json) -> Difference:
         """What differs between two configurations."""
-        differing = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-        kinds = ((key, Kind.ADD if key not in old else Kind.UPDATE if key in new else Kind.DELETE) for key in differing)
-        return Difference({key: Changed(kind, replace=key in self.config_replaces) for key, kind in kinds})
+        return Difference.of_settings(old, new)
 
     @abstractmethod
     async def check(self, asked: CheckAsked) -> Checked:

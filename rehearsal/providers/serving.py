@@ -25,6 +25,7 @@ OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_leng
 """A message may be as long as the engine makes it: a stack's outputs pass the 4 MB that gRPC allows by default."""
 GRACE_SECONDS = 10.0
 """What calls under way are given when the process is told to end."""
+SHOWN_FRAMES = 3
 
 Make = Callable[[Engine], Provider]
 
@@ -101,11 +102,10 @@ async def _answered(answer: Awaitable[Any], name: str, context: Any) -> Any:
     except NotUnderstood as refused:
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{name}: {refused}")
     except Exception as fault:  # noqa: BLE001 the engine must be told, and the process must live on for other resources
-        last = traceback.extract_tb(fault.__traceback__)[-1]
-        where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
-        await context.abort(
-            grpc.StatusCode.INTERNAL, f"{name}: a fault of the provider, {type(fault).__name__} at {where}: {fault}"[:1_000]
-        )
+        frames = reversed(traceback.extract_tb(fault.__traceback__)[-SHOWN_FRAMES:])
+        where = ", called at ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in frames)
+        # Not what the fault says, which may quote a secret.
+        await context.abort(grpc.StatusCode.INTERNAL, f"{name}: a fault of the provider, {type(fault).__name__} at {where}; report it")
 
 
 async def _half_made(failed: InitFailed, context: Any) -> None:

@@ -1,5 +1,7 @@
 """Translates between the values of Pulumi's provider protocol and Python's: secrets as `Secret`, what is not known yet as UNKNOWN.
 
+Apart from rehearsal.wire, which asks Pulumi's SDK: a provider process does without. That one keeps nulls and spellings of UNKNOWN as they
+came, for what a program registered is compared with them.
 https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/properties.go
 """
 

@@ -84,9 +84,12 @@ class Account:
             raise Failed(f"signing in to {url} was answered with something that is no token") from None
 
     async def claims(self) -> dict[str, Any]:
-        """What the token says of its holder."""
-        payload = (await self.token()).split(".")[1]
-        claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        """What the token says of its holder; Failed where it is none that can be read."""
+        try:
+            payload = (await self.token()).split(".")[1]
+            claims: dict[str, Any] = dict(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))))
+        except (LookupError, TypeError, ValueError):
+            raise Failed(f"the token of {self._places.login} does not tell whose it is; is `gpufleet azure` what answers there?") from None
         return claims
 
 

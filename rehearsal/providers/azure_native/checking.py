@@ -17,6 +17,7 @@ from rehearsal.providers.values import UNKNOWN
 
 OWN = frozenset({CREATE_FIRST, "azureApiVersion"})
 """Inputs that are azure-native's own."""
+LOCATION_HINT = ". Either set it explicitly or configure it with 'pulumi config set azure-native:location <value>'."
 _PLAIN: Mapping[Plain, tuple[tuple[type, ...], str]] = {
     Plain.STRING: ((str,), "string"),
     Plain.MOMENT: ((str,), "string"),
@@ -100,9 +101,6 @@ def _object(shape: ObjectOf, value: Mapping[str, Any], path: str, where: str, ap
             yield f"'{before}{key}' is Azure's to set; leave it out"
         else:
             yield from _value(found.shape, item, f"{before}{key}")
-
-
-LOCATION_HINT = ". Either set it explicitly or configure it with 'pulumi config set azure-native:location <value>'."
 
 
 def _typed(value: Any, types: tuple[type, ...], wanted: str, path: str) -> Iterator[str]:

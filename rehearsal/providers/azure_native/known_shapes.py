@@ -28,7 +28,7 @@ def take_known_shapes() -> None:
     file = base_folder() / "azure-shapes" / f"{_version()}.json"
     try:
         take(read(json.loads(file.read_bytes())))
-    except (OSError, LookupError, TypeError, ValueError):
+    except (OSError, AttributeError, LookupError, TypeError, ValueError):
         shapes = {resource_type: shape_of(resource_type) for resource_type in MODELS}
         text = json.dumps(written(shapes), separators=(",", ":"))
         # Whoever may not write there reads the clients each time.

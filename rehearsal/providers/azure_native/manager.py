@@ -31,7 +31,7 @@ class Cancelled(Exception):
 
 
 class Began(Exception):
-    """A PUT that Azure took and that did not end well; error says how."""
+    """A PUT that Azure took, or may have taken, and that did not end well; error says how."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -61,7 +61,7 @@ class Manager:
             raise
 
     async def put(self, path: str, version: str, body: Mapping[str, Any], query: str = "") -> None:
-        """Make a resource what a body says, and wait until that is done; Began where it fails after Azure took it."""
+        """Make a resource what a body says, and wait until that is done; Began where it fails after Azure may have taken it."""
         answer = await self._send("PUT", self._url(path, version) + query, body)
         try:
             await self._ended("PUT", answer, self._url(path, version))
@@ -87,12 +87,14 @@ class Manager:
         while status_url or (result_url and answer.status == 202) or (resource and _under_way(answer.body)):
             rare = min(RAREST_LOOK, (time.monotonic() - began) * LATEST_NEWS)
             await self._wait(max(rare, self._poll_seconds(method, answer)))
-            url = status_url or (result_url or resource)
-            answer = await self._send("GET", str(url))
+            url = str(status_url or result_url or resource)
+            answer = await self._send("GET", url)
             if status_url is None:
                 result_url = answer.headers.get("Location", result_url)
                 continue
-            status = str((answer.body or {}).get("status", ""))
+            status = str((answer.body or {}).get("status") or "")
+            if not status:
+                raise AzureRefused(0, "", f"{url.partition('?')[0]} does not tell how the operation stands; run the update again")
             if status in ENDED:
                 if status != "Succeeded":
                     raise AzureRefused.of_operation(status, answer.body or {})
@@ -105,32 +107,37 @@ class Manager:
         return POLL_SECONDS[method] if wait is None else wait
 
     async def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None, *, even_stopped: bool = False) -> Answer:
-        """One call, sent again as azure-native does; AzureRefused, or Failed where nobody answers."""
+        """One call, sent again as azure-native does; AzureRefused, or Failed where nobody answers; Began for a PUT with no answer."""
         content = None if body is None else json.dumps(body).encode()
-        token, attempt = await self.account.token(), 0
-        while True:
-            attempt += 1
-            wait: float | None = None
-            if self.stopped.is_set() and not even_stopped:
-                raise Cancelled
-            try:
-                answer = await self._once(method, url, content, token)
-                if answer.status < 400:
-                    return answer
-                refused = AzureRefused.of_answer(answer)
-                if refused.status == 401 and attempt == 1:
-                    token = await self.account.token(refused=token)
-                    continue
-                wait = told_wait(answer.headers)
-                if refused.status not in RETRIED and refused.code != RETRIED_CONFLICT:
-                    raise refused
-                error: Exception = refused
-            except (aiohttp.ClientError, TimeoutError) as broken:
-                error = Failed(f"{method} {url.partition('?')[0]}: Azure cannot be reached ({why(broken)})")
-            delay = wait if wait is not None else back_off(attempt) * self.pace
-            if attempt > RETRIES or delay > LONGEST_DELAY:
-                raise error
-            await self._wait(delay)
+        token, attempt, lost = await self.account.token(), 0, False
+        try:
+            while True:
+                attempt += 1
+                wait: float | None = None
+                if self.stopped.is_set() and not even_stopped:
+                    raise Cancelled
+                try:
+                    answer = await self._once(method, url, content, token)
+                    if answer.status < 400:
+                        return answer
+                    error: Exception = AzureRefused.of_answer(answer)
+                    if answer.status == 401 and attempt == 1:
+                        token = await self.account.token(refused=token)
+                        continue
+                    wait = told_wait(answer.headers)
+                    if not _passing(error):
+                        raise error
+                except (aiohttp.ClientError, TimeoutError) as broken:
+                    lost = lost or not isinstance(broken, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+                    error = Failed(f"{method} {url.partition('?')[0]}: Azure cannot be reached ({why(broken)})")
+                delay = wait if wait is not None else back_off(attempt) * self.pace
+                if attempt > RETRIES or delay > LONGEST_DELAY:
+                    raise error
+                await self._wait(delay)
+        except (AzureRefused, Failed, Cancelled) as ended:
+            if lost and method == "PUT":
+                raise Began(ended) from ended
+            raise
 
     async def _once(self, method: str, url: str, content: bytes | None, token: str) -> Answer:
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
@@ -145,6 +152,11 @@ class Manager:
         except TimeoutError:
             return
         raise Cancelled
+
+
+def _passing(error: Exception) -> bool:
+    """Whether the same call may succeed later."""
+    return isinstance(error, AzureRefused) and (error.status in RETRIED or error.code == RETRIED_CONFLICT)
 
 
 def _under_way(body: Json | None) -> bool:

@@ -140,7 +140,7 @@ class AzureNative(Provider):
         return self.manager
 
     async def _default_location(self, inputs: Json, old: Json) -> Any:
-        """Where a resource goes that names no location: where it is, where the provider says, or where its group is."""
+        """Where a resource goes that names no location: where it is, where the provider says, or where its group is; Failed."""
         group = inputs.get("resourceGroupName")
         if "location" in old or self.settings.location or group is None:
             return old.get("location") or self.settings.location
@@ -150,11 +150,8 @@ class AzureNative(Provider):
         if self.manager is None or not isinstance(name, str):
             return ""
         if name not in self._group_locations:
-            try:
-                group_id = GROUP.format(subscriptionId=self.settings.subscription, resourceGroupName=name)
-                found = await self._resources.look(kind_of(RESOURCE_GROUP), group_id)
-            except Failed:
-                return ""
+            group_id = GROUP.format(subscriptionId=self.settings.subscription, resourceGroupName=name)
+            found = await self._resources.look(kind_of(RESOURCE_GROUP), group_id)
             if found is None:
                 return ""
             self._group_locations[name] = str(found.get("location", ""))

@@ -35,7 +35,12 @@ def imported(kind: Kind, known: Mapping[str, Any], outputs: Mapping[str, Any]) -
 
 
 def refreshed(kind: Kind, inputs: Json, before: Mapping[str, Any], now: Mapping[str, Any]) -> Json:
-    """The inputs with what differs between the outputs before and now; what other resources write stays theirs."""
+    """The inputs with what differs between the outputs before and now; what other resources write stays theirs.
+
+    Without outputs before, as of a resource that was made and could not be read, nothing tells what Azure only added.
+    """
+    if not before:
+        return inputs
     others = [name for name in (*kind.maintained, *WRITTEN_BY_OTHERS.get(kind.token, ())) if name not in inputs]
     old, new = _settable(kind, reveal(before)), _settable(kind, now)
     for name in others:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rehearsal.graph import reveal
 from rehearsal.providers.failures import Failed
@@ -30,7 +30,7 @@ class Settings:
     subscription: str
     tenant: str
     client: str
-    secret: str
+    secret: str = field(repr=False)
     location: str
 
 

@@ -14,7 +14,7 @@ from rehearsal.providers.failures import CheckFailure
 from rehearsal.providers.kubernetes.metadata import AUTONAMED, NOT_REHEARSED, SERVERS_OWN, SKIP_AWAIT, name_of, says
 from rehearsal.providers.kubernetes.names import NamingDisabled, label_faults, made_up, name_faults
 from rehearsal.providers.kubernetes.tokens import Kind
-from rehearsal.providers.values import Json, has_unknown, is_unknown
+from rehearsal.providers.values import Json, has_secret, has_unknown, is_unknown
 
 DEFAULT_NAMESPACE = "default"
 COMMON = frozenset({"apiVersion", "kind", "metadata"})
@@ -36,7 +36,8 @@ def checked(asked: CheckAsked, kind: Kind, namespace: str, *, namespaced: bool) 
     if namespaced and not filled.get("namespace"):
         filled["namespace"] = namespace or DEFAULT_NAMESPACE
     inputs["metadata"] = Secret(filled) if isinstance(metadata, Secret) else filled
-    failures += [*said, *name_faults(kind, filled), *label_faults(filled), *_annotation_faults(filled)]
+    wrong = [*name_faults(kind, filled), *label_faults(filled)]
+    failures += [*said, *(map(_covered, wrong) if has_secret(metadata) else wrong), *_annotation_faults(filled)]
     if kind == SECRET:
         failures += _base64_faults(inputs)
         inputs = stored_secret(inputs)
@@ -58,6 +59,12 @@ def stored_secret(item: Mapping[str, Any]) -> Json:
         if field in found:
             found[field] = Secret(reveal(found[field]))
     return found
+
+
+def _covered(failure: CheckFailure) -> CheckFailure:
+    """A failure of metadata that holds a secret, which the sentence may quote in part."""
+    field = failure.property.partition("[")[0]
+    return CheckFailure(field, f"{field} breaks Kubernetes' rules for names and labels; it may be secret, so that it is not shown")
 
 
 def _kind_faults(inputs: Json, kind: Kind) -> Iterator[CheckFailure]:

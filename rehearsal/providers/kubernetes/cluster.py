@@ -46,9 +46,11 @@ class Cluster:
         api = Api(access)
         try:
             kinds = await discover(api, FIRST_PATIENCE_SECONDS)
-        except NoAnswer as silent:
+        except BaseException as error:
             await api.close()
-            raise Unreachable(str(silent)) from silent
+            if isinstance(error, NoAnswer):
+                raise Unreachable(str(error)) from error
+            raise
         return cls(api, kinds, settings.namespace or access.namespace)
 
     async def close(self) -> None:

@@ -16,6 +16,8 @@ SKIP_AWAIT = "pulumi.com/skipAwait"
 TIMEOUT_SECONDS = "pulumi.com/timeoutSeconds"
 PATCH_FORCE = "pulumi.com/patchForce"
 PATCH_FIELD_MANAGER = "pulumi.com/patchFieldManager"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""Where kubectl keeps a copy of the whole object: https://kubernetes.io/docs/reference/labels-annotations-taints/"""
 PROPAGATION = "pulumi.com/deletionPropagationPolicy"
 NOT_REHEARSED = frozenset({"pulumi.com/waitFor", "pulumi.com/replaceUnready"})
 """Annotations that the real provider acts on and this one does not."""

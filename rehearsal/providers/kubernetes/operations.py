@@ -22,6 +22,7 @@ from rehearsal.providers.kubernetes.cluster import NOT_FOUND, SERVED_SECONDS, Cl
 from rehearsal.providers.kubernetes.diff import pruned
 from rehearsal.providers.kubernetes.metadata import (
     DEFAULT_SECONDS,
+    LAST_APPLIED,
     PATCH_FORCE,
     PROPAGATION,
     SERVERS_OWN,
@@ -46,7 +47,7 @@ TRIES = 5
 POLICIES: Mapping[str, str] = {"orphan": "Orphan", "background": "Background"}
 """What becomes of the objects that a deleted one owns; deleted before it unless it says otherwise:
 https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion"""
-WRITTEN_BY_OTHERS = ("deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration")
+WRITTEN_BY_OTHERS = ("deployment.kubernetes.io/revision", LAST_APPLIED)
 """Annotations that are nobody's input."""
 READ_OUT = frozenset({"status"})
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 
 from rehearsal.providers.kubernetes.immutable import Path
@@ -39,4 +39,7 @@ def _amount(value: object) -> Decimal | None:
     if not (match := _QUANTITY.fullmatch(str(value))):
         return None
     number, exponent, unit = match.groups()
-    return Decimal(number + exponent) if exponent else Decimal(number) * FACTORS[unit]
+    try:
+        return Decimal(number + exponent) if exponent else Decimal(number) * FACTORS[unit]
+    except InvalidOperation:
+        return None

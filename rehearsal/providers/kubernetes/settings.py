@@ -15,7 +15,7 @@ import yaml
 
 from rehearsal.cluster.objects.kubeconfig import Access, KubeconfigRefused, parse
 from rehearsal.graph import reveal
-from rehearsal.providers.asked import Changed, Difference, Kind
+from rehearsal.providers.asked import Difference
 from rehearsal.providers.failures import CheckFailure
 from rehearsal.providers.values import Json, has_unknown
 
@@ -116,7 +116,6 @@ def difference(old: Json, new: Json) -> Difference:
     https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/provider/provider.go (DiffConfig)
     """
     before, after = reveal(old), reveal(new)
-    differing = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     identified = IDENTIFIER in after and before.get(IDENTIFIER) == after[IDENTIFIER]
     unknown = {key for key in WHERE if has_unknown(after.get(key))}
     replacing: set[str] = set()
@@ -127,8 +126,7 @@ def difference(old: Json, new: Json) -> Difference:
             replacing |= unknown
         elif _other_cluster(before, after):
             replacing |= set(WHERE)
-    kinds = ((key, Kind.ADD if key not in before else Kind.UPDATE if key in after else Kind.DELETE) for key in differing)
-    return Difference({key: Changed(kind, replace=key in replacing) for key, kind in kinds})
+    return Difference.of_settings(before, after, replacing)
 
 
 def _other_cluster(before: Json, after: Json) -> bool:

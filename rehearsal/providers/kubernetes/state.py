@@ -13,9 +13,9 @@ from typing import Any
 
 from rehearsal.graph import Secret, reveal
 from rehearsal.providers.kubernetes.check import SECRET, SECRET_FIELDS
-from rehearsal.providers.kubernetes.metadata import PATCH_FIELD_MANAGER, annotation
+from rehearsal.providers.kubernetes.metadata import LAST_APPLIED, PATCH_FIELD_MANAGER, annotation
 from rehearsal.providers.kubernetes.tokens import Kind
-from rehearsal.providers.values import Json, secret_like
+from rehearsal.providers.values import Json, has_secret, secret_like
 
 INPUTS, INITIAL_VERSION, FIELD_MANAGER = "__inputs", "__initialApiVersion", "__fieldManager"
 MANAGER_PREFIX = "pulumi-kubernetes-"
@@ -50,12 +50,15 @@ def outputs_of(live: Mapping[str, Any], inputs: Mapping[str, Any], manager: str)
 
 
 def secretly(item: Mapping[str, Any], inputs: Mapping[str, Any]) -> Json:
-    """An object with secrets where the inputs have them."""
+    """An object with secrets where the inputs have them, in a Secret's data always, and in what kubectl copied of either."""
     marked: Json = dict(secret_like(item, inputs))
-    if Kind(str(reveal(item.get("apiVersion"))), str(reveal(item.get("kind")))) == SECRET:
-        for field in SECRET_FIELDS:
-            if field in marked:
-                marked[field] = Secret(reveal(marked[field]))
+    is_secret = Kind(str(reveal(item.get("apiVersion"))), str(reveal(item.get("kind")))) == SECRET
+    for field in SECRET_FIELDS if is_secret else ():
+        if field in marked:
+            marked[field] = Secret(reveal(marked[field]))
+    if (is_secret or has_secret(inputs)) and (copied := annotation(item, LAST_APPLIED)) and isinstance(marked["metadata"], Mapping):
+        annotations = {**reveal(marked["metadata"]["annotations"]), LAST_APPLIED: Secret(copied)}
+        marked["metadata"] = {**marked["metadata"], "annotations": secret_like(annotations, marked["metadata"]["annotations"])}
     return marked
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 PACKAGE = "kubernetes"
-PROVIDER_TOKEN = "pulumi:providers:kubernetes"  # noqa: S105 (a type token)
 CORE_GROUP = "core"
 OVERLAYS: Mapping[str, str] = {
     "helm.sh": "a Helm chart or release",

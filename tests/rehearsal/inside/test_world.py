@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from holding import Holder
@@ -13,6 +14,7 @@ from components.plan import naming
 from components.plan.model import API_SERVER_PORT
 from rehearsal.engines.find import Engines
 from rehearsal.inside.hub import InsideRefused, inside_hub
+from stacks.load import load_plan
 
 pytestmark = [pytest.mark.usefixtures("namespaces")]
 
@@ -57,30 +59,55 @@ def test_the_programs_checks_pass_and_what_was_written_outlasts_a_kill(kept_regi
         first.kill()
     quorums = sum(len(ring.members) // 2 + 1 for ring in (kept_region.cluster.etcd, kept_region.cluster.events_etcd))
     assert len(kept_region.disks) == quorums
-    with kept_region.held() as second:
+    with Holder(kept_region.plan.name, kept_region.folder) as second:
+        _lose_machines(second, kept_region)
         found = json.loads(_kubectl(second, kept_region, engines, "get", "configmap", "note", "-o", "json"))
         assert found["data"] == {"said": "before"}
         who = json.loads(_kubectl(second, kept_region, engines, "auth", "whoami", "-o", "json"))
         assert who["status"]["userInfo"]["username"] == "gpufleet-break-glass"
-        _change_and_remove_machines(second, kept_region, engines)
+        _lose_the_quorum(second, kept_region)
 
 
-def _change_and_remove_machines(held: Holder, region: KeptRegion, engines: Engines) -> None:
-    """An API server's machine goes: another takes over the same data. Members go: the control plane ends, and their data with them."""
+def _lose_machines(held: Holder, region: KeptRegion) -> None:
+    """A member's machine goes: one that did not run takes its place. So does an API server's, which has hardly begun to boot."""
     cluster = region.cluster
+    first, _, third = (one.name for one in cluster.etcd.members)
+    heard = held.hears("API servers start from their boot files")
+    _delete_member(held, region, first)
+    heard = held.hears(f"have changed: 1 end here, and in their place: {third}", heard)
     servers = naming.resource_id(
         cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachineScaleSets", cluster.api_servers.name
     )
-    heard = len(held.said)
     held.python(CALL, "POST", f"{servers}/delete{COMPUTE}", json.dumps({"instanceIds": ["0"]}))
     heard = held.hears("its API servers in Azure have changed", heard)
-    heard = held.hears("its API servers answer", heard)
-    assert _kubectl(held, region, engines, "get", "configmap", "note", "-o", "name") == "configmap/note\n"
-    gone = cluster.etcd.members[0].name
-    machine = naming.resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachines", gone)
+    held.hears("its API servers answer", heard)
+    assert not any("its control plane ends" in one for one in held.said)
+    assert first not in region.disks
+    assert third in region.disks
+
+
+def _lose_the_quorum(held: Holder, region: KeptRegion) -> None:
+    """Another member's machine goes, which leaves one of three."""
+    _, second, third = (one.name for one in region.cluster.etcd.members)
+    _delete_member(held, region, second)
+    held.hears("too few of its etcd machines are left in Azure for a quorum: its control plane ends")
+    until(lambda: second not in region.disks and third in region.disks, "its disk is gone too, and the other's is not")
+
+
+def _delete_member(held: Holder, region: KeptRegion, name: str) -> None:
+    cluster = region.cluster
+    machine = naming.resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachines", name)
     held.python(CALL, "DELETE", f"{machine}{COMPUTE}")
-    held.hears("are no longer all there: its control plane ends", heard)
-    until(lambda: gone not in region.disks and len(region.disks) > 1, "its disk is gone, and the others' are not")
+
+
+def test_a_folder_of_another_region_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "region").write_text("swedencentral\n")
+    with (
+        pytest.raises(InsideRefused, match="holds the region swedencentral, not dev; give another directory"),
+        inside_hub(load_plan("dev"), tmp_path),
+    ):
+        raise AssertionError
+    assert [one.name for one in tmp_path.iterdir()] == ["region"]
 
 
 def test_a_scenario_that_there_is_not_is_refused_in_a_sentence(kept_region: KeptRegion) -> None:
@@ -89,3 +116,4 @@ def test_a_scenario_that_there_is_not_is_refused_in_a_sentence(kept_region: Kept
         inside_hub(kept_region.plan, kept_region.folder, scenario="no-such-scenario"),
     ):
         raise AssertionError
+    assert (kept_region.folder / "world.log").read_text() == "", "it ends in order"

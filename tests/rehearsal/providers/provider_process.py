@@ -144,7 +144,7 @@ class ProviderProcess:
         self.client.close()
         if self.process.poll() is None:
             self.process.terminate()
-        _, errors = self.process.communicate(timeout=20)
+        _, errors = self.process.communicate(timeout=60)
         return errors
 
 

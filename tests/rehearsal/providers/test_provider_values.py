@@ -24,20 +24,21 @@ from rehearsal.providers.values import (
     secret_like,
 )
 
+TEXT = st.text('aZ.[]"$\\\0ä\U0001f600', max_size=5)
 PLAIN = (
     st.booleans()
     | st.integers(-(2**53), 2**53)
     | st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: not x.is_integer())
-    | st.text(max_size=8)
+    | TEXT
 )
 VALUES = st.recursive(
     PLAIN | st.builds(Secret, PLAIN) | st.just(UNKNOWN),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
-    max_leaves=12,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
 )
 
 
-@given(st.dictionaries(st.text(max_size=5), VALUES, max_size=5))
+@given(st.dictionaries(TEXT, VALUES, max_size=3))
 def test_what_is_written_is_read_as_it_was(properties: dict[str, object]) -> None:
     assert decode(struct_pb2.Struct.FromString(encode(properties).SerializeToString())) == properties
 

@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from provider_process import ROOT
 
 CODE = """
-import sys
+import json, os, pathlib, sys
 from rehearsal.providers.azure_native.kinds import kind_of
-kind = kind_of("azure-native:network:VirtualNetwork")
-assert kind.located and "addressSpace" in kind.shape.inner.properties
-print("azure.mgmt.network" in sys.modules)
+from rehearsal.providers.azure_native.known_shapes import take_known_shapes
+def look():
+    kind = kind_of("azure-native:network:VirtualNetwork")
+    assert kind.located and "addressSpace" in kind.shape.inner.properties
+    return [path.read_text() for path in pathlib.Path(os.environ["GPUFLEET_CACHE"]).glob("azure-shapes/*")]
+seen = [look()]
+reads = "azure.mgmt.network" in sys.modules
+def again():
+    take_known_shapes.cache_clear()
+    kind_of.cache_clear()
+    seen.append(look())
+for broken in sys.argv[1:]:
+    (file,) = pathlib.Path(os.environ["GPUFLEET_CACHE"], "azure-shapes").iterdir()
+    file.write_text(broken)
+    again()
+# Where nothing can be written, it costs time alone.
+os.environ["GPUFLEET_CACHE"] = os.devnull
+again()
+print(json.dumps([reads, [one == seen[0] for one in seen], len(seen[0])]))
 """
 
 
-def reads_the_clients(cache: Path) -> bool:
-    """Whether a process with this cache folder read the official clients."""
+def looks(cache: Path, *broken: str) -> Any:
+    """Whether a process with this cache folder read the official clients; whether the file is whole again after it was made to hold each
+    text, and last whether there is one where no folder can be; and how many files there are."""
     ended = subprocess.run(
-        [sys.executable, "-c", CODE], env={"GPUFLEET_CACHE": str(cache)}, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
+        [sys.executable, "-c", CODE, *broken],
+        env={"GPUFLEET_CACHE": str(cache)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=ROOT,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    return ended.stdout == "True\n"
+    return json.loads(ended.stdout)
 
 
 def test_the_clients_are_read_once_and_again_where_the_file_is_broken(tmp_path: Path) -> None:
-    assert reads_the_clients(tmp_path)
-    (file,) = (tmp_path / "azure-shapes").iterdir()
-    whole = file.read_bytes()
-    assert not reads_the_clients(tmp_path)
-    file.write_bytes(whole[: len(whole) // 2])
-    assert reads_the_clients(tmp_path)
-    assert file.read_bytes() == whole
-
-
-def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    assert reads_the_clients(tmp_path / "file")
+    texts = ("", '{"roots": {', "[]", "{}", '{"roots": [], "shapes": []}', '{"roots": {"a": 0}, "shapes": [null]}')
+    assert looks(tmp_path, *texts) == [True, [*[True] * (len(texts) + 1), False], 1]
+    assert looks(tmp_path) == [False, [True, False], 1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from rehearsal.cluster.control_plane import Size
 from rehearsal.engines.find import Engines
 from stacks.load import ROOT
 
@@ -26,16 +26,17 @@ MODULE = "rehearsal.providers.kubernetes"
 # Before xdist, which reads the groups in the same hook.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one worker run all tests that need the cluster, so that there is one."""
-    for item in items:
-        if "bare_plane" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("bare control plane"))
+    """Have one worker run all tests that need the cluster, so that there is one, and last, so that it does not run on beside others."""
+    needing = {item for item in items if "bare_plane" in getattr(item, "fixturenames", ())}
+    for item in needing:
+        item.add_marker(pytest.mark.xdist_group("bare control plane"))
+    items.sort(key=needing.__contains__)
 
 
 @pytest.fixture(scope="session")
 def bare_plane(engines: Engines) -> Iterator[RunningPlane]:
-    """A control plane of region dev with no object of the program in it."""
-    with running("dev", engines) as plane:
+    """A control plane of region dev, of one API server, with no object of the program in it: what other tests share is full of them."""
+    with running("dev", engines, Size(api_servers=1)) as plane:
         yield plane
 
 
@@ -75,13 +76,12 @@ def objects(kubeconfig: Path, engine: Heard) -> Iterator[Objects]:
         yield Objects(process.client)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_objects(engine: Heard) -> Iterator[Callable[..., Objects]]:
-    """Starts providers with configurations of their own."""
-    with ExitStack() as processes:
+    """Gives one more provider another configuration: who has asked for one has it until somebody else does."""
+    with provider_process(MODULE, {}, engine.address) as process:
 
         def make(**config: str) -> Objects:
-            process = processes.enter_context(provider_process(MODULE, {}, engine.address))
             process.client.configure(**config)
             return Objects(process.client)
 

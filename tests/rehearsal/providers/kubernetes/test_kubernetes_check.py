@@ -114,6 +114,22 @@ def test_what_is_wrong_is_told_in_a_sentence(unconfigured: Objects, what: str) -
     assert "hush!" not in faults[0]
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"name": Secret("Hush")},
+        {"name": "a", "labels": {"b": Secret("hush hush")}},
+        {"name": "a", "annotations": Secret({"b": {"hush": 1}})},
+        Secret({"name": "a", "labels": {"hush hush": "b"}}),
+    ],
+)
+def test_what_is_wrong_with_a_secret_is_told_without_it(unconfigured: Objects, metadata: object) -> None:
+    _, faults = unconfigured.client.check(CONFIG_MAP, {"metadata": metadata})
+    assert len(faults) == 1
+    assert "breaks Kubernetes' rules" in faults[0]
+    assert "hush" not in faults[0].lower()
+
+
 def test_names_that_kubernetes_takes_are_taken(unconfigured: Objects) -> None:
     unconfigured.checked("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", {"metadata": {"name": "system:one:Two"}, "rules": []})
     labels = {"example.com/a_b": "", "c": "D.e_f"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rehearsal.graph import Secret
+from rehearsal.graph import Secret, reveal
 from rehearsal.providers.asked import Difference, Kind
 from rehearsal.providers.kubernetes.check import stored_secret
 from rehearsal.providers.kubernetes.diff import difference, pruned
@@ -180,6 +180,22 @@ def test_a_secrets_text_is_no_change_once_the_server_keeps_it_as_data() -> None:
     inputs = stored_secret(base)
     assert diff(inputs, inputs).changed == {}
     assert shown(diff(inputs, stored_secret({**base, "stringData": {"a": "other"}}))) == {"data.a": "UPDATE anew"}
+
+
+@pytest.mark.parametrize(("kind", "data"), [("Secret", {"a": "d29yZA=="}), ("ConfigMap", {"a": Secret("word")})])
+def test_what_kubectl_copied_of_a_secret_is_secret_too(kind: str, data: Json) -> None:
+    copied = {"kubectl.kubernetes.io/last-applied-configuration": '{"a": "word"}', "other": "text"}
+    inputs: Json = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "one", "annotations": copied}, "data": data}
+    found = outputs_of(live_of(reveal(inputs)), inputs, "manager")
+    for item in (found, found["__inputs"]):
+        assert item["metadata"]["annotations"] == {**copied, "kubectl.kubernetes.io/last-applied-configuration": Secret('{"a": "word"}')}
+
+
+def test_an_amount_beyond_all_bounds_is_compared_as_text() -> None:
+    cpu = ("spec", "template", "spec", "containers", 0, "resources", "limits", "cpu")
+    huge = changed({cpu: "1e99999999999999999999"})
+    assert diff(huge, huge).changed == {}
+    assert shown(diff(huge, DEPLOYMENT)) == {"spec.template.spec.containers[0].resources.limits.cpu": "UPDATE"}
 
 
 def test_true_is_not_one() -> None:

@@ -199,7 +199,7 @@ def test_an_object_may_come_before_its_namespace(objects: Objects) -> None:
     inputs = objects.checked(CONFIG_MAP, {"metadata": {"name": "one", "namespace": name}})
     early = objects.client.stub.Create.future(provider_pb2.CreateRequest(urn=urn_of(CONFIG_MAP, "it"), properties=encode(inputs)))
     space = objects.make(NAMESPACE, {"metadata": {"name": name, "annotations": {"pulumi.com/skipAwait": "true"}}})
-    assert early.result(timeout=30).id == f"{name}/one"
+    assert early.result(timeout=60).id == f"{name}/one"
     objects.remove(space)
 
 
