@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
+from components import alerting
 from components.plan.model import ClusterPlan
 
 JOB = "gpufleet-traffic"
@@ -43,21 +42,10 @@ class Record:
     labels: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class Alert:
-    """One alert: minutes for which expression must hold, who is told ("page" or "ticket"), what it means and what to do first."""
+class Alert(alerting.Alert):
+    """An alert of a cluster's traffic."""
 
-    name: str
-    expression: str
-    minutes: int
-    severity: str
-    summary: str
-    first: str
-
-    @property
-    def runbook(self) -> str:
-        """Place in the repository's documents."""
-        return f"{RUNBOOK}#{self.name.lower()}"
+    document = RUNBOOK
 
 
 def gateways(cluster: ClusterPlan) -> dict[str, str]:
@@ -128,22 +116,13 @@ def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
 def rules(cluster: ClusterPlan) -> dict[str, Any]:
     """Records and alerts as Prometheus reads them: https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/"""
     kept = [{"record": one.name, "expr": one.expression} | ({"labels": dict(one.labels)} if one.labels else {}) for one in records(cluster)]
-    told = [
-        {
-            "alert": one.name,
-            "expr": one.expression,
-            "for": f"{one.minutes}m",
-            "labels": {"severity": one.severity, "cluster": cluster.name},
-            "annotations": {"summary": f"{cluster.name}: {one.summary}", "first": one.first, "runbook": one.runbook},
-        }
-        for one in alerts(cluster)
-    ]
+    told = [one.rule(cluster.name) for one in alerts(cluster)]
     return {"groups": [{"name": f"gpufleet-traffic-{cluster.name}", "interval": f"{EVERY_SECONDS}s", "rules": [*kept, *told]}]}
 
 
 def rules_file(cluster: ClusterPlan) -> str:
     """The rules as a file, YAML."""
-    return yaml.safe_dump(rules(cluster), sort_keys=False, width=160)
+    return alerting.file_of(rules(cluster))
 
 
 def _own(cluster: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from stacks.load import load_plan
 
 if TYPE_CHECKING:
     from components.plan.model import RegionPlan
+    from rehearsal.arm.client_environment import Door
     from rehearsal.arm.listening import Listening
 
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 def azure(listen: str, region: str, state: Path | None, scenario: str | None, clock: str, metadata_port: int) -> None:
     """Serve the embedded Azure of REGION over HTTPS, as Azure's official Python SDKs and azure-identity meet it.
 
-    Other clients (the Azure CLI, Pulumi, Terraform) should find it in the same way, but were not tried.
+    Other clients (the Azure CLI, Pulumi's azure-native, Terraform) should find it in the same way, but were not tried.
 
     \b
     It prints its endpoint, its certificate authority, and lines for a shell and for Python with which clients find it and sign
@@ -79,49 +81,36 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
 
 def _tell(where: Listening, plan: RegionPlan, state: Path | None, clock: str) -> None:
     """Print where it is and how a client gets in."""
-    names = {"tenant": plan.spec.access.tenant, "client": where.identity.client, "subscription": plan.spec.subscription}
+    from rehearsal.arm.client_environment import Door
+
+    door = Door(where.base, where.authority, str(plan.spec.access.tenant), plan.spec.subscription, where.identity)
     click.echo(f"the embedded Azure of {plan.name}, on {clock} time, kept in {state or 'memory alone'}")
-    click.echo(f"  endpoint               {where.base}")
-    click.echo(f"  certificate authority  {where.authority}")
+    click.echo(f"  endpoint               {door.base}")
+    click.echo(f"  certificate authority  {door.authority}")
     click.echo(f"  metadata service       {where.metadata}/imds<resource id of the machine>")
-    click.echo(f"  sign in                tenant {names['tenant']}, client {names['client']}, secret {where.identity.secret}")
+    click.echo(f"  sign in                tenant {door.tenant}, client {door.identity.client}, secret {door.identity.secret}")
     click.echo("for azure-identity and Azure's Python SDKs, in Python:")
-    click.echo(_example(where, names))
+    click.echo(_example(door))
     click.echo("what they read from the environment, in a shell:")
-    _exports(
-        AZURE_AUTHORITY_HOST=where.base,
-        AZURE_TENANT_ID=names["tenant"],
-        AZURE_CLIENT_ID=names["client"],
-        AZURE_CLIENT_SECRET=where.identity.secret,
-        AZURE_SUBSCRIPTION_ID=names["subscription"],
-        REQUESTS_CA_BUNDLE=str(where.authority.resolve()),
-    )
-    click.echo("what Pulumi and Terraform read (they should find it so, and were not tried):")
-    _exports(
-        ARM_METADATA_HOST=where.base.removeprefix("https://"),
-        ARM_TENANT_ID=names["tenant"],
-        ARM_CLIENT_ID=names["client"],
-        ARM_CLIENT_SECRET=where.identity.secret,
-        ARM_SUBSCRIPTION_ID=names["subscription"],
-        ARM_DISABLE_INSTANCE_DISCOVERY="true",
-        SSL_CERT_FILE=str(where.authority.resolve()),
-    )
+    _exports(door.of_sdks())
+    click.echo("what Pulumi's azure-native and Terraform read (the one that --engine brings finds it so; the real ones were not tried):")
+    _exports(door.of_providers())
     click.echo(f"ready {where.base}")
     sys.stdout.flush()
 
 
-def _example(where: Listening, names: dict[str, str]) -> str:
+def _example(door: Door) -> str:
     """Five lines of Python that list the resource groups; not indented, for a prompt of Python's."""
-    base, authority = where.base, str(where.authority.resolve())
-    who = f"{names['tenant']!r}, {names['client']!r}, {where.identity.secret!r}"
+    base, authority = door.base, str(door.authority.resolve())
+    who = f"{door.tenant!r}, {door.identity.client!r}, {door.identity.secret!r}"
     return f"""\
 from azure.identity import ClientSecretCredential
 from azure.mgmt.resource.resources import ResourceManagementClient
 who = ClientSecretCredential({who}, authority={base!r}, disable_instance_discovery=True, connection_verify={authority!r})
 how = {{'base_url': {base!r}, 'credential_scopes': [{base + "/.default"!r}], 'connection_verify': {authority!r}}}
-print([group.name for group in ResourceManagementClient(who, {names["subscription"]!r}, **how).resource_groups.list()])"""
+print([group.name for group in ResourceManagementClient(who, {door.subscription!r}, **how).resource_groups.list()])"""
 
 
-def _exports(**values: str) -> None:
+def _exports(values: Mapping[str, str]) -> None:
     for key, value in values.items():
         click.echo(f"  export {key}={value}")

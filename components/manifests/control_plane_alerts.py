@@ -8,11 +8,9 @@ control plane scrapes and sends on, as the DCGM exporter's readings are fetched 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
+from components import alerting
 from components.plan.model import ClusterPlan, EtcdPlan
 
 RUNBOOK = "docs/runbooks/control-plane-alerts.md"
@@ -42,21 +40,15 @@ UNAPPROVED = 20
 """Requests of half an hour that nobody decided on: more than one machine's mistake, fewer than one scale set's join."""
 
 
-@dataclass(frozen=True)
-class Alert:
-    """One alert: minutes for which expression must hold, who is told ("page" or "ticket"), what it means and what to do first."""
+class Alert(alerting.Alert):
+    """An alert of a cluster's control plane."""
 
-    name: str
-    expression: str
-    minutes: int
-    severity: str
-    summary: str
-    first: str
+    document = RUNBOOK
 
     @property
-    def runbook(self) -> str:
-        """Place in the repository's documents, one for both rings of etcd."""
-        return f"{RUNBOOK}#{self.name.removeprefix('Events').lower()}"
+    def heading(self) -> str:
+        """One for both rings of etcd."""
+        return super().heading.removeprefix("events")
 
 
 def _rate(metric: str, matchers: str, minutes: int = 5) -> str:
@@ -271,19 +263,9 @@ def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
 
 def rules(cluster: ClusterPlan) -> dict[str, Any]:
     """The alerts as Prometheus reads them: https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/"""
-    return {"groups": [{"name": f"gpufleet-control-plane-{cluster.name}", "rules": [_rule(cluster.name, one) for one in alerts(cluster)]}]}
+    return {"groups": [{"name": f"gpufleet-control-plane-{cluster.name}", "rules": [one.rule(cluster.name) for one in alerts(cluster)]}]}
 
 
 def rules_file(cluster: ClusterPlan) -> str:
     """The rules as a file, YAML."""
-    return yaml.safe_dump(rules(cluster), sort_keys=False, width=160)
-
-
-def _rule(cluster: str, alert: Alert) -> dict[str, Any]:
-    return {
-        "alert": alert.name,
-        "expr": alert.expression,
-        "for": f"{alert.minutes}m",
-        "labels": {"severity": alert.severity, "cluster": cluster},
-        "annotations": {"summary": f"{cluster}: {alert.summary}", "first": alert.first, "runbook": alert.runbook},
-    }
+    return alerting.file_of(rules(cluster))

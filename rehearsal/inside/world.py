@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from components.plan.model import RegionPlan
+from rehearsal.arm.client_environment import Door
 from rehearsal.arm.served import take_up
 from rehearsal.cluster.azure_service import AzureService
 from rehearsal.inside.clusters import Clusters
@@ -76,22 +77,8 @@ def be(wanted: Wanted, ready: Callable[[Mapping[str, str]], None], say: Callable
 
 def environment(azure: AzureService, plan: RegionPlan) -> dict[str, str]:
     """By which clients inside find this Azure and sign in: Azure's own SDKs, and what Pulumi's providers read."""
-    identity, tenant, authority = azure.identity, str(plan.spec.access.tenant), str(azure.authority.resolve())
-    return {
-        "AZURE_AUTHORITY_HOST": azure.base,
-        "AZURE_TENANT_ID": tenant,
-        "AZURE_CLIENT_ID": identity.client,
-        "AZURE_CLIENT_SECRET": identity.secret,
-        "AZURE_SUBSCRIPTION_ID": plan.spec.subscription,
-        "ARM_METADATA_HOST": azure.base.removeprefix("https://"),
-        "ARM_TENANT_ID": tenant,
-        "ARM_CLIENT_ID": identity.client,
-        "ARM_CLIENT_SECRET": identity.secret,
-        "ARM_SUBSCRIPTION_ID": plan.spec.subscription,
-        "ARM_DISABLE_INSTANCE_DISCOVERY": "true",
-        "REQUESTS_CA_BUNDLE": authority,
-        "SSL_CERT_FILE": authority,
-    }
+    door = Door(azure.base, azure.authority, str(plan.spec.access.tenant), plan.spec.subscription, azure.identity)
+    return {**door.of_sdks(), **door.of_providers()}
 
 
 if __name__ == "__main__":
