@@ -107,7 +107,8 @@ class Manager:
         return POLL_SECONDS[method] if wait is None else wait
 
     async def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None, *, even_stopped: bool = False) -> Answer:
-        """One call, sent again as azure-native does; AzureRefused, or Failed where nobody answers; Began for a PUT with no answer."""
+        """One call, sent again as azure-native does; AzureRefused, or Failed where nobody answers; Began for a PUT that
+        got no answer, or a server's error: Azure may have taken it."""
         content = None if body is None else json.dumps(body).encode()
         token, attempt, lost = await self.account.token(), 0, False
         try:
@@ -124,6 +125,7 @@ class Manager:
                     if answer.status == 401 and attempt == 1:
                         token = await self.account.token(refused=token)
                         continue
+                    lost = lost or answer.status >= 500
                     wait = told_wait(answer.headers)
                     if not _passing(error):
                         raise error

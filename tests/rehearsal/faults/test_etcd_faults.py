@@ -22,6 +22,7 @@ from rehearsal.cluster.real_checks import ready_names
 pytestmark = pytest.mark.xdist_group("etcd faults")
 
 EVENTS = "/api/v1/namespaces/default/events"
+FOUND_ANEW = "Found it anew, where the disks are empty too"
 OUTAGE_SECONDS = 20.0
 REFUSALS = ("504 Timeout: request did not complete within", "429 storage is (re)initializing", "RemoteDisconnected Remote end closed")
 """What a consistent read is told; the second once a server's own watch of etcd was ended for want of a leader."""
@@ -168,11 +169,34 @@ def test_a_dead_events_ring_costs_events_alone(plane: FaultyPlane) -> None:
             one.services[ETCD_UNIT].start()
     plane.wait_whole()
     assert runbook.run("Is it back").split() == ["active"]
-    assert runbook.left == []
+    assert runbook.left == [FOUND_ANEW]
     until(lambda: _made(plane, "after"), "events are taken again")
     kept = {item["metadata"]["name"] for item in plane.client().get(EVENTS)["items"]} & {"before", "lost", "after"}
     assert kept == {"before", "after"}
     plane.kubectl("delete", "pod", "meanwhile", "--wait=false")
+
+
+def test_an_events_ring_that_lost_its_disks_waits_until_it_is_founded_anew(plane: FaultyPlane) -> None:
+    plane.client().make(EVENTS, _event("old"))
+    members = plane.control.events
+    logs = {one.name: one.services[ETCD_UNIT].program.log for one in members}
+    said = {name: log.stat().st_size for name, log in logs.items()}
+    at_once(one.wipe_nvme for one in members)
+    for name, log in logs.items():
+        until(lambda log=log, name=name: b"its disk is empty; it waits" in log.read_bytes()[said[name] :], f"{name} says that it waits")
+    for one in members:
+        marker = str(one.path("/var/lib/gpufleet/etcd-member"))
+        runbook = plane.runbook("events-etcd-lost", one, KUBECONFIG=str(plane.kubeconfig), MARKER=marker)
+        assert runbook.run("See that only events are lost").startswith("ok")
+        runbook.run("Start its members")
+        runbook.run(FOUND_ANEW)
+    plane.wait_whole()
+    assert runbook.run("Is it back").split() == ["active"]
+    assert runbook.left == []
+    until(lambda: _made(plane, "anew"), "events are taken again")
+    kept = {item["metadata"]["name"] for item in plane.client().get(EVENTS)["items"]}
+    assert "anew" in kept
+    assert "old" not in kept
 
 
 def _made(plane: FaultyPlane, name: str) -> bool:

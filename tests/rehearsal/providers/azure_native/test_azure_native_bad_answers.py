@@ -123,9 +123,10 @@ def test_a_resource_that_was_made_and_cannot_be_read_is_kept_and_refreshed_to_wh
     assert refreshed(GROUP, INPUTS, kept.value.properties, BODY) == INPUTS, "what Azure added is none of the program's inputs"
 
 
-def test_a_resource_whose_making_got_no_answer_is_looked_for_and_kept() -> None:
-    azure = Azure(PUT=_drops, GET=_is_there)
-    with pytest.raises(InitFailed, match=r"creating .*: Azure cannot be reached") as kept:
+@pytest.mark.parametrize(("put", "told"), [(_drops, "Azure cannot be reached"), (_fails, "InternalServerError: Try later")])
+def test_a_resource_whose_making_got_no_answer_or_an_error_of_azures_is_looked_for_and_kept(put: Reply, told: str) -> None:
+    azure = Azure(PUT=put, GET=_is_there)
+    with pytest.raises(InitFailed, match=rf"creating .*: {told}") as kept:
         created(azure)
     assert kept.value.id == PATH
     assert kept.value.properties["managedBy"] == "azure"
@@ -133,12 +134,13 @@ def test_a_resource_whose_making_got_no_answer_is_looked_for_and_kept() -> None:
     assert azure.calls[-1][0] == "GET"
 
 
-def test_a_resource_whose_making_got_no_answer_and_that_is_not_there_has_failed() -> None:
+@pytest.mark.parametrize(("put", "told"), [(_drops, "Azure cannot be reached"), (_fails, "InternalServerError: Try later")])
+def test_a_resource_whose_making_got_no_answer_or_an_error_of_azures_and_that_is_not_there_has_failed(put: Reply, told: str) -> None:
     async def absent(_request: web.Request) -> web.StreamResponse:
         return web.json_response({"error": {"code": "ResourceGroupNotFound", "message": "No."}}, status=404)
 
-    with pytest.raises(Failed, match="Azure cannot be reached"):
-        created(Azure(PUT=_drops, GET=absent))
+    with pytest.raises(Failed, match=told):
+        created(Azure(PUT=put, GET=absent))
 
 
 def test_an_operation_that_tells_nothing_is_not_waited_for_for_ever() -> None:

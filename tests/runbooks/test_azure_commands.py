@@ -1,0 +1,163 @@
+"""What runbooks tell a person to ask of Azure, asked of the embedded one by official clients: names exist, and it does what they say."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from azure.identity import ClientSecretCredential
+from azure.mgmt.compute import ComputeManagementClient
+from azure.mgmt.network import NetworkManagementClient
+from runbook import FOLDER
+
+from components.plan.model import ClusterPlan, RegionPlan
+from rehearsal.arm.live import Live
+from rehearsal.arm.served import as_met
+from rehearsal.arm.time_source import TimeSource
+from rehearsal.cluster.azure_service import AzureService
+from rehearsal.upward.up import bring_up_anew
+from stacks.load import load_plan
+
+COMMAND = re.compile(r"\baz [^`\n]+")
+SUSPENDED, RUNNING = "Suspended", "Running"
+FACTOR = 600.0
+"""Seconds of Azure's time per second here."""
+
+
+def commands() -> Iterator[str]:
+    """Every command of Azure's command line in a runbook; one that stands in another's place, $(…), is its own."""
+    for path in sorted(FOLDER.glob("*.md")):
+        for found in COMMAND.findall(path.read_text()):
+            inner = re.search(r"\$\((.*)\)", found)
+            yield found.replace(inner[0], "IDS") if inner else found
+            if inner:
+                yield inner[1]
+
+
+class Azure:
+    """Azure's command line, as far as runbooks go: each command is the operation of Azure Resource Manager of the same name.
+
+    https://learn.microsoft.com/cli/azure/vmss and https://learn.microsoft.com/cli/azure/vm
+    """
+
+    def __init__(self, service: AzureService, plan: RegionPlan) -> None:
+        self.cluster: ClusterPlan = plan.clusters[0]
+        who, trusted = service.identity, str(service.authority)
+        credential = ClientSecretCredential(
+            str(plan.spec.access.tenant),
+            who.client,
+            who.secret,
+            authority=service.base,
+            disable_instance_discovery=True,
+            connection_verify=trusted,
+        )
+        how: dict[str, Any] = {
+            "base_url": service.base,
+            "credential_scopes": [f"{service.base}/.default"],
+            "connection_verify": trusted,
+            "polling_interval": 0.05,
+        }
+        compute = ComputeManagementClient(credential, self.cluster.subscription, **how)
+        self.machines, self.sets = compute.virtual_machines, compute.virtual_machine_scale_sets
+        self.instances = compute.virtual_machine_scale_set_vms
+        self.cards = NetworkManagementClient(credential, self.cluster.subscription, **how).network_interfaces
+
+    @property
+    def where(self) -> tuple[str, str]:
+        """The API servers' scale set, by its resource group and name."""
+        return self.cluster.resource_group, f"{self.cluster.name}-api"
+
+    def run(self, command: str) -> list[Any]:
+        """What a command lists, where it does; IDS are all machines of the group."""
+        words = shlex.split(command.replace("GROUP", self.cluster.resource_group).replace("CLUSTER", self.cluster.name))
+        options = {words[at].removeprefix("--"): words[at + 1] for at in range(len(words)) if words[at].startswith("--")}
+        group, name = options.get("resource-group", ""), options.get("name", "")
+        match " ".join(words[1 : next(at for at, word in enumerate(words) if word.startswith("--"))]):
+            case "vmss set-orchestration-service-state":
+                wanted: Any = {"serviceName": options["service-name"], "action": options["action"]}
+                self.sets.begin_set_orchestration_service_state(group, name, wanted).result()
+            case "vmss nic list":
+                return list(self.cards.list_virtual_machine_scale_set_network_interfaces(group, options["vmss-name"]))
+            case "vmss start":
+                self.sets.begin_start(group, name).result()
+            case "vm list":
+                return list(self.machines.list(group))
+            case "vm start":
+                for waiting in [self.machines.begin_start(self.cluster.resource_group, each) for each in self.names()]:
+                    waiting.result()
+            case verb:
+                raise AssertionError(f"az {verb} is in a runbook, and not known here")
+        return []
+
+    def names(self) -> list[str]:
+        """Names of the cluster's single machines."""
+        return [str(one.name) for one in self.machines.list(self.cluster.resource_group)]
+
+    def power_off(self) -> None:
+        """Switch every machine of the control plane off."""
+        under_way = [self.machines.begin_power_off(self.cluster.resource_group, each) for each in self.names()]
+        for waiting in (*under_way, self.sets.begin_power_off(*self.where)):
+            waiting.result()
+
+    def power(self) -> set[str]:
+        """Power states of the machines of the control plane."""
+        views: list[Any] = [self.machines.instance_view(self.cluster.resource_group, each) for each in self.names()]
+        views += [self.instances.get_instance_view(*self.where, str(one.instance_id)) for one in self.instances.list(*self.where)]
+        codes = [str(status.code) for view in views for status in view.statuses or ()]
+        return {code for code in codes if code.startswith("PowerState/")}
+
+    def repairs(self) -> str:
+        """Whether Azure repairs the API servers' machines by itself."""
+        found: list[Any] = list(self.sets.get_instance_view(*self.where).orchestration_services or ())
+        state: str = next(one.service_state for one in found if one.service_name == "AutomaticRepairs")
+        return state
+
+
+@pytest.fixture(scope="module")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+    """Azure with region dev in it."""
+    plan = load_plan("dev")
+    cloud = bring_up_anew(plan).cloud
+    with AzureService(Live(as_met(cloud), TimeSource(FACTOR, cloud.now)), tmp_path_factory.mktemp("azure")) as service:
+        yield Azure(service, plan)
+
+
+def only(part: str) -> str:
+    """The one command of all runbooks that has a part."""
+    (found,) = {one for one in commands() if part in one}
+    return found
+
+
+def test_every_command_of_a_runbook_is_one_that_azure_takes(azure: Azure) -> None:
+    found = list(commands())
+    assert len(found) >= 5
+    for command in found:
+        azure.run(command)
+    azure.run(only("set-orchestration-service-state").replace("Suspend", "Resume"))
+
+
+def test_repairs_of_the_api_servers_stop_and_go_on(azure: Azure) -> None:
+    assert azure.repairs() == RUNNING
+    command = only("set-orchestration-service-state")
+    azure.run(command)
+    assert azure.repairs() == SUSPENDED
+    azure.run(command.replace("--action Suspend", "--action Resume"))
+    assert azure.repairs() == RUNNING
+
+
+def test_the_addresses_of_the_api_servers_are_those_that_the_plan_has_room_for(azure: Azure) -> None:
+    cards = azure.run(only("vmss nic list"))
+    addresses = [one.private_ip_address for card in cards for one in card.ip_configurations]
+    assert len(set(addresses)) == azure.cluster.api_servers.count
+
+
+def test_machines_that_are_off_are_on_again(azure: Azure) -> None:
+    azure.power_off()
+    assert azure.power() == {"PowerState/stopped"}
+    assert len(azure.run(only("az vm list"))) == len((*azure.cluster.etcd.members, *azure.cluster.events_etcd.members))
+    azure.run(only("az vm start"))
+    azure.run(only("az vmss start"))
+    assert azure.power() == {"PowerState/running"}
