@@ -11,10 +11,10 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from components.x509 import Authority, Subject, issue_leaf
 from rehearsal.cluster.joining.node import NODE_USER, NODES_GROUP
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -22,7 +22,7 @@ SERVING_SIGNER = "kubernetes.io/kubelet-serving"
 USAGES = {CLIENT_SIGNER: ("digital signature", "client auth"), SERVING_SIGNER: ("digital signature", "server auth")}
 """What a kubelet asks for its elliptic keys:
 https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers"""
-ISSUED_DAYS = 2
+LIFETIME = datetime.timedelta(days=2)
 
 
 @dataclass(frozen=True)
@@ -61,21 +61,13 @@ class Issuer:
     """Issues client certificates as the cluster's authority, from its certificate and key on a control-plane machine."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        self._authority = x509.load_pem_x509_certificate(certificate.read_bytes())
-        loaded = load_pem_private_key(key.read_bytes(), None)
-        if not isinstance(loaded, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
-            raise TypeError(f"{key} is no key that signs certificates here: {type(loaded).__name__}; want an elliptic or RSA key")
-        self._key = loaded
+        self._authority = Authority(certificate.read_text(), key.read_text())
 
     def issue(self, user: str, *groups: str) -> Identity:
-        """A client certificate of a user in groups, good for two days."""
-        key, now = new_key(), datetime.datetime.now(datetime.UTC)
-        builder = x509.CertificateBuilder().subject_name(subject(user, *groups)).issuer_name(self._authority.subject)
-        builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
-        builder = builder.not_valid_before(now - datetime.timedelta(minutes=5)).not_valid_after(now + datetime.timedelta(days=ISSUED_DAYS))
-        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
-        signed = builder.sign(self._key, hashes.SHA256())
-        return Identity(signed.public_bytes(Encoding.PEM), pem_of(key))
+        """A client certificate of a user in groups, good for two days; AuthorityEnded."""
+        who = Subject(common_name=user, organizations=groups, dns_names=(), addresses=(), usages=("client",))
+        issued = issue_leaf(who, self._authority, LIFETIME, datetime.datetime.now(datetime.UTC))
+        return Identity(issued.certificate.encode(), issued.private_key.encode())
 
 
 def client_context(authority: str, identity: Identity | None = None) -> ssl.SSLContext:

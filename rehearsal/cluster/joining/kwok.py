@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from components.boot.kubeconfig import document
 from rehearsal.cluster.joining.certificates import Issuer
 from rehearsal.cluster.joining.node import SetOfNodes
 from rehearsal.cluster.joining.rights import KWOK_USER
@@ -87,11 +87,13 @@ def kwok_program(engines: Engines, folder: Path, url: str, authority: Path, issu
     """kwok for the API server at a URL, its files in a folder of its own, its certificate issued by the cluster's authority."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     identity = issuer.issue(KWOK_USER)
+    server = {"server": url, "certificate-authority": str(authority)}
+    user = {"client-certificate": str(folder / "client.pem"), "client-key": str(folder / "client-key.pem")}
     files = {
         "kwok.yaml": configuration(engines, keeping).encode(),
         "client.pem": identity.certificate,
         "client-key.pem": identity.key,
-        "kubeconfig": json.dumps(_kubeconfig(url, authority, folder)).encode(),
+        "kubeconfig": document(server, user).encode(),
     }
     for name, content in files.items():
         (folder / name).touch(mode=0o600)
@@ -99,15 +101,3 @@ def kwok_program(engines: Engines, folder: Path, url: str, authority: Path, issu
     argv = (str(engines.program("kwok")), f"--config={folder / 'kwok.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}", "-v=WARN")
     environment = {"HOME": str(folder), "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
     return Program("rehearsal/kwok", argv, environment, folder / "kwok.log", folder, restart_seconds=1.0)
-
-
-def _kubeconfig(url: str, authority: Path, folder: Path) -> Json:
-    user = {"client-certificate": str(folder / "client.pem"), "client-key": str(folder / "client-key.pem")}
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "cluster", "cluster": {"server": url, "certificate-authority": str(authority)}}],
-        "users": [{"name": "kwok", "user": user}],
-        "contexts": [{"name": "kwok", "context": {"cluster": "cluster", "user": "kwok"}}],
-        "current-context": "kwok",
-    }
