@@ -6,24 +6,16 @@ import os
 import sys
 
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.identity import ClientSecretCredential
 from azure.mgmt.keyvault import KeyVaultManagementClient
+
+from rehearsal.arm.official_clients import credential, options
 
 
 def main(subscription: str, location: str, *names: str) -> None:
     """Purge those that are deleted ones, a line with the name of each; exit with Azure's sentence where it refuses one."""
     base, authority = f"https://{os.environ['ARM_METADATA_HOST']}", os.environ["SSL_CERT_FILE"]
-    credential = ClientSecretCredential(
-        os.environ["ARM_TENANT_ID"],
-        os.environ["ARM_CLIENT_ID"],
-        os.environ["ARM_CLIENT_SECRET"],
-        authority=base,
-        disable_instance_discovery=True,
-        connection_verify=authority,
-    )
-    vaults = KeyVaultManagementClient(
-        credential, subscription, base_url=base, credential_scopes=[f"{base}/.default"], connection_verify=authority
-    ).vaults
+    who = credential(base, authority, os.environ["ARM_TENANT_ID"], os.environ["ARM_CLIENT_ID"], os.environ["ARM_CLIENT_SECRET"])
+    vaults = KeyVaultManagementClient(who, subscription, **options(base, authority)).vaults
     refused = ""
     for name in names:
         try:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from azure.identity import ClientSecretCredential
 from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.network import NetworkManagementClient
 from runbook import FOLDER
 
 from components.plan.model import ClusterPlan, RegionPlan
 from rehearsal.arm.live import Live
+from rehearsal.arm.official_clients import credential, options
 from rehearsal.arm.served import as_met
 from rehearsal.arm.time_source import TimeSource
 from rehearsal.cluster.azure_service import AzureService
@@ -45,25 +45,13 @@ class Azure:
 
     def __init__(self, service: AzureService, plan: RegionPlan) -> None:
         self.cluster: ClusterPlan = plan.clusters[0]
-        who, trusted = service.identity, str(service.authority)
-        credential = ClientSecretCredential(
-            str(plan.spec.access.tenant),
-            who.client,
-            who.secret,
-            authority=service.base,
-            disable_instance_discovery=True,
-            connection_verify=trusted,
-        )
-        how: dict[str, Any] = {
-            "base_url": service.base,
-            "credential_scopes": [f"{service.base}/.default"],
-            "connection_verify": trusted,
-            "polling_interval": 0.05,
-        }
-        compute = ComputeManagementClient(credential, self.cluster.subscription, **how)
+        base, trusted, subscription = service.base, str(service.authority), self.cluster.subscription
+        who = credential(base, trusted, str(plan.spec.access.tenant), service.identity.client, service.identity.secret)
+        how = {**options(base, trusted), "polling_interval": 0.05}
+        compute = ComputeManagementClient(who, subscription, **how)
         self.machines, self.sets = compute.virtual_machines, compute.virtual_machine_scale_sets
         self.instances = compute.virtual_machine_scale_set_vms
-        self.cards = NetworkManagementClient(credential, self.cluster.subscription, **how).network_interfaces
+        self.cards = NetworkManagementClient(who, subscription, **how).network_interfaces
 
     @property
     def where(self) -> tuple[str, str]:
@@ -73,14 +61,14 @@ class Azure:
     def run(self, command: str) -> list[Any]:
         """What a command lists, where it does; IDS are all machines of the group."""
         words = shlex.split(command.replace("GROUP", self.cluster.resource_group).replace("CLUSTER", self.cluster.name))
-        options = {words[at].removeprefix("--"): words[at + 1] for at in range(len(words)) if words[at].startswith("--")}
-        group, name = options.get("resource-group", ""), options.get("name", "")
+        given = {words[at].removeprefix("--"): words[at + 1] for at in range(len(words)) if words[at].startswith("--")}
+        group, name = given.get("resource-group", ""), given.get("name", "")
         match " ".join(words[1 : next(at for at, word in enumerate(words) if word.startswith("--"))]):
             case "vmss set-orchestration-service-state":
-                wanted: Any = {"serviceName": options["service-name"], "action": options["action"]}
+                wanted: Any = {"serviceName": given["service-name"], "action": given["action"]}
                 self.sets.begin_set_orchestration_service_state(group, name, wanted).result()
             case "vmss nic list":
-                return list(self.cards.list_virtual_machine_scale_set_network_interfaces(group, options["vmss-name"]))
+                return list(self.cards.list_virtual_machine_scale_set_network_interfaces(group, given["vmss-name"]))
             case "vmss start":
                 self.sets.begin_start(group, name).result()
             case "vm list":
