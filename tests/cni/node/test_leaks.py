@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -64,13 +65,16 @@ def test_a_young_reservation_is_spared_for_its_sandbox_may_not_be_recorded_yet(
 
 
 def test_a_sandbox_whose_plugin_still_runs_is_spared_however_old(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    containerd(monkeypatch, tmp_path, "echo alive")
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, "CNI_CONTAINERID": "dead"}) as plugin:
-        while "dead" not in leaks.in_flight():
+    containerd(monkeypatch, tmp_path, "echo alive; echo dead")
+    # A name of its own: plugins are looked for on the whole machine, where other tests run too.
+    busy = uuid4().hex
+    reserve(folder, "10.0.0.7", f"{busy}\r\neth0")
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, "CNI_CONTAINERID": busy}) as plugin:
+        while busy not in leaks.in_flight():
             time.sleep(0.01)
         assert leaks.free(folder) == []
         plugin.kill()
-    assert leaks.free(folder) == ["address 10.0.0.6 freed: sandbox dead is gone"]
+    assert leaks.free(folder) == [f"address 10.0.0.7 freed: sandbox {busy} is gone"]
 
 
 def test_an_empty_reservation_is_freed_at_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
