@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from rehearsal.region import Rehearsal
 
 EXIT_FAILED, EXIT_REFUSED = 1, 2
+WAIT_SECONDS = 0.5
+"""After so long at the latest a kept cluster sees Ctrl-C."""
 MIB = 2**20
 NOT_RUN = (
     BootRefused,
@@ -129,7 +130,9 @@ def _keep(run: RealRun, console: Console) -> None:
         f"    files and logs of each machine: {run.folder}/<machine>; they go with it",
     ):
         console.print(line, markup=False, soft_wrap=True)
-    threading.Event().wait()
+    while True:
+        # A signal that comes when Python has just decided to wait is seen only once it has waited.
+        time.sleep(WAIT_SECONDS)
 
 
 def summary(run: RealRun, seconds: float) -> list[str]:

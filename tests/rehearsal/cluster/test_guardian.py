@@ -42,7 +42,9 @@ with RunDirectory(Path(sys.argv[1]) if len(sys.argv) > 1 else None) as run:
         if pause is None:
             service.wait_ready(30)
     print(json.dumps({"path": str(run.path), "marker": run.marker, "guardian": run.guardian_pid}), flush=True)
-    time.sleep(1000)
+    # A signal that comes when Python has just decided to sleep is seen only once it has slept.
+    while True:
+        time.sleep(0.1)
 """
 
 
