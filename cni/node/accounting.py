@@ -41,6 +41,8 @@ RANGES = (
 )
 """What the published rules count and the internet does not carry: https://www.rfc-editor.org/rfc/rfc6890, and Azure's own address,
 https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16"""
+GUEST = "gpufleet shaping"
+"""Comment of the rules that shaping keeps in our chains, to which packets between internal addresses do not come."""
 _CREATE = "hash:ip family inet counters"
 
 
@@ -140,14 +142,15 @@ def _own_chains() -> tuple[str, ...]:
 
 
 def _surplus(found: list[str], rules: tuple[str, ...], *, keep_unknown: bool) -> list[tuple[str, int]]:
-    """Chain and number of each rule that stands twice or, in our chains, is none of ours, highest number first, which keeps the others'."""
+    """Chain and number of each rule that stands twice or, in our chains, is no guest nor ours, highest number first, which keeps the others'."""
     known, own, times, places, surplus = set(rules), _own_chains(), Counter[str](), Counter[str](), list[tuple[str, int]]()
     for line in found:
         name = line.split()[1]
         places[name] += 1
         times[line] += 1
         twice = line in known and times[line] > 1
-        if twice or (name in own and line not in known and not keep_unknown):
+        unknown = name in own and line not in known and f'"{GUEST}"' not in line
+        if twice or (unknown and not keep_unknown):
             surplus.append((name, places[name]))
     return sorted(surplus, reverse=True)
 

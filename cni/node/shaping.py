@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cni.node import iptables
+from cni.node import accounting, iptables
 from cni.node.commands import CommandFailed, run
 from cni.node.holders import Holder
 from cni.node.machine import Machine
@@ -23,7 +23,7 @@ from cni.node.settings import Settings, Shaping
 from cni.node.shares import HOST, KBIT, QUANTUM, Share, minors, shares
 
 SET = "gpufleet-shape"
-COMMENT = "gpufleet shaping"
+COMMENT = accounting.GUEST
 ROOT = 0x1
 QUEUE = 1000
 """Packets that wait on a device where HTB has no class for them."""
@@ -37,6 +37,7 @@ LEAVES = (("fq_codel", "limit", "1024", "flows", "128"), ("pfifo", "limit", "128
 
 MASKED = re.compile(r"match ([0-9a-f]{8}/[0-9a-f]{8}) at (\d+)")
 CLASS = re.compile(r"class htb 1:([0-9a-f]+) .*?(?:quantum (\d+) )?rate (\S+) ceil (\S+) ")
+FIRST = re.compile(r"^-A (\S+) ")
 UNITS = {"": 0.001, "K": 1, "M": 1_000, "G": 1_000_000, "T": 1_000_000_000}
 
 
@@ -102,13 +103,14 @@ def passing(settings: Settings) -> list[str]:
 def rules(settings: Settings, interface: str) -> dict[str, tuple[str, ...]]:
     """Rules by table, as iptables lists them: what sets a packet's class, and how many connections a pod has.
 
-    Connections are limited as each takes a port of the machine's address, and of the NAT gateway's, which the whole network shares:
+    Classes are set in accounting's chains, where no packet between internal addresses comes: each rule that it passes costs it about a
+    hundredth of its way. Connections are limited as each takes a port of the machine's address, and of the NAT gateway's, which the whole network shares:
     https://learn.microsoft.com/azure/nat-gateway/nat-gateway-snat
     """
     if settings.shaping is None:
         return {"mangle": (), "filter": ()}
     internal = next((one for one in settings.internal if ":" not in one), "")
-    to, of = (f"! -d {internal} ", f"! -s {internal} ") if internal else ("", "")
+    to = f"! -d {internal} " if internal else ""
     words, most = f'-m comment --comment "{COMMENT}"', settings.shaping.connections_per_pod
     limit = (
         f"-A FORWARD {to}-o {interface} -m set --match-set {SET} src -m conntrack --ctstate NEW -m connlimit --connlimit-above {most}"
@@ -116,8 +118,8 @@ def rules(settings: Settings, interface: str) -> dict[str, tuple[str, ...]]:
     )
     return {
         "mangle": (
-            f"-A FORWARD {to}-o {interface} {words} -j SET --map-set {SET} src --map-prio",
-            f"-A FORWARD {of}-i {interface} {words} -j SET --map-set {SET} dst --map-prio",
+            f"-A {accounting.chain('FORWARD', 'in')} -i {interface} {words} -j SET --map-set {SET} dst --map-prio",
+            f"-A {accounting.chain('FORWARD', 'out')} -o {interface} {words} -j SET --map-set {SET} src --map-prio",
         ),
         "filter": (limit,),
     }
@@ -258,11 +260,11 @@ def _keep_rules(wanted: Mapping[str, Sequence[str]]) -> list[str]:
     """One transaction for each table whose rules of ours are not the wanted ones; connections are counted anew then."""
     made = []
     for table, lines in wanted.items():
-        standing = [line for line in iptables.listed(table, "FORWARD") if f'"{COMMENT}"' in line]
+        standing = [line for line in iptables.listed(table) if f'"{COMMENT}"' in line]
         if standing == list(lines) or (len(standing) == len(lines) and all(iptables.holds(table, line) for line in lines)):
             continue
-        # Before the rules of others in the filter, which let through what they know.
-        new = [line.replace("-A FORWARD", "-I FORWARD 1", 1) if table == "filter" else line for line in lines]
+        # First: rules of others in the filter let through what they know, and accounting's lead out of its chains.
+        new = [FIRST.sub(r"-I \1 1 ", line) for line in lines]
         todo = [*(f"-D{line[2:]}" for line in standing), *new]
         iptables.change(table, todo)
         made += [f"iptables: {table}: {line}" for line in todo]

@@ -83,6 +83,9 @@ def test_nothing_internal_peered_or_of_azures_own_is_shaped() -> None:
 def test_there_are_rules_for_both_directions_and_one_for_connections_and_none_where_shaping_is_off() -> None:
     wanted = rules(SETTINGS, "eth0")
     assert [len(lines) for lines in wanted.values()] == [2, 1]
-    assert all('"gpufleet shaping"' in line and "10.0.0.0/8" in line and "eth0" in line for lines in wanted.values() for line in lines)
+    assert all('"gpufleet shaping"' in line and "eth0" in line for lines in wanted.values() for line in lines)
+    # Where no packet between internal addresses comes.
+    assert [line.split()[1] for line in wanted["mangle"]] == ["GPUFLEET-FORWARD-IN", "GPUFLEET-FORWARD-OUT"]
+    assert "! -d 10.0.0.0/8 " in wanted["filter"][0]
     assert "--connlimit-above 4000 " in wanted["filter"][0]
     assert rules(replace(SETTINGS, shaping=None), "eth0") == {"mangle": (), "filter": ()}

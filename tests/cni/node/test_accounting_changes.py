@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cni.node import shaping
 from cni.node.accounting import ALWAYS, HOOKS, chain, changes, ranges, wanted
-from cni.node.settings import Settings
+from cni.node.settings import Settings, Shaping
 
 SETTINGS = Settings("native", ("10.0.0.0/8",), ("10.0.0.0/8", "10.9.0.0/16"), "10.255.0.0/16", True, 1500, 30, 3, None)
 RULES = wanted(SETTINGS)
 FOREIGN = ("-A FORWARD -s 10.9.9.9/32 -j ACCEPT", "-A INPUT -p tcp -j ACCEPT", "-A GPUFLEET-INPUT-IN -j RETURN", "-A POSTROUTING -j ACCEPT")
+GUESTS = shaping.rules(replace(SETTINGS, shaping=Shaping(1000, 5, 500, {}, 1, 4000)), "eth0")["mangle"]
 OWN_CHAINS = [chain(*hook) for hook in HOOKS]
 
 
@@ -46,7 +50,7 @@ class Table:
                 self.append(line)
 
 
-@given(st.lists(st.sampled_from((*RULES, *FOREIGN)), max_size=120))
+@given(st.lists(st.sampled_from((*RULES, *FOREIGN, *GUESTS)), max_size=120))
 def test_mending_leaves_every_rule_once_and_keeps_each_that_was_right(rules: list[str]) -> None:
     table = Table(rules)
     before = {rule: number for rows in reversed(table.chains.values()) for rule, number in reversed(rows)}
@@ -58,7 +62,8 @@ def test_mending_leaves_every_rule_once_and_keeps_each_that_was_right(rules: lis
     assert [rule for rule in texts if rule in FOREIGN and "GPUFLEET" not in rule] == [
         rule for name in table.chains for rule in rules if rule in FOREIGN and "GPUFLEET" not in rule and rule.split()[1] == name
     ]
-    assert not [rule for rule in texts if rule.split()[1] in OWN_CHAINS and rule not in RULES]
+    assert not [rule for rule in texts if rule.split()[1] in OWN_CHAINS and rule not in (*RULES, *GUESTS)]
+    assert [texts.count(guest) for guest in GUESTS] == [rules.count(guest) for guest in GUESTS]
     assert changes(table.listing(), RULES) == []
 
 
