@@ -142,7 +142,7 @@ def _own_chains() -> tuple[str, ...]:
 
 
 def _surplus(found: list[str], rules: tuple[str, ...], *, keep_unknown: bool) -> list[tuple[str, int]]:
-    """Chain and number of each rule that stands twice or, in our chains, is no guest nor ours, highest number first, which keeps the others'."""
+    """Chain and number of each rule that stands twice or, in our chains, neither ours nor a guest; highest number first."""
     known, own, times, places, surplus = set(rules), _own_chains(), Counter[str](), Counter[str](), list[tuple[str, int]]()
     for line in found:
         name = line.split()[1]

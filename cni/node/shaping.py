@@ -103,9 +103,9 @@ def passing(settings: Settings) -> list[str]:
 def rules(settings: Settings, interface: str) -> dict[str, tuple[str, ...]]:
     """Rules by table, as iptables lists them: what sets a packet's class, and how many connections a pod has.
 
-    Classes are set in accounting's chains, where no packet between internal addresses comes: each rule that it passes costs it about a
-    hundredth of its way. Connections are limited as each takes a port of the machine's address, and of the NAT gateway's, which the whole network shares:
-    https://learn.microsoft.com/azure/nat-gateway/nat-gateway-snat
+    Classes are set in accounting's chains, where no packet between internal addresses comes, as each rule that it passes costs it about a
+    hundredth of its way. Connections are limited as each takes a port of the machine's address, and of the NAT gateway's, which the whole
+    network shares: https://learn.microsoft.com/azure/nat-gateway/nat-gateway-snat
     """
     if settings.shaping is None:
         return {"mangle": (), "filter": ()}
