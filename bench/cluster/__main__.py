@@ -16,7 +16,7 @@ from bench.cluster.bare import bare
 from bench.cluster.measure import Measured, measure
 from bench.cluster.ours import ours
 from bench.cluster.plots import draw
-from bench.cluster.settings import SETTINGS, Setting, with_leases
+from bench.cluster.settings import SETTINGS, Setting
 from bench.cluster.watching import LimitPassed
 from bench.command import Say, Told, run_command
 from bench.figures import Figure
@@ -39,10 +39,9 @@ MIB = 2**20
 @click.option("--setting", type=click.Choice(list(SETTINGS)), default="fast", show_default=True, help="See above.")
 @click.option("--only", type=click.Choice(["ours", "bare"]), help="Measure one of the two; no ratios then.")
 @click.option("--identities", type=click.Choice([way.value for way in WAYS]), default="impersonated", show_default=True)
-@click.option("--lease-seconds", type=click.IntRange(40, 3600), help="Of both clusters in faithful; default ours as rendered, bare 200.")
 @click.option("--limit", type=click.IntRange(10), help="Seconds that a phase may take; default 120, and 4 for every 50 nodes.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/bench"), show_default=True)
-def main(nodes: int, setting: str, only: str | None, identities: str, lease_seconds: int | None, limit: int | None, out: Path) -> None:
+def main(nodes: int, setting: str, only: str | None, identities: str, limit: int | None, out: Path) -> None:
     """Join N nodes and run N pods of a whole node each, in our cluster and then in a bare one, and print the ratios of their times.
 
     \b
@@ -53,7 +52,7 @@ def main(nodes: int, setting: str, only: str | None, identities: str, lease_seco
           encryption; Node objects of the same content posted by eight connections. Its controller manager and scheduler may send as many
           requests a second as ours: with their defaults of 20 and 50 they would mostly wait
     \b
-    faithful  nothing of ours is altered: leases, reports, taints, scores as rendered; the bare cluster's leases last 200 s
+    faithful  as rendered, and Kubernetes' defaults: taints, scores, all controllers; leases of 200 s in both, and grace in proportion
     fast      the same list of alterations in both, printed first: no leases, few controllers, a scheduler that takes the first
               node that fits, GOGC=400; and no audit in ours
 
@@ -66,7 +65,7 @@ def main(nodes: int, setting: str, only: str | None, identities: str, lease_seco
     """
     output = Told()
     say = output.say
-    chosen = with_leases(SETTINGS[setting], lease_seconds) if lease_seconds and setting == "faithful" else SETTINGS[setting]
+    chosen = SETTINGS[setting]
     for line in chosen.told():
         say(f"altered: {line}")
     programs = engines(say)

@@ -117,7 +117,7 @@ class _Bare:
             scheduler = {"config": str(path), **{flag: scheduler[flag] for flag in ("bind-address", "secure-port")}}
         self.start(SCHEDULER, scheduler)
         path = self.folder / "kwok.yaml"
-        path.write_text(configuration(self._engines, self._setting.bare_keeping))
+        path.write_text(configuration(self._engines, self._setting.keeping))
         self.start("kwok", {"config": str(path), "kubeconfig": str(self.kubeconfig), "v": "WARN"})
 
 

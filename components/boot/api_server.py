@@ -22,10 +22,14 @@ API_SERVER_UNIT = "kube-apiserver.service"
 ADMIN_KUBECONFIG = f"{KUBERNETES}/admin.kubeconfig"
 STOP_SECONDS = kube_apiserver.SHUTDOWN_DELAY_SECONDS + kube_apiserver.REQUEST_TIMEOUT_SECONDS + kube_apiserver.WATCH_DRAIN_SECONDS + 15
 """Longest orderly end of an API server, and a little."""
+GARBAGE_PERCENT = 400
+"""GOGC: garbage that may pile up before it is collected, of what is in use; near GOMEMLIMIT it is collected as often as it must:
+https://go.dev/doc/gc-guide. The machine has its memory for nobody else, and on two cores 2,000 nodes joined in a tenth less time with 400
+than with the default of 100."""
 
 
 def _api_server(cluster: ClusterPlan) -> BootFile:
-    """Unit of the API server; GOMEMLIMIT makes it collect garbage before the machine runs out of memory."""
+    """Unit of the API server; GOMEMLIMIT makes it collect garbage before the machine runs out of memory, and GOGC not much sooner."""
     return unit(
         API_SERVER_UNIT,
         f"Kubernetes API server of {cluster.name}",
@@ -33,6 +37,7 @@ def _api_server(cluster: ClusterPlan) -> BootFile:
         (
             "Type=notify",
             f"Environment=GOMEMLIMIT={cluster.api_servers.heap_limit_bytes}",
+            f"Environment=GOGC={GARBAGE_PERCENT}",
             exec_start(kube_apiserver.PROGRAM, kube_apiserver.flags(cluster)),
             "TimeoutStartSec=infinity",
             f"TimeoutStopSec={STOP_SECONDS}",

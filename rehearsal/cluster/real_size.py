@@ -8,12 +8,12 @@ from pathlib import Path
 from components.plan.model import ClusterPlan, RegionPlan
 
 MIB, GIB = 2**20, 2**30
-SERVER_MIB = 600
+SERVER_MIB = 750
 """An API server at rest with the controller manager, scheduler and approver beside it, measured on two cores."""
 MEMBER_MIB = 60
 """An etcd member at rest, measured on two cores."""
-NODE_MIB = 0.35
-"""What a node with its DaemonSets' pods adds to each API server: at 7,500 nodes with a pod each it was 1.6 GiB, measured on two cores."""
+NODE_MIB = 0.4
+"""What a node with its DaemonSets' pods adds to each API server: at 7,500 nodes with a pod each it was 2.9 GiB, measured on two cores."""
 NODE_ELSEWHERE_MIB = 0.25
 """What it adds to controller manager, scheduler, kwok and etcd together, measured the same way."""
 JOINING_MIB = 0.3

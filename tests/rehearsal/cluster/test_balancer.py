@@ -27,11 +27,13 @@ INTERVAL_SECONDS, FAILURES = 1.0, 3
 class Balanced:
     """A balancer before three servers."""
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: RunDirectory, interval: float = INTERVAL_SECONDS, status: int = 200) -> None:
         certificate = self_signed(run.path / "certificate.pem")
         self.servers = [BackendServer(f"server-{index}", certificate, run.port(f"server-{index}")) for index in range(3)]
+        for server in self.servers:
+            server.status = status
         self.folder, self.port = run.path / "balancer", run.port("balancer")
-        settings = ProbeSettings(INTERVAL_SECONDS, FAILURES)
+        settings = ProbeSettings(interval, FAILURES)
         self.service: Service = Supervisor(run).add(balancer_program("balancer", self.folder, self.port, self.backends(), settings))
         self.service.start()
         self.service.wait_ready(DEADLINE_SECONDS)
@@ -82,13 +84,19 @@ def everything(connection: socket.socket) -> bytes:
     return bytes(read)
 
 
-@pytest.fixture
-def balanced() -> Iterator[Balanced]:
+@contextlib.contextmanager
+def balancing(interval: float = INTERVAL_SECONDS, status: int = 200) -> Iterator[Balanced]:
     with RunDirectory() as run:
-        made = Balanced(run)
+        made = Balanced(run, interval, status)
         yield made
         for server in made.servers:
             server.close()
+
+
+@pytest.fixture
+def balanced() -> Iterator[Balanced]:
+    with balancing() as made:
+        yield made
 
 
 def test_new_connections_are_spread_over_the_ready_servers(balanced: Balanced) -> None:
@@ -107,6 +115,15 @@ def test_a_server_that_says_it_is_not_ready_gets_no_new_connections_until_it_is_
     balanced.servers[1].status = 200
     balanced.wait_up(0, 1, 2)
     assert "server-1" in balanced.reached(60)
+
+
+def test_a_server_that_was_never_up_is_found_soon_after_it_is_however_long_the_interval() -> None:
+    with balancing(interval=3600, status=500) as made:
+        until(lambda: all(server.probes for server in made.servers), "the first probes")
+        for server in made.servers:
+            server.status = 200
+        made.wait_up(0, 1, 2)
+        assert set(made.reached(90)) == {"server-0", "server-1", "server-2"}
 
 
 def test_a_server_that_does_not_answer_is_down_after_as_many_probes_as_told(balanced: Balanced) -> None:
