@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any
 
 NEW_SECONDS = 0.5
-"""From one probe to the next of a backend that was never up: Azure's would go on with its interval, for which nobody who rehearses waits."""
+"""From one probe to the next of a backend that was never up; Azure's goes on with its interval, for which no rehearsal waits."""
 
 
 @dataclass(frozen=True)
