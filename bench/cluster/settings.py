@@ -11,7 +11,7 @@ import yaml
 from components.boot import kube_scheduler
 from components.boot.heartbeats import GRACE_SECONDS, LEASE_SECONDS, REPORT_SECONDS
 from rehearsal.cluster.joining.kwok import FAST as FAST_KEEPING
-from rehearsal.cluster.joining.kwok import Keeping
+from rehearsal.cluster.joining.kwok import STAGES, Keeping
 
 NO_AUDIT = """\
 apiVersion: audit.k8s.io/v1
@@ -88,7 +88,7 @@ def _said(keeping: Keeping) -> str:
 
 FAITHFUL = Setting(
     "faithful",
-    Keeping(("node-fast", "node-heartbeat-with-lease", "pod-general"), FAITHFUL_LEASE_SECONDS, REPORT_SECONDS),
+    Keeping(STAGES, FAITHFUL_LEASE_SECONDS, REPORT_SECONDS),
     flags={"kube-controller-manager": {"node-monitor-grace-period": f"{FAITHFUL_GRACE_SECONDS}s"}},
 )
 FAST = Setting(

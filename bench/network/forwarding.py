@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import os
 import random
 import sys
 import time
@@ -161,7 +160,6 @@ def tcp(place: Site, target: str) -> Iterator[Flow]:
         if server.poll() is not None:
             raise RuntimeError(f"iperf3 serves nothing at {target}:{PORT}")
     client = place.pod.inside.start("iperf3", "-c", target, "-p", str(PORT), "-t", "3600")
-    _pin(client.pid, server.pid)
     try:
         yield Flow(lambda: 8 * received(receiver, "eth0", 0), (client.pid, server.pid))
     finally:
@@ -176,20 +174,12 @@ def packets(place: Site, target: str) -> Iterator[Flow]:
     fabric, rule = place.azure.namespace, ("PREROUTING", "-p", "udp", "--dport", str(PORT), "-j", "DROP")
     fabric.run("iptables", "-t", "raw", "-I", *rule)
     client = place.pod.inside.start("env", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "bench.network.sender", target, str(PORT))
-    _pin(client.pid)
     try:
         yield Flow(lambda: received(fabric, f"to-{place.machine.name}", 1), (client.pid,))
     finally:
         client.kill()
         client.wait()
         fabric.run("iptables", "-t", "raw", "-D", *rule)
-
-
-def _pin(*processes: int) -> None:
-    """Give each process a core of its own: where the scheduler moves them about, a pair's windows differ by a tenth for that alone."""
-    cores = sorted(os.sched_getaffinity(0))
-    for number, process in enumerate(processes):
-        os.sched_setaffinity(process, {cores[number % len(cores)]})
 
 
 def received(namespace: Namespace, device: str, column: int) -> int:

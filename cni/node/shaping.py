@@ -37,6 +37,8 @@ LEAVES = (("fq_codel", "limit", "1024", "flows", "128"), ("pfifo", "limit", "128
 
 MASKED = re.compile(r"match ([0-9a-f]{8}/[0-9a-f]{8}) at (\d+)")
 CLASS = re.compile(r"class htb 1:([0-9a-f]+) .*?(?:quantum (\d+) )?rate (\S+) ceil (\S+) ")
+CHAINS = {"mangle": "", "filter": "FORWARD"}
+"""The chain of each table that is looked through: all of mangle, where little stands, but not all that kube-proxy has in the filter."""
 FIRST = re.compile(r"^-A (\S+) ")
 UNITS = {"": 0.001, "K": 1, "M": 1_000, "G": 1_000_000, "T": 1_000_000_000}
 
@@ -260,7 +262,7 @@ def _keep_rules(wanted: Mapping[str, Sequence[str]]) -> list[str]:
     """One transaction for each table whose rules of ours are not the wanted ones; connections are counted anew then."""
     made = []
     for table, lines in wanted.items():
-        standing = [line for line in iptables.listed(table) if f'"{COMMENT}"' in line]
+        standing = [line for line in iptables.listed(table, CHAINS[table]) if f'"{COMMENT}"' in line]
         if standing == list(lines) or (len(standing) == len(lines) and all(iptables.holds(table, line) for line in lines)):
             continue
         # First: rules of others in the filter let through what they know, and accounting's lead out of its chains.

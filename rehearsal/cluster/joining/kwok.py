@@ -22,6 +22,9 @@ POD_ADDRESSES = "198.18.0.0/15"
 """Addresses of pods, from the block for measurements (https://www.rfc-editor.org/rfc/rfc2544): kwok hands them out by itself, and so knows
 nothing of those that Azure gave to the machines."""
 
+STAGES = ("node-fast", "node-heartbeat-with-lease", "pod-general")
+"""kwok's own sets of stages by which nodes report and renew their leases, and pods go through all that they go through."""
+
 
 @dataclass(frozen=True)
 class Keeping:
@@ -44,7 +47,7 @@ def faithful(sets: Sequence[SetOfNodes]) -> Keeping:
     if len(told) != 1:
         raise ValueError(f"kwok keeps all nodes alike, and kubelet.yaml has {sorted(told)}: join the scale sets of one time only")
     ((lease, report),) = told
-    return Keeping(("node-fast", "node-heartbeat-with-lease", "pod-general"), lease, report)
+    return Keeping(STAGES, lease, report)
 
 
 FAST = Keeping(("node-fast", "pod-fast"), lease_seconds=0, report_seconds=None)
