@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cni.node.connections import MARK, PRIORITY
 from cni.node.shaping import COMMENT, DOWN, UP
 from rehearsal.fabric.machine import Machine
 
@@ -27,6 +28,7 @@ SHAPING: dict[str, Any] = {
 
 PUBLISHED = "iptables-exporter openai"
 TABLES = ("mangle", "filter")
+"""Not nat, of whose rules a connection's first packet alone knows."""
 
 
 @dataclass
@@ -51,6 +53,8 @@ class Switch:
     def _attach(self, shaped: bool) -> None:
         if shaped == self.shaped:
             return
+        rule = "add" if shaped else "del"
+        self.machine.run("ip", "-4", "rule", rule, "priority", str(PRIORITY), "fwmark", MARK, "prohibit")
         for link in self.links:
             block = str((UP if link == "eth0" else DOWN).block)
             words = ("add", "dev", link, "egress_block", block, "clsact") if shaped else ("del", "dev", link, "clsact")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from cni.node import imds, leaks, settings, standing, systemd
+from cni.node.changes import Changes
 from cni.node.commands import CommandFailed
 from cni.node.links import links
 from cni.node.locked import locked
@@ -19,7 +20,7 @@ from cni.node.settings import Settings
 from cni.node.trust import SETTLED, Trust
 
 PASS_SECONDS = 5.0
-"""Between passes of the loop: as long may what a stranger removed be missing."""
+"""Between passes of the loop at most: as long may what a stranger removed be missing. A pod that comes brings the next one on."""
 UNSETTLED_SECONDS = 2.0
 ASK_SECONDS = 15.0
 """Between questions to the metadata service once its answer is taken; a card's addresses rarely change."""
@@ -85,8 +86,9 @@ class Program:
         """Keeps everything in place until the process is ended; Refused where another one does already, or the settings are no good."""
         with locked(self.paths.state / "run.lock", 0.0, "see systemctl status gpufleet-node.service"):
             loop = _Loop(self, settings.read(self.paths.settings))
-            while True:
-                time.sleep(loop.step())
+            with Changes() as changes:
+                while True:
+                    changes.wait(loop.step())
 
     def reconcile(self) -> None:
         """Frees leaked addresses once."""

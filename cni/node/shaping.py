@@ -2,8 +2,8 @@
 
 What leaves by the machine's link, or by a pod's towards the pod, passes a filter there: internal packets go on as they are, all others
 through one of two intermediate devices, one for each direction, with a class of HTB for each pod's address. The class comes from a set, as
-an address is translated before the link is reached. Filters stand in one block for all links of pods, which a link joins in one step: a
-link either has all of them or is listed without the block. They are counted before they are shaped.
+an address is translated before the link is reached. One filter stands in a block for all links of pods, which a link joins in one step.
+Packets are counted before they are shaped.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cni.node import accounting, iptables
+from cni.node import accounting, connections, iptables
 from cni.node.commands import CommandFailed, run
 from cni.node.holders import Holder
 from cni.node.machine import Machine
+from cni.node.outside import outside
 from cni.node.refused import Refused
 from cni.node.routes import pod_links
 from cni.node.settings import Settings, Shaping
@@ -35,10 +36,10 @@ https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-
 LEAVES = (("fq_codel", "limit", "1024", "flows", "128"), ("pfifo", "limit", "128"))
 """What queues a class's packets: flows of one pod beside each other, or in their order where the kernel has nothing better."""
 
-MASKED = re.compile(r"match ([0-9a-f]{8}/[0-9a-f]{8}) at (\d+)")
+BYTECODE = re.compile(r"bytecode '([^']*)'")
+OTHER = re.compile(r"^filter (?!protocol ip pref 1 bpf )", re.MULTILINE)
+"""A filter in one of the blocks that is not the one of this program."""
 CLASS = re.compile(r"class htb 1:([0-9a-f]+) .*?(?:quantum (\d+) )?rate (\S+) ceil (\S+) ")
-CHAINS = {"mangle": "", "filter": "FORWARD"}
-"""The chain of each table that is looked through: all of mangle, where little stands, but not all that kube-proxy has in the filter."""
 FIRST = re.compile(r"^-A (\S+) ")
 UNITS = {"": 0.001, "K": 1, "M": 1_000, "G": 1_000_000, "T": 1_000_000_000}
 
@@ -76,12 +77,13 @@ def keep(settings: Settings, machine: Machine, holders: Mapping[str, Holder]) ->
         made += _keep_classes(way, wanted, settings.shaping)
         made += _keep_filters(way, passing(settings))
     made += _keep_links(machine)
-    return made + _keep_rules(rules(settings, machine.interface))
+    made += _keep_rules(rules(machine.interface))
+    return made + connections.keep(SET, passing(settings), settings.shaping.connections_per_pod)
 
 
 def remove(_machine: Machine) -> list[str]:
     """Take all of it away; one line for each thing that was there. CommandFailed."""
-    gone = _keep_rules({"mangle": (), "filter": ()})
+    gone = _keep_rules(()) + connections.remove()
     blocks = _blocks()
     for way in WAYS:
         for link in sorted(name for name, block in blocks.items() if block == way.block and name != way.device):
@@ -97,34 +99,22 @@ def remove(_machine: Machine) -> list[str]:
 
 
 def passing(settings: Settings) -> list[str]:
-    """Networks that are not the internet, which no shaper sees."""
+    """Networks that are not the internet: no shaper sees their packets, and connections to them are not limited."""
     given = [ipaddress.ip_network(one) for one in (*settings.internal, *settings.not_masqueraded, settings.service_cidr, *PLATFORM)]
     return [str(one) for one in ipaddress.collapse_addresses(one for one in given if isinstance(one, ipaddress.IPv4Network))]
 
 
-def rules(settings: Settings, interface: str) -> dict[str, tuple[str, ...]]:
-    """Rules by table, as iptables lists them: what sets a packet's class, and how many connections a pod has.
+def rules(interface: str) -> tuple[str, ...]:
+    """Rules of mangle that give a packet its class, as iptables lists them.
 
-    Classes are set in accounting's chains, where no packet between internal addresses comes, as each rule that it passes costs it about a
-    hundredth of its way. Connections are limited as each takes a port of the machine's address, and of the NAT gateway's, which the whole
-    network shares: https://learn.microsoft.com/azure/nat-gateway/nat-gateway-snat
+    They stand in accounting's chains, where no packet between internal addresses comes: each rule that it passes costs it about a hundredth
+    of its way.
     """
-    if settings.shaping is None:
-        return {"mangle": (), "filter": ()}
-    internal = next((one for one in settings.internal if ":" not in one), "")
-    to = f"! -d {internal} " if internal else ""
-    words, most = f'-m comment --comment "{COMMENT}"', settings.shaping.connections_per_pod
-    limit = (
-        f"-A FORWARD {to}-o {interface} -m set --match-set {SET} src -m conntrack --ctstate NEW -m connlimit --connlimit-above {most}"
-        f" --connlimit-mask 32 --connlimit-saddr {words} -j REJECT --reject-with icmp-admin-prohibited"
+    words = f'-m comment --comment "{COMMENT}"'
+    return (
+        f"-A {accounting.chain('FORWARD', 'in')} -i {interface} {words} -j SET --map-set {SET} dst --map-prio",
+        f"-A {accounting.chain('FORWARD', 'out')} -o {interface} {words} -j SET --map-set {SET} src --map-prio",
     )
-    return {
-        "mangle": (
-            f"-A {accounting.chain('FORWARD', 'in')} -i {interface} {words} -j SET --map-set {SET} dst --map-prio",
-            f"-A {accounting.chain('FORWARD', 'out')} -o {interface} {words} -j SET --map-set {SET} src --map-prio",
-        ),
-        "filter": (limit,),
-    }
 
 
 def _keep_set(addresses: Sequence[str]) -> list[str]:
@@ -207,17 +197,14 @@ def _leaf(device: str, minor: int) -> str:
 
 
 def _keep_filters(way: Way, networks: Sequence[str]) -> list[str]:
-    """The block: networks whose packets go on as they are, then the way to the device for all others."""
-    nets = [ipaddress.IPv4Network(one) for one in networks]
-    wanted = [(f"{int(net.network_address):08x}/{int(net.netmask):08x}", str(way.offset)) for net in nets] + [("00000000/00000000", "0")]
+    """The block's one filter, which leads to the device whatever is outside of these networks; it changes in one step."""
+    program = outside([ipaddress.IPv4Network(one) for one in networks], way.offset)
     listing = run("tc", "filter", "show", "block", str(way.block))
-    if MASKED.findall(listing) == wanted and f"(Egress Redirect to device {way.device})" in listing:
+    if BYTECODE.findall(listing) == [program] and f"(Egress Redirect to device {way.device})" in listing and not OTHER.search(listing):
         return []
-    add = f"filter add block {way.block} protocol ip pref"
-    lines = [f"{add} {place} u32 match ip {way.far} {net} flowid 1:1" for place, net in enumerate(nets, 1)]
-    lines.append(f"{add} {len(nets) + 1} u32 match u32 0 0 action mirred egress redirect dev {way.device}")
-    _batch([*([f"filter del block {way.block}"] if listing.strip() else []), *lines])
-    return [f"tc: {len(lines)} filters to {way.device}"]
+    line = f"block {way.block} protocol ip pref 1 handle 1 bpf bytecode '{program}' action mirred egress redirect dev {way.device}"
+    _batch([*([f"filter del block {way.block}"] if OTHER.search(listing) else []), f"filter replace {line}"])
+    return [f"tc: a filter to {way.device}"]
 
 
 def _keep_links(machine: Machine) -> list[str]:
@@ -258,19 +245,15 @@ def _blocks() -> dict[str, int]:
     return found
 
 
-def _keep_rules(wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    """One transaction for each table whose rules of ours are not the wanted ones; connections are counted anew then."""
-    made = []
-    for table, lines in wanted.items():
-        standing = [line for line in iptables.listed(table, CHAINS[table]) if f'"{COMMENT}"' in line]
-        if standing == list(lines) or (len(standing) == len(lines) and all(iptables.holds(table, line) for line in lines)):
-            continue
-        # First: rules of others in the filter let through what they know, and accounting's lead out of its chains.
-        new = [FIRST.sub(r"-I \1 1 ", line) for line in lines]
-        todo = [*(f"-D{line[2:]}" for line in standing), *new]
-        iptables.change(table, todo)
-        made += [f"iptables: {table}: {line}" for line in todo]
-    return made
+def _keep_rules(wanted: Sequence[str]) -> list[str]:
+    """One transaction where the rules of ours are not the wanted ones."""
+    standing = [line for line in iptables.listed("mangle") if f'"{COMMENT}"' in line]
+    if standing == list(wanted) or (len(standing) == len(wanted) and all(iptables.holds("mangle", line) for line in wanted)):
+        return []
+    # First in their chains: accounting's own rules lead out of them.
+    todo = [*(f"-D{line[2:]}" for line in standing), *(FIRST.sub(r"-I \1 1 ", line) for line in wanted)]
+    iptables.change("mangle", todo)
+    return [f"iptables: mangle: {line}" for line in todo]
 
 
 def _there(device: str) -> bool:

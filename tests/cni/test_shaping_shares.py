@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cni.node import connections
 from cni.node.holders import Holder
 from cni.node.settings import Settings, Shaping
 from cni.node.shaping import listed, passing, rules
@@ -80,12 +81,15 @@ def test_nothing_internal_peered_or_of_azures_own_is_shaped() -> None:
     assert passing(SETTINGS) == ["10.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.20.0.0/16"]
 
 
-def test_there_are_rules_for_both_directions_and_one_for_connections_and_none_where_shaping_is_off() -> None:
-    wanted = rules(SETTINGS, "eth0")
-    assert [len(lines) for lines in wanted.values()] == [2, 1]
-    assert all('"gpufleet shaping"' in line and "eth0" in line for lines in wanted.values() for line in lines)
-    # Where no packet between internal addresses comes.
-    assert [line.split()[1] for line in wanted["mangle"]] == ["GPUFLEET-FORWARD-IN", "GPUFLEET-FORWARD-OUT"]
-    assert "! -d 10.0.0.0/8 " in wanted["filter"][0]
-    assert "--connlimit-above 4000 " in wanted["filter"][0]
-    assert rules(replace(SETTINGS, shaping=None), "eth0") == {"mangle": (), "filter": ()}
+def test_there_is_a_rule_for_each_direction_where_no_packet_between_internal_addresses_comes() -> None:
+    wanted = rules("eth0")
+    assert [line.split()[1] for line in wanted] == ["GPUFLEET-FORWARD-IN", "GPUFLEET-FORWARD-OUT"]
+    assert all('"gpufleet shaping"' in line and "eth0" in line for line in wanted)
+
+
+def test_connections_are_limited_to_the_internet_alone() -> None:
+    *returned, limit = connections.rules("gpufleet-shape", passing(SETTINGS), 4000)
+    assert [line.split()[3] for line in returned] == passing(SETTINGS)
+    assert all(line.endswith(" -j RETURN") for line in returned)
+    assert "--match-set gpufleet-shape src " in limit
+    assert "--connlimit-above 4000 " in limit

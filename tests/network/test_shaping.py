@@ -150,14 +150,15 @@ def test_a_pod_has_so_many_connections_to_the_internet_and_no_more(shaped: Shape
 
 def everything(machine: Machine) -> list[str]:
     """All that shaping is made of, and all that others have in the same places, without counters and handles that are drawn."""
-    tables = [line for table in ("mangle", "filter") for line in machine.run("iptables", "-t", table, "-S").splitlines()]
+    tables = [line for table in ("mangle", "nat") for line in machine.run("iptables", "-t", table, "-S").splitlines()]
+    tables += machine.run("ip", "-4", "rule", "show").splitlines()
     shown = [machine.run("tc", "-d", "class", "show", "dev", device, check=False) for device in ("gpufleet-up", "gpufleet-down")]
     classes = [re.sub(r" leaf \S+", "", line) for lines in shown for line in lines.splitlines()]
     links = [line.split(":")[1] for line in machine.run("ip", "-oneline", "link", "show").splitlines()]
     qdiscs = [line.split(" refcnt")[0] for line in machine.run("tc", "qdisc", "show").splitlines() if "pfifo" not in line]
     sets = sorted(line for line in machine.run("ipset", "save").splitlines() if "gpufleet-shape" in line and line.startswith("add"))
     rows = [machine.run("tc", "filter", "show", "block", block, check=False).splitlines() for block in ("7701", "7702")]
-    filters = [line.strip() for lines in rows for line in lines if " match " in line or "Redirect" in line]
+    filters = [line.strip() for lines in rows for line in lines if " match " in line or "bytecode" in line or "Redirect" in line]
     return [*tables, *sorted(links), *sorted(qdiscs), *sets, *classes, *filters]
 
 
@@ -165,11 +166,15 @@ STRANGERS = (
     ("tc", "qdisc", "del", "dev", "eth0", "clsact"),
     ("tc", "qdisc", "del", "dev", "gpufleet-up", "root"),
     ("tc", "filter", "del", "block", "7702"),
+    ("tc", "filter", "add", "block", "7701", "protocol", "ip", "pref", "9", "u32", "match", "u32", "0", "0", "flowid", "1:1"),
+    ("tc", "filter", "replace", "block", "7702", "protocol", "ip", "pref", "1", "handle", "1", "bpf", "bytecode", "1,6 0 0 0"),
     ("tc", "class", "change", "dev", "gpufleet-up", "classid", "1:10", "htb", "rate", "9mbit", "ceil", "9mbit"),
     ("ip", "link", "del", "gpufleet-down"),
     ("ipset", "flush", "gpufleet-shape"),
     ("iptables", "-t", "mangle", "-F", "FORWARD"),
-    ("iptables", "-F"),
+    ("iptables", "-t", "nat", "-F"),
+    ("iptables", "-t", "nat", "-F", "GPUFLEET-CONNECTIONS"),
+    ("ip", "-4", "rule", "del", "priority", "102"),
 )
 
 
@@ -187,7 +192,8 @@ def test_what_a_stranger_takes_away_is_put_back_and_a_second_pass_changes_nothin
 def bare(machine: Machine) -> tuple[str, ...]:
     """Everything that shaping might leave."""
     links = [line.split(":")[1] for line in machine.run("ip", "-oneline", "link", "show").splitlines()]
-    commands = (("tc", "qdisc", "show"), ("iptables", "-S"), ("iptables", "-t", "mangle", "-S"), ("ipset", "list", "-name"))
+    tables = (("iptables", "-t", table, "-S") for table in ("filter", "mangle", "nat"))
+    commands = (("tc", "qdisc", "show"), ("ip", "rule", "show"), ("ipset", "list", "-name"), *tables)
     return (*links, *(machine.run(*words) for words in commands))
 
 
