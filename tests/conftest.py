@@ -21,6 +21,13 @@ settings.load_profile("patient")
 # A shell that starts tests in the background has them ignore Ctrl-C, and the programs that they start and interrupt with them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Where the environment keeps Python from writing bytecode, each of the thousand programs that tests start would compile the SDKs anew,
+# which takes longer than what it does. Kept apart from what the user keeps, and from other users.
+BYTECODE = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(BYTECODE)
+sys.dont_write_bytecode = False
+
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -98,7 +98,7 @@ class Replacement:
         # One that is not a voter any more, or has not started yet, is the new one.
         if entry is None or entry["learner"] or (self.ring.note(self.others)["emptied"] and self.given["present"] is not False):
             return {"changed": False, "removed": ""}
-        self.ring.ask(("member", "remove", entry["id"]), self.ring.urls(without=self.target))
+        self.ring.reconfigure(("member", "remove", entry["id"]), self.ring.urls(without=self.target))
         return {"changed": True, "removed": entry["id"]}
 
     def emptied(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Replacement:
         entry, changed = self.entry(), False
         # It may have started since somebody looked at its disk.
         if entry and entry["started"] and not self.given["present"] and not self.ring.statuses([self.target]):
-            self.ring.ask(("member", "remove", entry["id"]), self.ring.urls(without=self.target))
+            self.ring.reconfigure(("member", "remove", entry["id"]), self.ring.urls(without=self.target))
             entry = None
         if entry is None and self.given["present"]:
             # What it holds is from a member that the ring has removed: etcd would end at once, for ever.
@@ -122,7 +122,7 @@ class Replacement:
             )
         if entry is None:
             words = ("member", "add", self.target, "--learner", f"--peer-urls={self.peer_url}")
-            self.ring.ask(words, self.ring.urls(without=self.target))
+            self.ring.reconfigure(words, self.ring.urls(without=self.target))
             changed = True
         listed = {url: item["name"] or self.target for url, item in self.ring.listed(self.others).items()}
         cluster = ",".join(f"{name}={url}" for url, name in sorted(listed.items(), key=lambda item: item[1]))

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 LOCK = "/gpufleet/etcd-replacement"
 """Key of the ring itself that says which replacement is under way: it outlives every machine that could hold such a note."""
 
+ASK = "Ask each member: etcdctl endpoint status"
+
+UNSETTLED = "etcdserver: unhealthy cluster"
+"""What etcd answers to a change of members while one of them has been connected for less than 5 s:
+https://github.com/etcd-io/etcd/blob/v3.6.14/server/etcdserver/server.go (HealthInterval)"""
+
+UNSETTLED_SECONDS = 20
+"""How long that may last: a connection that breaks now and then, and the 5 s after it."""
+
 
 class Refused(Exception):
     """What is the matter, and what a person does about it."""
@@ -51,8 +60,22 @@ class Ring:
         """JSON that etcdctl answers; Refused with the answer of etcd."""
         status, said, error = self.run(words, endpoints, given)
         if status:
-            raise Refused("etcdctl {}: {}".format(" ".join(words[:2]), last_line(error)), "Ask each member: etcdctl endpoint status")
+            raise Refused("etcdctl {}: {}".format(" ".join(words[:2]), last_line(error)), ASK)
         return json.loads(said)
+
+    def reconfigure(self, words: tuple[str, ...], endpoints: Iterable[str]) -> None:
+        """Change who is a member; where etcd finds that its members have not been connected for long enough, as it does for 5 s after each
+        new connection of two members, it is asked again. Refused with the answer of etcd.
+        """
+        endpoints = list(endpoints)
+
+        def step() -> str:
+            status, _said, error = self.run(words, endpoints)
+            if status and UNSETTLED not in error:
+                raise Refused("etcdctl {}: {}".format(" ".join(words[:2]), last_line(error)), ASK)
+            return "etcdctl {}: {}".format(" ".join(words[:2]), last_line(error)) if status else ""
+
+        wait(UNSETTLED_SECONDS, step, ASK)
 
     def url(self, name: str) -> str:
         """Where clients find a member."""
@@ -105,7 +128,7 @@ class Ring:
         status, said, error = self.run(words, [self.url(name) for name in names], form="fields")
         found = re.findall(r'^"Count" : (\d+)$', said, re.MULTILINE)
         if status or not found:
-            raise Refused(f"etcdctl get --count-only: {last_line(error)}", "Ask each member: etcdctl endpoint status")
+            raise Refused(f"etcdctl get --count-only: {last_line(error)}", ASK)
         return int(found[0])
 
     def note(self, names: Iterable[str]) -> dict[str, Any] | None:

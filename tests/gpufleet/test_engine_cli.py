@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
-CACHE = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "gpufleet-bytecode")}
-BARE = {**os.environ, **CACHE, "NO_COLOR": "1", "PATH": "/usr/bin:/bin"}
+BARE = {**os.environ, "NO_COLOR": "1", "PATH": "/usr/bin:/bin"}
 """An environment without the CLI."""
 IN_PROCESS = "engine: in process, because pulumi is not on PATH (https://www.pulumi.com/docs/install/ has it)"
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -18,9 +17,7 @@ from gpufleet.azure_options import refusals_told
 
 ROOT = Path(__file__).parents[2]
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
-CACHE = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "gpufleet-bytecode")}
-"""So that the SDKs are compiled once and not by every command, which takes most of its time."""
-ENVIRONMENT = {**os.environ, **CACHE, "NO_COLOR": "1"}
+ENVIRONMENT = {**os.environ, "NO_COLOR": "1"}
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
-CACHE = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "gpufleet-bytecode")}
-ENVIRONMENT = {**os.environ, **CACHE, "NO_COLOR": "1"}
+ENVIRONMENT = {**os.environ, "NO_COLOR": "1"}
 CLOCK = ("--clock", "scaled:600")
 PATIENCE = 900.0
 
