@@ -14,7 +14,8 @@ def _all(kind: str, names: str) -> dict[str, str]:
 
 ETCD = {
     **_all(PATH, "data-dir cert-file key-file trusted-ca-file peer-cert-file peer-key-file peer-trusted-ca-file"),
-    **_all(ADDRESSES, "listen-client-urls advertise-client-urls listen-peer-urls initial-advertise-peer-urls listen-metrics-urls"),
+    **_all(ADDRESSES, "listen-client-urls listen-client-http-urls advertise-client-urls listen-peer-urls initial-advertise-peer-urls"),
+    **_all(ADDRESSES, "listen-metrics-urls"),
 }
 ETCD_GUARD = {**_all(PATH, "authority certificate key"), **_all(ADDRESSES, "own"), "": ADDRESSES}
 KUBE_APISERVER = {
