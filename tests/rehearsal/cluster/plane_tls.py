@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import ssl
 from pathlib import Path
 
@@ -40,3 +41,15 @@ def get(port: int, path: str, trust: ssl.SSLContext | None, token: str = "") -> 
         return reply_on(made, "GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
     finally:
         made.close()
+
+
+def speaks_http2(port: int, trust: ssl.SSLContext) -> bool:
+    """Whether a server answers the preface of HTTP/2 with settings, as one of gRPC does, https://www.rfc-editor.org/rfc/rfc9113#section-3.4.
+
+    ssl.SSLError or ConnectionError where it does not let the client in, which TLS 1.3 says only after the handshake.
+    """
+    trust.set_alpn_protocols(["h2"])
+    empty_settings = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as plain, trust.wrap_socket(plain) as connection:
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + empty_settings)
+        return connection.recv(9)[3:4] == b"\x04"

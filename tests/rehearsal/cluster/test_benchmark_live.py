@@ -9,15 +9,17 @@ import subprocess
 import uuid
 
 import pytest
-from plane_tls import context, get, identity
+from plane_tls import context, get, identity, speaks_http2
 from running_plane import RunningPlane
 from waiting import until
 
+from components.boot.etcd_flags import HTTP_URL
 from components.plan.model import API_SERVER_PORT, ETCD_CLIENT_PORT
 
 AUDIT_SECONDS = 60
 """The log is written in batches, at most 30 s old."""
 TOKEN_CACHE_SECONDS = 40
+HTTP_PORT = int(HTTP_URL.rpartition(":")[2])
 ACCEPTED = {f"ECDHE-{key}-AES{size}" for key in ("ECDSA", "RSA") for size in ("128-GCM-SHA256", "256-GCM-SHA384")}
 """The four rendered suites: our key is ECDSA, and the one that kube-apiserver makes to call itself is RSA."""
 
@@ -145,12 +147,19 @@ def test_data_of_etcd_is_its_owners_alone(running_plane: RunningPlane) -> None:
 def test_etcd_talks_to_nobody_without_a_certificate(running_plane: RunningPlane) -> None:
     for machine in (*running_plane.control.etcd, *running_plane.control.events):
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            get(machine.port(ETCD_CLIENT_PORT), "/version", context(None, None))
+            speaks_http2(machine.port(ETCD_CLIENT_PORT), context(None, None))
+
+
+def test_what_etcd_answers_without_tls_is_no_key(running_plane: RunningPlane) -> None:
+    for machine in (running_plane.control.etcd[0], running_plane.control.events[0]):
+        assert "etcdserver" in get(machine.port(HTTP_PORT), "/version", None).body
+        for path in ("/v2/keys", "/v3/kv/range", "/v3/maintenance/snapshot", "/debug/pprof/heap"):
+            assert get(machine.port(HTTP_PORT), path, None).status == 404, path
 
 
 def test_the_clusters_own_certificates_open_no_etcd(running_plane: RunningPlane) -> None:
     server = running_plane.control.api_servers[0]
     for machine in (running_plane.control.etcd[0], running_plane.control.events[0]):
-        assert get(machine.port(ETCD_CLIENT_PORT), "/version", context(None, identity(server, "etcd-client"))).status == 200
+        assert speaks_http2(machine.port(ETCD_CLIENT_PORT), context(None, identity(server, "etcd-client")))
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            get(machine.port(ETCD_CLIENT_PORT), "/version", context(None, identity(server, "admin")))
+            speaks_http2(machine.port(ETCD_CLIENT_PORT), context(None, identity(server, "admin")))
