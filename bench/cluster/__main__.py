@@ -113,6 +113,8 @@ def figures_of(done: Sequence[Measured], nodes: int) -> Iterable[Figure]:
         bound = RATIO if nodes >= COMPARED_NODES else None
         yield Figure("ours over bare, nodes", first.join / second.join, "", bound, "wall seconds")
         yield Figure("ours over bare, pods", first.pods / second.pods, "", bound, "wall seconds")
+        both = (first.join + first.pods) / (second.join + second.pods)
+        yield Figure("ours over bare, nodes and pods", both, "", bound, "wall seconds of both, one after the other")
         for phase in ("join_cpu", "pods_cpu"):
             mine, theirs = (sum(getattr(taken, phase) for taken in one.taken.values()) for one in done)
             if not theirs:

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,10 @@ class Usage:
     cpu_seconds: float = 0.0
     memory_bytes: int = 0
     peak_bytes: int = 0
+
+
+GROUP_SECONDS, GROUP_PAUSE_SECONDS = 2.0, 0.002
+"""How long a group that was killed is waited for, and between two looks; one that waits for a disk may take longer."""
 
 
 class NotExecuted(Exception):
@@ -65,7 +70,17 @@ class Process:
         with self._reaping:
             status = self._popen.wait()
         os.close(self._descriptor)
+        self._wait_for_group()
         return status
+
+    def _wait_for_group(self) -> None:
+        """Wait until what was killed is gone: on a busy machine that comes some time after the signal."""
+        until = time.monotonic() + GROUP_SECONDS
+        # Its number stays that of the group as long as one of it lives.
+        with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < until:
+                os.killpg(self.pid, 0)
+                time.sleep(GROUP_PAUSE_SECONDS)
 
 
 class Descriptor(Protocol):

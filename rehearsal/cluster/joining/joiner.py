@@ -149,7 +149,8 @@ class _Round:
         async def work() -> None:
             async with self._connection(context) as connection:
                 for wait, machine in timed:
-                    await asyncio.sleep(max(0.0, began + wait - time.monotonic()))
+                    if (left := began + wait - time.monotonic()) > 0.0:
+                        await asyncio.sleep(left)
                     connection.deadline = time.monotonic() + self._patience
                     connection.act_as(f"{NODE_USER}{machine.name}", NODES_GROUP)
                     await self._try(machine.name, Asking(machine, self._tally).register(connection))

@@ -19,6 +19,7 @@ import yaml
 from calling import PATIENCE_SECONDS, Client
 from faulty_plane import FaultyPlane
 
+from components.manifests.flow_control import AGENTS, HAND, QUEUE_LENGTH, seats
 from components.manifests.owned import FLEET_NAMESPACE
 from components.plan.access import entra_group
 from rehearsal.cluster.joining.gate import issuer_of
@@ -27,7 +28,8 @@ from rehearsal.cluster.joining.node import NODE_USER, NODES_GROUP
 NAMESPACE, ACCOUNT = FLEET_NAMESPACE, "telemetry"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 SECRETS, SECRET_BYTES = 40, 100_000
-CONNECTIONS = 600
+CONNECTIONS = 1_050
+"""A quarter more than two of the smallest servers work on and let wait for one account, so that some are refused however fast they are."""
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 PAUSE_SECONDS = 0.2
 EXECUTING = re.compile(r'^apiserver_flowcontrol_current_executing_seats{flow_schema="([^"]+)",priority_level="[^"]+"} (\S+)$', re.MULTILINE)
@@ -95,8 +97,8 @@ class Flood:
     def observe(self, client: Client, over: threading.Event) -> None:
         """Note the seats in use, until it is over."""
         while not over.wait(PAUSE_SECONDS):
-            for schema, seats in EXECUTING.findall(client.ask("GET", "/metrics").text):
-                self.seats[schema] = max(self.seats.get(schema, 0), int(float(seats)))
+            for schema, used in EXECUTING.findall(client.ask("GET", "/metrics").text):
+                self.seats[schema] = max(self.seats.get(schema, 0), int(float(used)))
 
     def asked(self, who: str) -> Asked:
         return self.askers[who].asked
@@ -146,6 +148,8 @@ def flood(plane: FaultyPlane, seconds: float) -> Iterator[Flood]:
     token = plane.folder / "token"
     token.write_text(reply.body["status"]["token"])
     program = Path(__file__).parent / "node_agents.py"
+    room = len(plane.control.api_servers) * (HAND * QUEUE_LENGTH + seats(AGENTS, plane.control.cluster.api_servers))
+    assert room * 5 // 4 == CONNECTIONS
     arguments = [urlsplit(plane.control.url).port, plane.control.authority, token, CONNECTIONS, seconds]
     running = subprocess.Popen([sys.executable, str(program), *map(str, arguments)], stdout=subprocess.PIPE, text=True)
     made, over = Flood(askers(plane, kubeconfig)), threading.Event()
