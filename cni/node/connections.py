@@ -51,11 +51,7 @@ def keep(pods: str, passing: Sequence[str], most: int) -> list[str]:
 
 def remove() -> list[str]:
     """Takes all of it away; one line for each thing that was there. CommandFailed."""
-    gone = []
-    if _chain():
-        jumps = [f"-D{line[2:]}" for line in iptables.listed("nat", "PREROUTING") if line.endswith(f" -j {CHAIN}")]
-        iptables.change("nat", [f":{CHAIN} - [0:0]", *jumps, f"-X {CHAIN}"])
-        gone.append(f"iptables: {CHAIN} removed")
+    gone = [f"iptables: {CHAIN} removed"] if iptables.remove_chain("nat", CHAIN) else []
     if _refuses():
         run("ip", "-4", "rule", "del", "priority", str(PRIORITY), "fwmark", MARK, "prohibit")
         gone.append("rule of routing removed")

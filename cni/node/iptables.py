@@ -30,3 +30,13 @@ def holds(table: str, rule: str) -> bool:
 def change(table: str, lines: Iterable[str]) -> None:
     """Lines of iptables-restore in one transaction, which leaves alone what they do not name. CommandFailed."""
     run("iptables-restore", "--noflush", *WAIT, given="\n".join((f"*{table}", *lines, "COMMIT", "")))
+
+
+def remove_chain(table: str, chain: str) -> bool:
+    """Take a chain and every jump to it away, in one transaction; whether it was there. CommandFailed."""
+    standing = listed(table)
+    if f"-N {chain}" not in standing:
+        return False
+    jumps = [f"-D{line[2:]}" for line in standing if line.startswith("-A ") and line.endswith(f" -j {chain}")]
+    change(table, [f":{chain} - [0:0]", *jumps, f"-X {chain}"])
+    return True

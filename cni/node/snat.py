@@ -39,9 +39,4 @@ def keep(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
 
 def remove() -> list[str]:
     """Takes the chain and every jump to it away; a line where it was there."""
-    standing = iptables.listed("nat")
-    if f"-N {CHAIN}" not in standing:
-        return []
-    jumps = [f"-D{line[2:]}" for line in standing if line.startswith("-A ") and line.endswith(f" -j {CHAIN}")]
-    iptables.change("nat", [f":{CHAIN} - [0:0]", *jumps, f"-X {CHAIN}"])
-    return [f"iptables: {CHAIN} removed"]
+    return [f"iptables: {CHAIN} removed"] if iptables.remove_chain("nat", CHAIN) else []

@@ -60,7 +60,7 @@ class Ring:
         """JSON that etcdctl answers; Refused with the answer of etcd."""
         status, said, error = self.run(words, endpoints, given)
         if status:
-            raise Refused("etcdctl {}: {}".format(" ".join(words[:2]), last_line(error)), ASK)
+            raise Refused(refusal(words, error), ASK)
         return json.loads(said)
 
     def reconfigure(self, words: tuple[str, ...], endpoints: Iterable[str]) -> None:
@@ -72,8 +72,8 @@ class Ring:
         def step() -> str:
             status, _said, error = self.run(words, endpoints)
             if status and UNSETTLED not in error:
-                raise Refused("etcdctl {}: {}".format(" ".join(words[:2]), last_line(error)), ASK)
-            return "etcdctl {}: {}".format(" ".join(words[:2]), last_line(error)) if status else ""
+                raise Refused(refusal(words, error), ASK)
+            return refusal(words, error) if status else ""
 
         wait(UNSETTLED_SECONDS, step, ASK)
 
@@ -205,6 +205,11 @@ def last_line(error: str) -> str:
     lines = [line for line in error.splitlines() if line.strip()]
     spoken = [line for line in lines if not line.startswith("{")]
     return (spoken or lines or ["no answer"])[-1][:400]
+
+
+def refusal(words: tuple[str, ...], error: str) -> str:
+    """What etcdctl was told, and what it answered at last."""
+    return "etcdctl {}: {}".format(" ".join(words[:2]), last_line(error))
 
 
 def quorum(members: int) -> int:

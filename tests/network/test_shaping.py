@@ -150,7 +150,7 @@ def test_a_pod_has_so_many_connections_to_the_internet_and_no_more(shaped: Shape
 
 def everything(machine: Machine) -> list[str]:
     """All that shaping is made of, and all that others have in the same places, without counters and handles that are drawn."""
-    tables = [line for table in ("mangle", "nat") for line in machine.run("iptables", "-t", table, "-S").splitlines()]
+    tables = [line for table in ("mangle", "filter", "nat") for line in machine.run("iptables", "-t", table, "-S").splitlines()]
     tables += machine.run("ip", "-4", "rule", "show").splitlines()
     shown = [machine.run("tc", "-d", "class", "show", "dev", device, check=False) for device in ("gpufleet-up", "gpufleet-down")]
     classes = [re.sub(r" leaf \S+", "", line) for lines in shown for line in lines.splitlines()]
