@@ -67,7 +67,7 @@ class _Bare:
         client, peer = (f"http://127.0.0.1:{self._run.port(what)}" for what in ("client", "peer"))
         flags = {"data-dir": str(self.folder / "etcd"), "listen-client-urls": client, "advertise-client-urls": client}
         peers = {"listen-peer-urls": peer, "initial-advertise-peer-urls": peer, "initial-cluster": f"default={peer}"}
-        self.start("etcd", {**flags, **peers, "unsafe-no-fsync": "true"})
+        self.start("etcd", {**flags, **peers})
 
     def api_server(self) -> None:
         (self.folder / "tokens.csv").write_text(f"{self.token},bench,bench,system:masters\n")

@@ -18,8 +18,10 @@ from bench.command import Say
 from rehearsal.cluster.objects.kubeconfig import read
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-NODES = "/api/v1/nodes?watch=true&includeObject=None&resourceVersion=0"
-PODS = "/api/v1/namespaces/{}/pods?watch=true&includeObject=None&resourceVersion=0&fieldSelector=status.phase%3DRunning"
+NODES = "/api/v1/nodes?watch=true&includeObject=None"
+PODS = "/api/v1/namespaces/{}/pods?watch=true&includeObject=None&fieldSelector=status.phase%3DRunning"
+WHAT_IS_THERE = "0"
+"""Resource version from which on a watch tells of all that is there first."""
 LOOK_SECONDS = 1.0
 TOLD_EVERY = 5.0
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -84,17 +86,19 @@ class Watch:
         return max(what.values())
 
     def _follow(self, take: Callable[[str, list[str]], None], path: str) -> None:
-        """Feed rows of a watch to a function, anew whenever the server ends it."""
+        """Feed rows of a watch to a function; one that the server ended goes on where it was, or anew where that is too long ago."""
+        version = WHAT_IS_THERE
         access = read(self._cluster.kubeconfig)
         token = {"Authorization": f"Bearer {access.token}"} if access.token else {}
         while not self._ended.is_set():
             connection = http.client.HTTPSConnection(access.host, access.port, timeout=600, context=access.tls)
             try:
-                connection.request("GET", path, headers={"Accept": TABLE, **token})
+                connection.request("GET", f"{path}&resourceVersion={version}", headers={"Accept": TABLE, **token})
                 for line in connection.getresponse():
                     event = json.loads(line)
                     for row in event["object"].get("rows") or ():
                         take(event["type"], row["cells"])
+                    version = WHAT_IS_THERE if event["type"] == "ERROR" else event["object"]["metadata"]["resourceVersion"]
             except (OSError, http.client.HTTPException, ValueError):
                 self._ended.wait(0.2)
             finally:
