@@ -145,7 +145,7 @@ def prepared(region: str, count: int, daemons: bool, api_servers: int | None) ->
         machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))[:count]
         issuer = issuer_of(control)
         keeping = faithful([one.of_set for one in machines])
-        supervisor.add(kwok_program(programs, run.path / "kwok", control.url, control.authority, issuer, keeping)).start()
+        supervisor.add(kwok_program(programs, run.path / "kwok", control, keeping)).start()
         yield Bench(supervisor, machines, gate_to(control, azure, machines), issuer)
 
 

@@ -19,7 +19,7 @@ from components.boot import kube_scheduler
 from components.plan.model import RegionPlan
 from rehearsal.cluster.azure_service import AzureService, unkept
 from rehearsal.cluster.control_plane import ControlPlane, Size
-from rehearsal.cluster.joining.gate import gate_to, issuer_of
+from rehearsal.cluster.joining.gate import gate_to
 from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner
 from rehearsal.cluster.joining.kwok import kwok_program
 from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
@@ -89,7 +89,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
                 if not applied.complete:
                     raise RuntimeError(f"the program's objects: {applied.summary()}")
                 say(f"ours: answers after {came_up:.1f} s; {len(objects)} objects applied; kwok keeps the nodes")
-                program = kwok_program(engines, run.path / "kwok", control.url, control.authority, issuer_of(control), setting.keeping)
+                program = kwok_program(engines, run.path / "kwok", control, setting.keeping)
                 kwok = supervisor.add(replace(program, environment={**program.environment, **setting.environment}))
                 kwok.start()
                 joiner = Joiner(gate_to(control, azure, machines), deadline_seconds=READY_SECONDS)

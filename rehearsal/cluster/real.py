@@ -16,7 +16,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.cluster.azure_service import serve_azure
 from rehearsal.cluster.control_plane import ControlPlane, Size
 from rehearsal.cluster.joining.figures import Joined
-from rehearsal.cluster.joining.gate import gate_to, issuer_of
+from rehearsal.cluster.joining.gate import gate_to
 from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner
 from rehearsal.cluster.joining.kwok import faithful, kwok_program
 from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
@@ -150,7 +150,7 @@ def _start_kwok(
         keeping = faithful([machine.of_set for machine in machines])
     except ValueError as error:
         raise RealRefused(str(error)) from error
-    program = kwok_program(engines, run.path / "kwok", control.url, control.authority, issuer_of(control), keeping)
+    program = kwok_program(engines, run.path / "kwok", control, keeping)
     service = supervisor.add(program)
     service.start()
     service.wait_ready(SETTLING_SECONDS)

@@ -17,6 +17,7 @@ from rehearsal.cluster.joining.certificates import CLIENT_SIGNER, SERVING_SIGNER
 from rehearsal.cluster.joining.connection import Connection, Json, Refused, pause
 from rehearsal.cluster.joining.figures import NodeFailure, Tally
 from rehearsal.cluster.joining.machines import JoiningMachine
+from rehearsal.cluster.joining.protobuf import node_bytes
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 NODES = "/api/v1/nodes"
@@ -62,7 +63,7 @@ class Asking:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         node = self.machine.node(now)
         with self.step("node"):
-            answer = await connection.ask("POST", NODES, node, accept=frozenset({EXISTS}))
+            answer = await connection.ask("POST", NODES, node_bytes(node), accept=frozenset({EXISTS}))
             if answer.status == EXISTS:
                 await connection.ask("PATCH", f"{NODES}/{self.machine.name}/status", {"status": node["status"]})
 

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from rehearsal.cluster.joining import protobuf
 from rehearsal.cluster.joining.figures import TOO_MANY, Tally
 
 Json = dict[str, Any]
+JSON, PATCH = "application/json", "application/strategic-merge-patch+json"
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 """Seconds before a request is sent again that a server did not answer, doubled each time, and scattered."""
 ANSWER_SECONDS = 70.0
@@ -53,8 +55,9 @@ class Answer:
     @property
     def message(self) -> str:
         """What the API server says of a refusal, in one line."""
+        encoded = self.headers.get("content-type", "").startswith(protobuf.CONTENT)
         try:
-            said = str(self.json().get("message", ""))
+            said = protobuf.status_message(self.body) if encoded else str(self.json().get("message", ""))
         except ValueError:
             said = self.body.decode(errors="replace")
         return " ".join(said.split())[:400]
@@ -67,15 +70,16 @@ class Connection:
         parts = urlsplit(url)
         self._host, self._port = str(parts.hostname), parts.port or 443
         self._context, self._tally, self.deadline = context, tally, deadline
-        lines = {"Host": parts.netloc, "User-Agent": "gpufleet-rehearsal", "Accept": "application/json", **(headers or {})}
+        lines = {"Host": parts.netloc, "User-Agent": "gpufleet-rehearsal", "Accept": JSON, **(headers or {})}
+        self._accept = f"Accept: {lines.pop('Accept')}\r\n"
         self._head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         self._acting = ""
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    def act_as(self, user: str, group: str) -> None:
-        """Let further requests be another user's: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation."""
-        self._acting = f"Impersonate-User: {user}\r\nImpersonate-Group: {group}\r\n"
+    def act_as(self, user: str) -> None:
+        """Let further requests be another user's: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/."""
+        self._acting = f"Impersonate-User: {user}\r\n"
 
     async def __aenter__(self) -> Connection:
         return self
@@ -89,8 +93,10 @@ class Connection:
             self._writer.transport.abort()
         self._reader = self._writer = None
 
-    async def ask(self, method: str, path: str, body: Json | None = None, accept: frozenset[int] = frozenset()) -> Answer:
+    async def ask(self, method: str, path: str, body: Json | bytes | None = None, accept: frozenset[int] = frozenset()) -> Answer:
         """The answer to a request that is below 400 or accepted; Refused by any other that stays, or when the deadline has passed.
+
+        A body of bytes is Kubernetes' protobuf, and so is the answer.
 
         A request is sent again after 429, 5xx and a broken connection, so what it asks must be such that a second one does no harm.
         """
@@ -116,7 +122,7 @@ class Connection:
             self._tally.retries += 1
             await asyncio.sleep(wait)
 
-    async def _once(self, method: str, path: str, body: Json | None) -> Answer:
+    async def _once(self, method: str, path: str, body: Json | bytes | None) -> Answer:
         began = time.perf_counter()
         async with asyncio.timeout(ANSWER_SECONDS):
             reader = await self._send(method, path, body)
@@ -154,14 +160,17 @@ class Connection:
             # What a watch leaves behind unread would be taken for the next answer.
             self.drop()
 
-    async def _send(self, method: str, path: str, body: Json | None) -> asyncio.StreamReader:
+    async def _send(self, method: str, path: str, body: Json | bytes | None) -> asyncio.StreamReader:
         if self._reader is None or self._writer is None:
             self._tally.connections += 1
             self._reader, self._writer = await asyncio.open_connection(self._host, self._port, ssl=self._context, limit=LINE_BYTES)
-        content = json.dumps(body, separators=(",", ":")).encode() if body is not None else b""
-        kind = f"Content-Type: {'application/json' if method != 'PATCH' else 'application/strategic-merge-patch+json'}\r\n"
-        size = f"{kind}Content-Length: {len(content)}\r\n" if body is not None else ""
-        self._writer.write(f"{method} {path} HTTP/1.1\r\n{self._head}{self._acting}{size}\r\n".encode() + content)
+        accept, content, kind = self._accept, b"", ""
+        if isinstance(body, bytes):
+            accept, content, kind = f"Accept: {protobuf.CONTENT}\r\n", body, protobuf.CONTENT
+        elif body is not None:
+            content, kind = json.dumps(body, separators=(",", ":")).encode(), PATCH if method == "PATCH" else JSON
+        size = f"Content-Type: {kind}\r\nContent-Length: {len(content)}\r\n" if kind else ""
+        self._writer.write(f"{method} {path} HTTP/1.1\r\n{self._head}{accept}{self._acting}{size}\r\n".encode() + content)
         return self._reader
 
 
@@ -181,6 +190,11 @@ async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> Asy
     while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
         yield (await reader.readexactly(size + 2))[:-2]
     await reader.readuntil(b"\r\n")
+
+
+def bearer(token: str) -> dict[str, str]:
+    """Header of who proves itself by a token."""
+    return {"Authorization": f"Bearer {token}"}
 
 
 def pause(tries: int) -> float:

@@ -9,23 +9,24 @@ from components.boot import control_keys
 from rehearsal.azure.cloud import Cloud
 from rehearsal.cluster.azure_service import AzureService
 from rehearsal.cluster.control_plane import ControlPlane
-from rehearsal.cluster.joining.certificates import Identity, Issuer
+from rehearsal.cluster.joining.certificates import Issuer
 from rehearsal.cluster.joining.machines import FirstIdentity, JoiningMachine, first_identity
-from rehearsal.cluster.joining.rights import ACTOR_USER
+from rehearsal.cluster.joining.rights import ACTOR
+from rehearsal.cluster.joining.tokens import token_of
 
 
 @dataclass(frozen=True)
 class Gate:
     """The way into a cluster: the API server's URL, the authority that it proves itself by (PEM), and who may open it.
 
-    first is what a machine's boot fetched, by scale set; issuer signs for ISSUED; actor acts for nodes in IMPERSONATED.
+    first is what a machine's boot fetched, by scale set; issuer signs for ISSUED; actor is the token of who acts for nodes in IMPERSONATED.
     """
 
     url: str
     authority: str
     first: Mapping[str, FirstIdentity]
     issuer: Issuer | None = None
-    actor: Identity | None = None
+    actor: str | None = None
 
 
 def issuer_of(control: ControlPlane) -> Issuer:
@@ -41,7 +42,6 @@ def first_identities(cloud: Cloud, machines: Sequence[JoiningMachine]) -> dict[s
 
 
 def gate_to(control: ControlPlane, azure: AzureService, machines: Sequence[JoiningMachine]) -> Gate:
-    """The way into a control plane for these machines, whichever identities they use; its rights() must be applied for IMPERSONATED."""
-    issuer = issuer_of(control)
+    """The way into a control plane for these machines, whichever identities they use; rights() must have been applied to it."""
     first = azure.ask(lambda cloud: first_identities(cloud, machines))
-    return Gate(control.url, control.authority.read_text(), first, issuer, issuer.issue(ACTOR_USER))
+    return Gate(control.url, control.authority.read_text(), first, issuer_of(control), token_of(control.kubeconfig, ACTOR))

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from rehearsal.cluster.joining.asking import Asking, StepFailed
 from rehearsal.cluster.joining.certificates import Identity, client_context
-from rehearsal.cluster.joining.connection import Connection
+from rehearsal.cluster.joining.connection import Connection, bearer
 from rehearsal.cluster.joining.figures import Joined, NodeFailure, Tally, joined
 from rehearsal.cluster.joining.gate import Gate
 from rehearsal.cluster.joining.machine_programs import wait_seconds
@@ -142,7 +142,7 @@ class _Round:
         first, asking = self._gate.first[machine.of_set.name], Asking(machine, self._tally)
         if first.authority not in self._contexts:
             self._contexts[first.authority] = client_context(first.authority)
-        async with self._connection(self._contexts[first.authority], {"Authorization": f"Bearer {first.token}"}) as connection:
+        async with self._connection(self._contexts[first.authority], bearer(first.token)) as connection:
             own = await asking.client_identity(connection)
         async with self._connection(client_context(first.authority, own)) as connection:
             await asking.register(connection)
@@ -156,17 +156,17 @@ class _Round:
     async def _by_few(self, machines: Sequence[JoiningMachine]) -> None:
         """Nodes by few connections of one identity, in the order in which they may begin."""
         if self._gate.actor is None:
-            raise ValueError("impersonated machines need an identity that may impersonate nodes: give Gate.actor")
-        context, began = client_context(self._gate.authority, self._gate.actor), time.monotonic()
+            raise ValueError("impersonated machines need the token of an account that may impersonate nodes: give Gate.actor")
+        context, headers, began = client_context(self._gate.authority), bearer(self._gate.actor), time.monotonic()
         timed = iter(sorted(((self._smoothing.wait(one), one) for one in machines), key=lambda pair: pair[0]))
 
         async def work() -> None:
-            async with self._connection(context) as connection:
+            async with self._connection(context, headers) as connection:
                 for wait, machine in timed:
                     if (left := began + wait - time.monotonic()) > 0.0:
                         await asyncio.sleep(left)
                     connection.deadline = time.monotonic() + self._patience
-                    connection.act_as(f"{NODE_USER}{machine.name}", NODES_GROUP)
+                    connection.act_as(f"{NODE_USER}{machine.name}")
                     await self._try(machine.name, Asking(machine, self._tally).register(connection))
 
         async with asyncio.TaskGroup() as group:

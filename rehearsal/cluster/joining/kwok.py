@@ -11,9 +11,10 @@ from typing import Any
 import yaml
 
 from components.boot.kubeconfig import document
-from rehearsal.cluster.joining.certificates import Issuer
+from rehearsal.cluster.control_plane import ControlPlane
 from rehearsal.cluster.joining.node import SetOfNodes
-from rehearsal.cluster.joining.rights import KWOK_USER
+from rehearsal.cluster.joining.rights import KWOK
+from rehearsal.cluster.joining.tokens import token_of
 from rehearsal.cluster.program import Program
 from rehearsal.engines.find import Engines
 
@@ -86,17 +87,14 @@ def _stages(file: Path, keeping: Keeping) -> list[Json]:
     return found
 
 
-def kwok_program(engines: Engines, folder: Path, url: str, authority: Path, issuer: Issuer, keeping: Keeping) -> Program:
-    """kwok for the API server at a URL, its files in a folder of its own, its certificate issued by the cluster's authority."""
+def kwok_program(engines: Engines, folder: Path, control: ControlPlane, keeping: Keeping) -> Program:
+    """kwok for a control plane, its files in a folder of its own; rights() must have been applied."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    identity = issuer.issue(KWOK_USER)
-    server = {"server": url, "certificate-authority": str(authority)}
-    user = {"client-certificate": str(folder / "client.pem"), "client-key": str(folder / "client-key.pem")}
+    server = {"server": control.url, "certificate-authority": str(control.authority)}
     files = {
         "kwok.yaml": configuration(engines, keeping).encode(),
-        "client.pem": identity.certificate,
-        "client-key.pem": identity.key,
-        "kubeconfig": document(server, user).encode(),
+        "token": token_of(control.kubeconfig, KWOK).encode(),
+        "kubeconfig": document(server, {"tokenFile": str(folder / "token")}).encode(),
     }
     for name, content in files.items():
         (folder / name).touch(mode=0o600)

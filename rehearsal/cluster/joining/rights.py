@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rehearsal.cluster.joining.node import NODES_GROUP
-
 Json = dict[str, Any]
-KWOK_USER = "gpufleet:kwok"
-"""kwok's user: in no group, least of all system:masters, which priority and fairness let pass whatever the load."""
-ACTOR_USER = "gpufleet:acts-for-nodes"
-"""User that registers nodes in their names, where few connections stand for thousands of machines."""
 KWOK, ACTOR = "gpufleet-rehearsal-kwok", "gpufleet-rehearsal-acts-for-nodes"
-LEASES = "kube-node-lease"
+"""Service accounts: kwok's, and who registers nodes in their names, where few connections stand for thousands of machines. Neither is in
+system:masters, which priority and fairness let pass whatever the load."""
+SPACE, LEASES = "kube-system", "kube-node-lease"
+KWOK_USER, ACTOR_USER = (f"system:serviceaccount:{SPACE}:{name}" for name in (KWOK, ACTOR))
 RBAC_GROUP = "rbac.authorization.k8s.io"
 RBAC = f"{RBAC_GROUP}/v1"
 _Row = tuple[str, tuple[str, ...], tuple[str, ...]]
@@ -31,16 +28,29 @@ _LEASE: _Row = ("coordination.k8s.io", ("leases",), ("get", "list", "watch", "cr
 
 def rights() -> tuple[Json, ...]:
     """Every object, those without a namespace first."""
-    return (*_kwok_rights(), *_kwok_flows(), *_actor_rights())
+    return (*_accounts(), *_kwok_rights(), *_kwok_flows(), *_actor_rights())
+
+
+def _accounts() -> tuple[Json, ...]:
+    """The service accounts, whose tokens no pod is given."""
+    return tuple(
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": SPACE},
+            "automountServiceAccountToken": False,
+        }
+        for name in (KWOK, ACTOR)
+    )
 
 
 def _kwok_rights() -> tuple[Json, ...]:
     """What kwok's stages need: see nodes and pods, report their status, renew leases, end pods, and tell of it."""
     return (
         {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": KWOK}, "rules": [_rule(row) for row in _KEEP]},
-        {"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": KWOK}, **_bound("ClusterRole", KWOK, KWOK_USER)},
+        {"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": KWOK}, **_bound("ClusterRole", KWOK)},
         {"apiVersion": RBAC, "kind": "Role", "metadata": {"name": KWOK, "namespace": LEASES}, "rules": [_rule(_LEASE)]},
-        {"apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": KWOK, "namespace": LEASES}, **_bound("Role", KWOK, KWOK_USER)},
+        {"apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": KWOK, "namespace": LEASES}, **_bound("Role", KWOK)},
     )
 
 
@@ -55,11 +65,17 @@ def _kwok_flows() -> tuple[Json, ...]:
 
 
 def _actor_rights() -> tuple[Json, ...]:
-    """Acting for any user, and for the group of nodes and no other."""
-    rules = [_rule(("", ("users",), ("impersonate",))), _rule(("", ("groups",), ("impersonate",))) | {"resourceNames": [NODES_GROUP]}]
+    """Acting for nodes and nobody else, and only to register them.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/#constrained-impersonation
+    """
+    acting = ("impersonate:arbitrary-node",)
+    creating, reporting = ("impersonate-on:arbitrary-node:create",), ("impersonate-on:arbitrary-node:patch",)
+    rows = (("authentication.k8s.io", ("nodes",), acting), ("", ("nodes",), creating), ("", ("nodes/status",), reporting))
+    rules = [_rule(row) for row in rows]
     return (
         {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": ACTOR}, "rules": rules},
-        {"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": ACTOR}, **_bound("ClusterRole", ACTOR, ACTOR_USER)},
+        {"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": ACTOR}, **_bound("ClusterRole", ACTOR)},
     )
 
 
@@ -68,8 +84,9 @@ def _rule(row: _Row) -> Json:
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 
-def _bound(kind: str, role: str, user: str) -> Json:
-    subject = {"kind": "User", "name": user, "apiGroup": RBAC_GROUP}
+def _bound(kind: str, role: str) -> Json:
+    """A role bound to the service account of its name."""
+    subject = {"kind": "ServiceAccount", "name": role, "namespace": SPACE}
     return {"roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": role}, "subjects": [subject]}
 
 
@@ -80,8 +97,8 @@ def _asked(group: str, resources: Sequence[str], *, spaced: bool) -> Json:
 
 
 def _flow(name: str, level: str, precedence: int, asked: Sequence[Json]) -> Json:
-    """A flow schema of kwok's user towards a built-in level."""
-    subject = {"kind": "User", "user": {"name": KWOK_USER}}
+    """A flow schema of kwok's account towards a built-in level."""
+    subject = {"kind": "ServiceAccount", "serviceAccount": {"name": KWOK, "namespace": SPACE}}
     return {
         "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
         "kind": "FlowSchema",

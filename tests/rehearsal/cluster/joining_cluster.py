@@ -15,7 +15,7 @@ from waiting import until
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
-from rehearsal.cluster.joining.gate import Gate, gate_to, issuer_of
+from rehearsal.cluster.joining.gate import Gate, gate_to
 from rehearsal.cluster.joining.kwok import faithful, kwok_program
 from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
 from rehearsal.cluster.joining.node import NODES_GROUP
@@ -67,7 +67,7 @@ def real_cluster(region: str, engines: Engines) -> Iterator[RealCluster]:
         applied = apply(control.kubeconfig, (*objects_of(found.graph, found.cluster), *rights()), lambda _: None)
         assert applied.complete, applied.summary
         keeping = faithful([one.of_set for one in found.machines()])
-        program = kwok_program(engines, found.run.path / "kwok", control.url, control.authority, issuer_of(control), keeping)
+        program = kwok_program(engines, found.run.path / "kwok", control, keeping)
         found.supervisor.add(program).start()
         yield found
 

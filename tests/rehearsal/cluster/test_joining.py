@@ -17,11 +17,12 @@ from waiting import until
 
 from rehearsal.cluster.joining.asking import Asking, StepFailed
 from rehearsal.cluster.joining.certificates import client_context
-from rehearsal.cluster.joining.connection import Connection
+from rehearsal.cluster.joining.connection import Connection, bearer
 from rehearsal.cluster.joining.figures import NodeFailure, Tally
 from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner, Smoothing
 from rehearsal.cluster.joining.machines import JoiningMachine
 from rehearsal.cluster.joining.node import NODE_USER, NODES_GROUP
+from rehearsal.cluster.joining.protobuf import node_bytes
 from rehearsal.cluster.joining.rights import KWOK, KWOK_USER
 from rehearsal.engines.find import Engines
 
@@ -263,6 +264,35 @@ def test_kwok_may_do_what_kubelets_report_and_no_more(real: RealCluster, asked: 
     command = [str(real.engines.program("kubectl")), "--kubeconfig", str(real.control.kubeconfig), "auth", "can-i", *asked]
     done = subprocess.run([*command, "--as", KWOK_USER], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == allowed, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("user", "method", "path", "status"),
+    [
+        (f"{NODE_USER}dev-cpu-000-00yyyy", "POST", "/api/v1/nodes?dryRun=All", 201),
+        (f"{NODE_USER}dev-cpu-000-00yyyy", "DELETE", "/api/v1/nodes/dev-cpu-000-00yyyy", 403),
+        (f"{NODE_USER}dev-cpu-000-00yyyy", "GET", "/api/v1/nodes", 403),
+        ("gpufleet:break-glass", "POST", "/api/v1/nodes?dryRun=All", 403),
+        ("system:serviceaccount:kube-system:default", "POST", "/api/v1/nodes?dryRun=All", 403),
+        (None, "POST", "/api/v1/nodes?dryRun=All", 403),
+    ],
+)
+def test_who_acts_for_nodes_registers_them_and_does_nothing_else(
+    joined: RealCluster, user: str | None, method: str, path: str, status: int
+) -> None:
+    gate = joined.gate()
+    assert gate.actor
+    node = replace(joined.machines()[0], name="dev-cpu-000-00yyyy").node("2026-01-01T00:00:00Z")
+
+    async def asked() -> int:
+        async with Connection(gate.url, client_context(gate.authority), Tally(), time.monotonic() + 30, bearer(gate.actor)) as connection:
+            if user:
+                connection.act_as(user)
+            answer = await connection.ask(method, path, node_bytes(node) if method == "POST" else None, accept=frozenset({403}))
+            assert answer.status == 201 or "forbidden" in answer.message
+            return answer.status
+
+    assert asyncio.run(asked()) == status
 
 
 def test_priority_and_fairness_treat_kwok_as_they_treat_nodes(joined: RealCluster) -> None:
