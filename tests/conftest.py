@@ -6,7 +6,7 @@ import difflib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,18 @@ os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(BYTECODE)
 sys.dont_write_bytecode = False
 
 GOLDEN = Path(__file__).parent / "golden"
+COSTLY = ("running_plane", "bare_plane", "ring")
+"""Fixtures of a session that keep a dozen programs running, which take processor time from other tests while nobody asks them anything."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """End what is costly once the next test does without it: tests that share it come one after another. Who needs it again has it anew."""
+    yield
+    needed = getattr(nextitem, "fixturenames", ())
+    for name in set(COSTLY).intersection(getattr(item, "fixturenames", ())).difference(needed):
+        for fixture in item._fixtureinfo.name2fixturedefs[name]:  # type: ignore[attr-defined]
+            fixture.finish(item._request)  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")
