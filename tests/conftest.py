@@ -35,7 +35,7 @@ COSTLY = ("running_plane", "bare_plane", "ring")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """End what is costly once the next test does without it: tests that share it come one after another. Who needs it again has it anew."""
+    """End what is costly once the next test does without it; who needs it again has it anew."""
     yield
     needed = getattr(nextitem, "fixturenames", ())
     for name in set(COSTLY).intersection(getattr(item, "fixturenames", ())).difference(needed):

@@ -49,8 +49,8 @@ def main(nodes: int, setting: str, only: str | None, identities: str, limit: int
           and one API server: spec, plan and program as always, brought up in the embedded Azure; the control plane from its
           machines' boot files; the program's objects but DaemonSets and Deployments; nodes joined by our joiner
     bare  the same programs with default flags: etcd without TLS, API server that allows everything, no audit, no
-          encryption; Node objects of the same content posted by eight connections. Its controller manager and scheduler may send as many
-          requests a second as ours: with their defaults of 20 and 50 they would mostly wait
+          encryption; Nodes of the same content and encoding posted by eight connections. Its controller manager and scheduler
+          may send as many requests a second as ours: with their defaults of 20 and 50 they would mostly wait
     \b
     faithful  as rendered, and Kubernetes' defaults: taints, scores, all controllers; leases of 200 s in both, and grace in proportion;
               etcd of both without fsync, as in fast, since the processor is measured and not the disk

@@ -20,10 +20,11 @@ from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting, scheduler_configuration
 from bench.command import Say
 from components.boot.kubeconfig import document
-from rehearsal.cluster.joining.connection import Connection
+from rehearsal.cluster.joining.connection import Connection, bearer
 from rehearsal.cluster.joining.figures import Tally
 from rehearsal.cluster.joining.joiner import IMPERSONATING_CONNECTIONS
 from rehearsal.cluster.joining.kwok import configuration
+from rehearsal.cluster.joining.protobuf import node_bytes
 from rehearsal.cluster.objects import connection as api
 from rehearsal.cluster.objects.kubeconfig import read
 from rehearsal.cluster.run_directory import RunDirectory
@@ -153,10 +154,10 @@ async def _post(cluster: _Bare, nodes: int, template: Mapping[str, Any], tally: 
     numbers = iter(range(nodes))
 
     async def work() -> None:
-        headers = {"Authorization": f"Bearer {cluster.token}"}
-        async with Connection(cluster.url, context, tally, time.monotonic() + READY_SECONDS + nodes, headers) as connection:
+        deadline = time.monotonic() + READY_SECONDS + nodes
+        async with Connection(cluster.url, context, tally, deadline, bearer(cluster.token)) as connection:
             for number in numbers:
-                await connection.ask("POST", "/api/v1/nodes", _node(template, number), accept=frozenset({409}))
+                await connection.ask("POST", "/api/v1/nodes", node_bytes(_node(template, number)), accept=frozenset({409}))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(IMPERSONATING_CONNECTIONS):

@@ -22,6 +22,7 @@ NODES = "/api/v1/nodes?watch=true&includeObject=None"
 PODS = "/api/v1/namespaces/{}/pods?watch=true&includeObject=None&fieldSelector=status.phase%3DRunning"
 WHAT_IS_THERE = "0"
 """Resource version from which on a watch tells of all that is there first."""
+OK = 200
 LOOK_SECONDS = 1.0
 TOLD_EVERY = 5.0
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -86,19 +87,27 @@ class Watch:
         return max(what.values())
 
     def _follow(self, take: Callable[[str, list[str]], None], path: str) -> None:
-        """Feed rows of a watch to a function; one that the server ended goes on where it was, or anew where that is too long ago."""
-        version = WHAT_IS_THERE
+        """Feed rows of a watch to a function; one that the server ended goes on where it was.
+
+        Nothing is there when the first begins, so that it tells of all in order. Where its end is too long ago, further ones begin with
+        what is there, each time anew: that is told by name, and its last version is no place to go on from.
+        """
+        version, in_order = WHAT_IS_THERE, True
         access = read(self._cluster.kubeconfig)
         token = {"Authorization": f"Bearer {access.token}"} if access.token else {}
         while not self._ended.is_set():
             connection = http.client.HTTPSConnection(access.host, access.port, timeout=600, context=access.tls)
             try:
                 connection.request("GET", f"{path}&resourceVersion={version}", headers={"Accept": TABLE, **token})
-                for line in connection.getresponse():
+                response = connection.getresponse()
+                if response.status != OK:
+                    raise http.client.HTTPException(f"HTTP {response.status}")
+                for line in response:
                     event = json.loads(line)
                     for row in event["object"].get("rows") or ():
                         take(event["type"], row["cells"])
-                    version = WHAT_IS_THERE if event["type"] == "ERROR" else event["object"]["metadata"]["resourceVersion"]
+                    in_order = in_order and event["type"] != "ERROR"
+                    version = event["object"]["metadata"]["resourceVersion"] if in_order else WHAT_IS_THERE
             except (OSError, http.client.HTTPException, ValueError):
                 self._ended.wait(0.2)
             finally:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,10 +57,13 @@ def run_playbook(project: Path, playbook: str, inventory: Path, variables: dict[
 
 
 def _kill(process_id: int) -> None:
-    """End a process and all that it has started, as a power cut would."""
-    process = psutil.Process(process_id)
-    for one in (process, *process.children(recursive=True)):
-        try:
-            one.kill()
-        except psutil.NoSuchProcess:
-            continue
+    """End a process and all that it has started, as a power cut would: each is stopped before its children are looked for, lest it start
+    another meanwhile."""
+    found = [psutil.Process(process_id)]
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
+            found += process.children()
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()

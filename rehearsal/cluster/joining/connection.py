@@ -78,7 +78,10 @@ class Connection:
         self._writer: asyncio.StreamWriter | None = None
 
     def act_as(self, user: str) -> None:
-        """Let further requests be another user's: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/."""
+        """Let further requests be a node's, for which the server sets the group: who names one asks for more than acting for nodes.
+
+        https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/#constrained-impersonation
+        """
         self._acting = f"Impersonate-User: {user}\r\n"
 
     async def __aenter__(self) -> Connection:

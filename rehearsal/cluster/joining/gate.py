@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from components.boot import control_keys
 from rehearsal.azure.cloud import Cloud
@@ -26,7 +26,7 @@ class Gate:
     authority: str
     first: Mapping[str, FirstIdentity]
     issuer: Issuer | None = None
-    actor: str | None = None
+    actor: str | None = field(default=None, repr=False)
 
 
 def issuer_of(control: ControlPlane) -> Issuer:
@@ -42,6 +42,6 @@ def first_identities(cloud: Cloud, machines: Sequence[JoiningMachine]) -> dict[s
 
 
 def gate_to(control: ControlPlane, azure: AzureService, machines: Sequence[JoiningMachine]) -> Gate:
-    """The way into a control plane for these machines, whichever identities they use; rights() must have been applied to it."""
+    """The way into a control plane for these machines, whichever identities they use; NoAnswer unless rights() were applied."""
     first = azure.ask(lambda cloud: first_identities(cloud, machines))
     return Gate(control.url, control.authority.read_text(), first, issuer_of(control), token_of(control.kubeconfig, ACTOR))

@@ -88,7 +88,7 @@ def _stages(file: Path, keeping: Keeping) -> list[Json]:
 
 
 def kwok_program(engines: Engines, folder: Path, control: ControlPlane, keeping: Keeping) -> Program:
-    """kwok for a control plane, its files in a folder of its own; rights() must have been applied."""
+    """kwok for a control plane, its files in a folder of its own; NoAnswer unless rights() were applied."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     server = {"server": control.url, "certificate-authority": str(control.authority)}
     files = {

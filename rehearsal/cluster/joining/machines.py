@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import yaml
@@ -49,7 +49,7 @@ class JoiningMachine:
 class FirstIdentity:
     """With what a machine asks for its first certificate: a bootstrap token, and the authority that it trusts (PEM)."""
 
-    token: str
+    token: str = field(repr=False)
     authority: str
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto  # type: ignore[import-untyped]
 from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 Json = dict[str, Any]
@@ -81,8 +82,11 @@ def status_message(body: bytes) -> str:
     """What a Status says; ValueError where the bytes are none."""
     if not body.startswith(MAGIC):
         raise ValueError(f"{body[:4]!r} is not what Kubernetes' protobuf begins with, {MAGIC!r}")
-    envelope = _class("Unknown").FromString(body[len(MAGIC) :])
-    return str(_class("Status").FromString(envelope.raw).message)
+    try:
+        envelope = _class("Unknown").FromString(body[len(MAGIC) :])
+        return str(_class("Status").FromString(envelope.raw).message)
+    except DecodeError as error:
+        raise ValueError(f"{len(body)} bytes that begin as Kubernetes' protobuf hold no Status: {error}") from error
 
 
 def _quantities(given: Mapping[str, str]) -> dict[str, Json]:

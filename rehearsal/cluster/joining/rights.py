@@ -27,7 +27,7 @@ _LEASE: _Row = ("coordination.k8s.io", ("leases",), ("get", "list", "watch", "cr
 
 
 def rights() -> tuple[Json, ...]:
-    """Every object, those without a namespace first."""
+    """Every object, accounts first."""
     return (*_accounts(), *_kwok_rights(), *_kwok_flows(), *_actor_rights())
 
 

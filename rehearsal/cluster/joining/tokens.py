@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rehearsal.cluster.joining.certificates import LIFETIME
 from rehearsal.cluster.joining.rights import SPACE
 from rehearsal.cluster.objects.connection import Connection, NoAnswer
 from rehearsal.cluster.objects.kubeconfig import read
 
-LIFETIME_SECONDS = 2 * 24 * 60 * 60
 PATIENCE_SECONDS = 30.0
 CREATED = 201
 
 
 def token_of(kubeconfig: Path, account: str) -> str:
-    """A token of one of the rehearsal's service accounts, good for two days; NoAnswer where there is no such account, too."""
+    """A token of one of the rehearsal's service accounts, good for as long as client certificates; NoAnswer where it has none, too."""
     connection = Connection(read(kubeconfig), PATIENCE_SECONDS, lambda _: None)
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": LIFETIME_SECONDS}}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": int(LIFETIME.total_seconds())}}
     path = f"/api/v1/namespaces/{SPACE}/serviceaccounts/{account}/token"
     try:
         answer = connection.request("POST", path, body=body)

@@ -17,13 +17,13 @@ from waiting import until
 
 from rehearsal.cluster.joining.asking import Asking, StepFailed
 from rehearsal.cluster.joining.certificates import client_context
-from rehearsal.cluster.joining.connection import Connection, bearer
+from rehearsal.cluster.joining.connection import Answer, Connection, bearer
 from rehearsal.cluster.joining.figures import NodeFailure, Tally
 from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner, Smoothing
 from rehearsal.cluster.joining.machines import JoiningMachine
 from rehearsal.cluster.joining.node import NODE_USER, NODES_GROUP
 from rehearsal.cluster.joining.protobuf import node_bytes
-from rehearsal.cluster.joining.rights import KWOK, KWOK_USER
+from rehearsal.cluster.joining.rights import ACTOR_USER, KWOK, KWOK_USER
 from rehearsal.engines.find import Engines
 
 INFINIBAND_POOL = """
@@ -38,6 +38,7 @@ INFINIBAND_POOL = """
         create_at_once: 2
     tenancy:"""
 SPENT = "abcdef.0123456789abcdef"
+UNMET = f"{NODE_USER}dev-cpu-000-00yyyy"
 NOT_READY = "node.kubernetes.io/not-ready"
 
 
@@ -269,30 +270,27 @@ def test_kwok_may_do_what_kubelets_report_and_no_more(real: RealCluster, asked: 
 @pytest.mark.parametrize(
     ("user", "method", "path", "status"),
     [
-        (f"{NODE_USER}dev-cpu-000-00yyyy", "POST", "/api/v1/nodes?dryRun=All", 201),
-        (f"{NODE_USER}dev-cpu-000-00yyyy", "DELETE", "/api/v1/nodes/dev-cpu-000-00yyyy", 403),
-        (f"{NODE_USER}dev-cpu-000-00yyyy", "GET", "/api/v1/nodes", 403),
-        ("gpufleet:break-glass", "POST", "/api/v1/nodes?dryRun=All", 403),
+        (UNMET, "POST", "/api/v1/nodes?dryRun=All", 201),
+        (UNMET, "GET", f"/api/v1/nodes/{UNMET.removeprefix(NODE_USER)}", 403),
+        ("gpufleet-break-glass", "POST", "/api/v1/nodes?dryRun=All", 403),
         ("system:serviceaccount:kube-system:default", "POST", "/api/v1/nodes?dryRun=All", 403),
         (None, "POST", "/api/v1/nodes?dryRun=All", 403),
     ],
 )
-def test_who_acts_for_nodes_registers_them_and_does_nothing_else(
-    joined: RealCluster, user: str | None, method: str, path: str, status: int
-) -> None:
-    gate = joined.gate()
-    assert gate.actor
-    node = replace(joined.machines()[0], name="dev-cpu-000-00yyyy").node("2026-01-01T00:00:00Z")
+def test_who_acts_for_nodes_registers_them_alone(joined: RealCluster, user: str | None, method: str, path: str, status: int) -> None:
+    gate, node = joined.gate(), replace(joined.machines()[0], name=UNMET.removeprefix(NODE_USER)).node("2026-01-01T00:00:00Z")
+    headers = bearer(str(gate.actor))
 
-    async def asked() -> int:
-        async with Connection(gate.url, client_context(gate.authority), Tally(), time.monotonic() + 30, bearer(gate.actor)) as connection:
+    async def asked() -> Answer:
+        async with Connection(gate.url, client_context(gate.authority), Tally(), time.monotonic() + 30, headers) as connection:
             if user:
                 connection.act_as(user)
-            answer = await connection.ask(method, path, node_bytes(node) if method == "POST" else None, accept=frozenset({403}))
-            assert answer.status == 201 or "forbidden" in answer.message
-            return answer.status
+            return await connection.ask(method, path, node_bytes(node) if method == "POST" else None, accept=frozenset({403}))
 
-    assert asyncio.run(asked()) == status
+    answer = asyncio.run(asked())
+    assert answer.status == status
+    # Refused to who acts, and not to whom it acts for.
+    assert status == 201 or f'User "{ACTOR_USER}" cannot' in answer.message
 
 
 def test_priority_and_fairness_treat_kwok_as_they_treat_nodes(joined: RealCluster) -> None:

@@ -1,4 +1,4 @@
-"""A Node in Kubernetes' protobuf: what is in it comes out again, and what has no number there is refused."""
+"""A Node in Kubernetes' protobuf: each field under its number, and what has no number there is refused."""
 
 from __future__ import annotations
 
@@ -32,11 +32,21 @@ def test_an_envelope_with_kind_and_version_goes_around_the_object() -> None:
     assert node_bytes(node()).startswith(MAGIC + b"\x0a\x0a\x0a\x02v1\x12\x04Node\x12")
 
 
-def test_every_text_of_the_object_is_in_its_bytes_and_moments_are_seconds() -> None:
+def test_every_field_goes_under_its_number_and_moments_are_seconds() -> None:
     found = node_bytes(node())
-    for text in ("a", "pool", "gpu", "azure:///a", "96", "95", "Ready", "False", "Why", "text", "InternalIP", "10.0.0.4", "amd64"):
-        assert bytes([len(text)]) + text.encode() in found
-    assert found.count(bytes.fromhex("0880f2d6ca06")) == 2  # 1767225600 as a varint in the first field of a Time
+    moment = "0880f2d6ca06"  # 1767225600 as a varint in the first field of a Time
+    expected = (
+        b"\x0a\x01aZ\x0b\x0a\x04pool\x12\x03gpu",  # ObjectMeta: 1 name, 11 labels
+        b"\x1a\x0aazure:///a",  # NodeSpec: 3 providerID
+        b"\x0a\x0b\x0a\x03cpu\x12\x04\x0a\x0296",  # NodeStatus: 1 capacity, of Quantity: 1 string
+        b"\x12\x0b\x0a\x03cpu\x12\x04\x0a\x0295",  # 2 allocatable
+        b"\x0a\x05Ready\x12\x05False\x1a\x06" + bytes.fromhex(f"{moment}2206{moment}") + b"*\x03Why2\x04text",  # NodeCondition: 1 to 6
+        b"*\x16\x0a\x0aInternalIP\x12\x0810.0.0.4",  # 5 addresses
+        b"2\x05\x0a\x03\x08\x8aP",  # 6 daemonEndpoints
+        b":\x07R\x05amd64",  # 7 nodeInfo: 10 architecture
+    )
+    for part in expected:
+        assert part in found
 
 
 @pytest.mark.parametrize(
@@ -56,3 +66,5 @@ def test_a_refusal_is_read_from_its_status() -> None:
     assert status_message(REFUSAL) == "no entry"
     with pytest.raises(ValueError, match="is not what Kubernetes' protobuf begins with"):
         status_message(b"<html>")
+    with pytest.raises(ValueError, match="hold no Status"):
+        status_message(REFUSAL[:-3])
