@@ -94,11 +94,10 @@ class Watch:
         """
         version, in_order = WHAT_IS_THERE, True
         access = read(self._cluster.kubeconfig)
-        token = {"Authorization": f"Bearer {access.token}"} if access.token else {}
         while not self._ended.is_set():
             connection = http.client.HTTPSConnection(access.host, access.port, timeout=600, context=access.tls)
             try:
-                connection.request("GET", f"{path}&resourceVersion={version}", headers={"Accept": TABLE, **token})
+                connection.request("GET", f"{path}&resourceVersion={version}", headers={"Accept": TABLE, **access.headers})
                 response = connection.getresponse()
                 if response.status != OK:
                     raise http.client.HTTPException(f"HTTP {response.status}")
@@ -146,10 +145,9 @@ class Watch:
 def watches_ended(kubeconfig: Path) -> dict[str, int]:
     """Watches that the API server has ended because whoever watched did not keep up, by resource; empty where there were none."""
     access = read(kubeconfig)
-    token = {"Authorization": f"Bearer {access.token}"} if access.token else {}
     connection = http.client.HTTPSConnection(access.host, access.port, timeout=60, context=access.tls)
     try:
-        connection.request("GET", "/metrics", headers=token)
+        connection.request("GET", "/metrics", headers=access.headers)
         rows = connection.getresponse().read().decode().splitlines()
     finally:
         connection.close()

@@ -19,7 +19,7 @@ def sent(kubeconfig: Path) -> Counter[str]:
     access = read(kubeconfig)
     connection = http.client.HTTPSConnection(access.host, access.port, timeout=60, context=access.tls)
     try:
-        connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {access.token}"} if access.token else {})
+        connection.request("GET", "/metrics", headers=access.headers)
         text = connection.getresponse().read().decode()
     finally:
         connection.close()

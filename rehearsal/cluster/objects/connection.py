@@ -59,7 +59,7 @@ class Connection:
         self.requests = 0
         self._say = say
         self._http: http.client.HTTPSConnection = _Named(access)
-        self._headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
+        self._headers = access.headers
 
     def close(self) -> None:
         """Closes the connection."""

@@ -37,6 +37,11 @@ class Access:
     token: str = field(repr=False)
     namespace: str = ""
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a request must carry to be this caller's: nothing where its TLS says who it is."""
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
 
 def read(path: Path) -> Access:
     """Access by a kubeconfig's current context; KubeconfigRefused where it is none that can be used."""

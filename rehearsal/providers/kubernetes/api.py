@@ -43,7 +43,7 @@ class Api:
     def __init__(self, access: Access) -> None:
         self.access = access
         self._session: aiohttp.ClientSession | None = None
-        self._headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
+        self._headers = access.headers
 
     async def close(self) -> None:
         """Closes all connections."""
