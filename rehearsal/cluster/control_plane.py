@@ -39,6 +39,7 @@ from rehearsal.cluster.provisioned import (
 from rehearsal.cluster.run_directory import RunDirectory
 from rehearsal.cluster.service_log import last_lines
 from rehearsal.cluster.supervisor import Service, Supervisor
+from rehearsal.cluster.tls_streams import open_tls
 from rehearsal.engines.find import Engines
 
 PROBE_SECONDS = 2.0
@@ -209,7 +210,7 @@ async def _is_ready(url: str, trust: ssl.SSLContext) -> bool:
     asked = urlsplit(url)
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            reader, writer = await asyncio.open_connection(asked.hostname, asked.port, ssl=trust)
+            reader, writer = await open_tls(str(asked.hostname), asked.port or 443, trust)
             try:
                 writer.write(f"GET /readyz HTTP/1.0\r\nHost: {asked.netloc}\r\n\r\n".encode())
                 return (await reader.readline()).split(b" ")[1:2] == [b"200"]

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class Service:
         self._gate = threading.Lock()
         self._changed = threading.Condition()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        weakref.finalize(self, os.close, self._wake).atexit = False
         self._processes: list[Process] = []
         self._main_pid: int | None = None
         self._thread: threading.Thread | None = None

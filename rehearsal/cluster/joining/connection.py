@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from rehearsal.cluster.joining import protobuf
 from rehearsal.cluster.joining.figures import TOO_MANY, Tally
+from rehearsal.cluster.tls_streams import open_tls
 
 Json = dict[str, Any]
 JSON, PATCH = "application/json", "application/strategic-merge-patch+json"
@@ -166,7 +167,7 @@ class Connection:
     async def _send(self, method: str, path: str, body: Json | bytes | None) -> asyncio.StreamReader:
         if self._reader is None or self._writer is None:
             self._tally.connections += 1
-            self._reader, self._writer = await asyncio.open_connection(self._host, self._port, ssl=self._context, limit=LINE_BYTES)
+            self._reader, self._writer = await open_tls(self._host, self._port, self._context, LINE_BYTES)
         accept, content, kind = self._accept, b"", ""
         if isinstance(body, bytes):
             accept, content, kind = f"Accept: {protobuf.CONTENT}\r\n", body, protobuf.CONTENT

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from kept_services import Kept, carriers, notifying, ready
@@ -79,6 +82,33 @@ def test_everything_ends_when_the_run_is_closed_however_long_its_own_end_would_t
     # One after another they would have had ten times the patience.
     assert took < 10 * supervisor.PATIENCE_SECONDS
     assert carriers(run) == 0
+
+
+def test_services_that_nobody_remembers_hold_no_descriptor() -> None:
+    def waking() -> set[int]:
+        """Descriptors by which services are woken."""
+        found = set()
+        for one in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if str(one.readlink()) == "anon_inode:[eventfd]":
+                    found.add(int(one.name))
+        return found
+
+    def lived() -> set[int]:
+        before = waking()
+        with RunDirectory() as run:
+            kept = Kept(run)
+            for index in range(3):
+                ready(kept.add(*FOREVER, name=f"machine/{index}"))
+            return waking() - before
+
+    def let_go() -> bool:
+        gc.collect()
+        return not held & waking()
+
+    held = lived()
+    assert len(held) >= 3
+    until(let_go, "they are closed once the last thread of the run has ended")
 
 
 def test_nothing_starts_after_the_end(kept: Kept) -> None:
