@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,12 @@ RATIO = 1.2
 COMPARED_NODES = 500
 """From so many nodes on the ratios are held to the bound: below, waits of a second decide."""
 WAYS = (Identities.IMPERSONATED, Identities.ISSUED, Identities.BOOTSTRAP)
+SAME_WORK = ("kube-controller-manager", "kube-scheduler")
+"""Programs that do the same in both clusters while nodes join: where their CPU time differs, the machine's speed has changed between the
+two. kwok is none: now and then its watch of nodes ends, and it is told of all of them again."""
 MIB = 2**20
+Pair = Sequence[Measured]
+"""Ours and the bare cluster, or the one that was asked for."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -39,9 +45,10 @@ MIB = 2**20
 @click.option("--setting", type=click.Choice(list(SETTINGS)), default="fast", show_default=True, help="See above.")
 @click.option("--only", type=click.Choice(["ours", "bare"]), help="Measure one of the two; no ratios then.")
 @click.option("--identities", type=click.Choice([way.value for way in WAYS]), default="impersonated", show_default=True)
+@click.option("--pairs", type=click.IntRange(1, 9), default=1, show_default=True, help="Pairs of clusters; ratios are medians of theirs.")
 @click.option("--limit", type=click.IntRange(10), help="Seconds that a phase may take; default 120, and 4 for every 50 nodes.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/bench"), show_default=True)
-def main(nodes: int, setting: str, only: str | None, identities: str, limit: int | None, out: Path) -> None:
+def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int, limit: int | None, out: Path) -> None:
     """Join N nodes and run N pods of a whole node each, in our cluster and then in a bare one, and print the ratios of their times.
 
     \b
@@ -60,8 +67,11 @@ def main(nodes: int, setting: str, only: str | None, identities: str, limit: int
     impersonated machines share eight connections of one identity that acts for each node (authorizers, admission, priority and
     fairness see every node by itself); issued ones have a connection and a certificate each; bootstrap leaves nothing out.
 
-    Writes JSON, SVG and PNG into --out. 7,500 nodes take six minutes in fast and fourteen in faithful on two free cores, and
-    7 GB of memory. Exits 0 when the ratios keep their bound, 1 when one does not, 2 when something failed, 130 when
+    Machines whose speed changes, as shared ones do, need several pairs: every other one has the bare cluster first. How much CPU time
+    the programs took that do the same in both tells how much faster the machine was in one of them.
+
+    Writes JSON, SVG and PNG of each pair into --out. Each 7,500 nodes take six minutes in fast and fourteen in faithful on two
+    free cores, and 7 GB of memory. Exits 0 when the ratios keep their bound, 1 when one does not, 2 when something failed, 130 when
     interrupted; nothing is left running.
     """
     output = Told()
@@ -71,16 +81,23 @@ def main(nodes: int, setting: str, only: str | None, identities: str, limit: int
         say(f"altered: {line}")
     programs = engines(say)
     patience = float(limit or 120 + nodes * 4 // 50)
-    done = [_one(name, nodes, chosen, programs, Identities(identities), patience, say) for name in ([only] if only else ["ours", "bare"])]
-    document = {
-        "nodes": nodes,
-        "setting": setting,
-        "identities": identities,
-        "machine": machine(),
-        "clusters": [one.document() for one in done],
-    }
-    paths = write(document, out / f"cluster-{setting}-{nodes}")
-    output.conclude(list(figures_of(done, nodes)), processes_table(done), f"wrote {', '.join(str(path) for path in paths)}")
+    done: list[Pair] = []
+    written: list[Path] = []
+    for number in range(pairs):
+        if pairs > 1:
+            say(f"pair {number + 1} of {pairs}")
+        order = [only] if only else ["ours", "bare"] if number % 2 == 0 else ["bare", "ours"]
+        taken = {name: _one(name, nodes, chosen, programs, Identities(identities), patience, say) for name in order}
+        done.append([taken[name] for name in ("ours", "bare") if name in taken])
+        document = {
+            "nodes": nodes,
+            "setting": setting,
+            "identities": identities,
+            "machine": machine(),
+            "clusters": [one.document() for one in done[-1]],
+        }
+        written += write(document, out / f"cluster-{setting}-{nodes}{f'-{number + 1}' if pairs > 1 else ''}")
+    output.conclude(list(figures_of(done, nodes)), processes_table(done[-1]), f"wrote {', '.join(str(path) for path in written)}")
 
 
 def _one(name: str, nodes: int, setting: Setting, programs: Engines, how: Identities, limit: float, say: Say) -> Measured:
@@ -103,31 +120,46 @@ def write(document: dict[str, Any], path: Path) -> tuple[Path, ...]:
     return (file, *draw(document, path))
 
 
-def figures_of(done: Sequence[Measured], nodes: int) -> Iterable[Figure]:
-    """Seconds of each cluster, and where both were measured their ratios."""
-    for one in done:
-        yield Figure(f"{one.name}: API server ready", one.came_up, "s", None, "from the start of its first program")
-        yield Figure(f"{one.name}: {nodes:,} nodes Ready", one.join, "s", None, told(one))
-        yield Figure(f"{one.name}: {nodes:,} pods Running", one.pods, "s", None, "from the first Deployment")
-    if len(done) == 2:
-        first, second = done
+def figures_of(done: Sequence[Pair], nodes: int) -> Iterable[Figure]:
+    """Seconds of each cluster, and where both were measured their ratios: medians of all pairs."""
+    for of_one in zip(*done, strict=True):
+        name, count = of_one[0].name, f"median of {len(done)}; the last: " if len(done) > 1 else ""
+        came_up, join, pods = (statistics.median(getattr(one, phase) for one in of_one) for phase in ("came_up", "join", "pods"))
+        yield Figure(f"{name}: API server ready", came_up, "s", None, "from the start of its first program")
+        yield Figure(f"{name}: {nodes:,} nodes Ready", join, "s", None, count + told(of_one[-1]))
+        yield Figure(f"{name}: {nodes:,} pods Running", pods, "s", None, "from the first Deployment")
+    if len(done[0]) == 2:
         bound = RATIO if nodes >= COMPARED_NODES else None
-        yield Figure("ours over bare, nodes", first.join / second.join, "", bound, "wall seconds")
-        yield Figure("ours over bare, pods", first.pods / second.pods, "", bound, "wall seconds")
-        both = (first.join + first.pods) / (second.join + second.pods)
-        yield Figure("ours over bare, nodes and pods", both, "", bound, "wall seconds of both, one after the other")
-        for phase in ("join_cpu", "pods_cpu"):
-            mine, theirs = (sum(getattr(taken, phase) for taken in one.taken.values()) for one in done)
-            if not theirs:
-                # Few nodes join between two looks at the processes.
-                continue
-            yield Figure(
-                f"the same, {phase.removesuffix('_cpu')}, CPU",
-                mine / theirs,
-                "",
-                None,
-                f"{mine:.0f} and {theirs:.0f} CPU seconds, all processes",
-            )
+        yield _ratio("nodes", [mine.join / theirs.join for mine, theirs in done], bound, "wall seconds")
+        yield _ratio("pods", [mine.pods / theirs.pods for mine, theirs in done], bound, "wall seconds")
+        both = [(mine.join + mine.pods) / (theirs.join + theirs.pods) for mine, theirs in done]
+        yield _ratio("nodes and pods", both, bound, "wall seconds of both, one after the other")
+        for what, phase, programs, how in (
+            ("join, CPU", "join", None, "all processes"),
+            (
+                "the same work, CPU",
+                "join",
+                SAME_WORK,
+                f"{' and '.join(SAME_WORK)} while nodes join: how much slower the machine was in ours",
+            ),
+            ("pods, CPU", "pods", None, "all processes"),
+        ):
+            spent = [[_spent(one, phase, programs) for one in pair] for pair in done]
+            # Few nodes join between two looks at the processes.
+            if all(theirs for _, theirs in spent):
+                yield _ratio(what, [mine / theirs for mine, theirs in spent], None, how)
+
+
+def _ratio(what: str, found: Sequence[float], bound: float | None, how: str) -> Figure:
+    """Median of the pairs' ratios."""
+    spread = f"; median of {', '.join(f'{one:.2f}' for one in found)}" if len(found) > 1 else ""
+    return Figure(f"ours over bare, {what}", statistics.median(found), "", bound, how + spread)
+
+
+def _spent(one: Measured, phase: str, programs: Sequence[str] | None) -> float:
+    """CPU seconds of programs (None: all) in a phase."""
+    rows = [taken for name, taken in one.taken.items() if programs is None or name in programs]
+    return sum(row.join_cpu if phase == "join" else row.pods_cpu for row in rows)
 
 
 def told(one: Measured) -> str:

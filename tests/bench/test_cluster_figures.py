@@ -1,0 +1,46 @@
+"""What the bench of a whole cluster concludes from the pairs that it has measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.cluster.__main__ import COMPARED_NODES, RATIO, Pair, figures_of
+from bench.cluster.measure import Measured, Taken
+from bench.cluster.watching import Seen
+from bench.figures import Figure
+
+
+def measured(name: str, join: float, pods: float, scheduler_cpu: float = 5.0) -> Measured:
+    """A cluster whose nodes and pods took so many seconds, and whose scheduler took some of the processor while nodes joined."""
+    taken = {"kube-apiserver": Taken(20.0, 60.0, 2**30), "kube-scheduler": Taken(scheduler_cpu, 10.0, 2**27)}
+    return Measured(name, 3.0, join, pods, 5.0, 5.0 + join, 6.0 + join, 6.0 + join + pods, {"429s": 0.0}, taken, Seen())
+
+
+def figures(*pairs: Pair, nodes: int = COMPARED_NODES) -> dict[str, Figure]:
+    return {one.name: one for one in figures_of(pairs, nodes)}
+
+
+def test_ratios_are_medians_of_the_pairs_so_that_one_slow_moment_of_the_machine_decides_nothing() -> None:
+    steady = [measured("ours", 11.0, 55.0), measured("bare", 10.0, 50.0)]
+    slow = [measured("ours", 30.0, 150.0), measured("bare", 10.0, 50.0)]
+    found = figures(steady, slow, steady)
+    for what in ("nodes", "pods", "nodes and pods"):
+        one = found[f"ours over bare, {what}"]
+        assert (one.value, one.bound, one.kept) == (pytest.approx(1.1), RATIO, True)
+        assert one.how.endswith("; median of 1.10, 3.00, 1.10")
+    assert found["ours: 500 nodes Ready"].value == 11.0
+    assert not figures(slow, slow, steady)["ours over bare, nodes"].kept
+
+
+def test_work_that_both_do_alike_tells_how_much_slower_the_machine_was() -> None:
+    found = figures([measured("ours", 14.0, 50.0, scheduler_cpu=7.0), measured("bare", 10.0, 50.0, scheduler_cpu=5.0)])
+    one = found["ours over bare, the same work, CPU"]
+    assert (one.value, one.bound) == (pytest.approx(1.4), None)
+    assert "kube-scheduler" in one.how
+    assert "median" not in one.how
+
+
+def test_few_nodes_are_not_held_to_the_bound_and_one_cluster_has_no_ratio() -> None:
+    pair = [measured("ours", 14.0, 50.0), measured("bare", 10.0, 50.0)]
+    assert all(one.bound is None for one in figures(pair, nodes=COMPARED_NODES - 1).values())
+    assert set(figures(pair[:1])) == {"ours: API server ready", "ours: 500 nodes Ready", "ours: 500 pods Running"}
