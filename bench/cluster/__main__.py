@@ -6,7 +6,8 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,11 @@ RATIO = 1.2
 COMPARED_NODES = 500
 """From so many nodes on the ratios are held to the bound: below, waits of a second decide."""
 WAYS = (Identities.IMPERSONATED, Identities.ISSUED, Identities.BOOTSTRAP)
-SAME_WORK = ("kube-controller-manager", "kube-scheduler")
-"""Programs that do the same in both clusters while nodes join: where their CPU time differs, the machine's speed has changed between the
-two. kwok is none: now and then its watch of nodes ends, and it is told of all of them again."""
+UNTROUBLED = "kube-scheduler"
+"""What has nothing to decide while nodes join, so that its CPU time hints at how fast the machine was. kwok's does not: now and then its
+watch ends, and it is told of all nodes again."""
 MIB = 2**20
+BOTH = ("ours", "bare")
 Pair = Sequence[Measured]
 """Ours and the bare cluster, or the one that was asked for."""
 
@@ -43,13 +45,19 @@ Pair = Sequence[Measured]
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.option("--nodes", type=click.IntRange(20, 7_500), default=200, show_default=True, help="Nodes, and pods that take a whole node.")
 @click.option("--setting", type=click.Choice(list(SETTINGS)), default="fast", show_default=True, help="See above.")
-@click.option("--only", type=click.Choice(["ours", "bare"]), help="Measure one of the two; no ratios then.")
+@click.option("--only", type=click.Choice(BOTH), help="Measure one of the two; no ratios then.")
 @click.option("--identities", type=click.Choice([way.value for way in WAYS]), default="impersonated", show_default=True)
-@click.option("--pairs", type=click.IntRange(1, 9), default=1, show_default=True, help="Pairs of clusters; ratios are medians of theirs.")
+@click.option(
+    "--pairs",
+    type=click.IntRange(1, 9),
+    default=1,
+    show_default=True,
+    help="Pairs of clusters (with --only, clusters), whose medians are told.",
+)
 @click.option("--limit", type=click.IntRange(10), help="Seconds that a phase may take; default 120, and 4 for every 50 nodes.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/bench"), show_default=True)
 def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int, limit: int | None, out: Path) -> None:
-    """Join N nodes and run N pods of a whole node each, in our cluster and then in a bare one, and print the ratios of their times.
+    """Join N nodes and run N pods of a whole node each, in our cluster and in a bare one, and print the ratios of their times.
 
     \b
     ours  a region variant of southcentralus with one cluster of N nodes of ND96isr_H100_v5, one etcd member, one for events
@@ -67,11 +75,11 @@ def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int
     impersonated machines share eight connections of one identity that acts for each node (authorizers, admission, priority and
     fairness see every node by itself); issued ones have a connection and a certificate each; bootstrap leaves nothing out.
 
-    Machines whose speed changes, as shared ones do, need several pairs: every other one has the bare cluster first. How much CPU time
-    the programs took that do the same in both tells how much faster the machine was in one of them.
+    A shared machine changes its speed while a pair runs, and whatever runs first may be slower. An even number of pairs has either
+    cluster first equally often; the scheduler's CPU time while nodes join, when it has nothing to decide, hints at the speed.
 
-    Writes JSON, SVG and PNG of each pair into --out. Each 7,500 nodes take six minutes in fast and fourteen in faithful on two
-    free cores, and 7 GB of memory. Exits 0 when the ratios keep their bound, 1 when one does not, 2 when something failed, 130 when
+    Writes JSON, SVG and PNG of each pair into --out. A pair of 7,500 nodes takes four to six minutes in fast and fourteen in faithful on
+    two free cores, and 7 GB of memory. Exits 0 when the ratios keep their bound, 1 when one does not, 2 when something failed, 130 when
     interrupted; nothing is left running.
     """
     output = Told()
@@ -82,13 +90,11 @@ def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int
     programs = engines(say)
     patience = float(limit or 120 + nodes * 4 // 50)
     done: list[Pair] = []
-    written: list[Path] = []
     for number in range(pairs):
         if pairs > 1:
-            say(f"pair {number + 1} of {pairs}")
-        order = [only] if only else ["ours", "bare"] if number % 2 == 0 else ["bare", "ours"]
-        taken = {name: _one(name, nodes, chosen, programs, Identities(identities), patience, say) for name in order}
-        done.append([taken[name] for name in ("ours", "bare") if name in taken])
+            say(f"{'cluster' if only else 'pair'} {number + 1} of {pairs}")
+        taken = [_one(name, nodes, chosen, programs, Identities(identities), patience, say) for name in order(number, only)]
+        done.append(as_pair(taken))
         document = {
             "nodes": nodes,
             "setting": setting,
@@ -96,8 +102,19 @@ def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int
             "machine": machine(),
             "clusters": [one.document() for one in done[-1]],
         }
-        written += write(document, out / f"cluster-{setting}-{nodes}{f'-{number + 1}' if pairs > 1 else ''}")
-    output.conclude(list(figures_of(done, nodes)), processes_table(done[-1]), f"wrote {', '.join(str(path) for path in written)}")
+        for path in write(document, out / f"cluster-{setting}-{nodes}{f'-{number + 1}' if pairs > 1 else ''}"):
+            say(f"wrote {path}")
+    output.conclude(list(figures_of(done, nodes)), processes_table(done[-1], f"processes{f' of pair {pairs}' if pairs > 1 else ''}"))
+
+
+def order(number: int, only: str | None) -> Sequence[str]:
+    """Which clusters are measured in a pair, counted from 0, and in which order."""
+    return [only] if only else BOTH if number % 2 == 0 else BOTH[::-1]
+
+
+def as_pair(taken: Iterable[Measured]) -> Pair:
+    """Ours before the bare cluster, whichever was measured first."""
+    return sorted(taken, key=lambda one: BOTH.index(one.name))
 
 
 def _one(name: str, nodes: int, setting: Setting, programs: Engines, how: Identities, limit: float, say: Say) -> Measured:
@@ -122,44 +139,31 @@ def write(document: dict[str, Any], path: Path) -> tuple[Path, ...]:
 
 def figures_of(done: Sequence[Pair], nodes: int) -> Iterable[Figure]:
     """Seconds of each cluster, and where both were measured their ratios: medians of all pairs."""
+    median = f"median of {len(done)}; " if len(done) > 1 else ""
     for of_one in zip(*done, strict=True):
-        name, count = of_one[0].name, f"median of {len(done)}; the last: " if len(done) > 1 else ""
+        name = of_one[0].name
         came_up, join, pods = (statistics.median(getattr(one, phase) for one in of_one) for phase in ("came_up", "join", "pods"))
-        yield Figure(f"{name}: API server ready", came_up, "s", None, "from the start of its first program")
-        yield Figure(f"{name}: {nodes:,} nodes Ready", join, "s", None, count + told(of_one[-1]))
-        yield Figure(f"{name}: {nodes:,} pods Running", pods, "s", None, "from the first Deployment")
+        yield Figure(f"{name}: API server ready", came_up, "s", None, f"{median}from the start of its first program")
+        yield Figure(f"{name}: {nodes:,} nodes Ready", join, "s", None, f"{median}{'the last: ' if median else ''}{told(of_one[-1])}")
+        yield Figure(f"{name}: {nodes:,} pods Running", pods, "s", None, f"{median}from the first Deployment")
     if len(done[0]) == 2:
         bound = RATIO if nodes >= COMPARED_NODES else None
-        yield _ratio("nodes", [mine.join / theirs.join for mine, theirs in done], bound, "wall seconds")
-        yield _ratio("pods", [mine.pods / theirs.pods for mine, theirs in done], bound, "wall seconds")
-        both = [(mine.join + mine.pods) / (theirs.join + theirs.pods) for mine, theirs in done]
-        yield _ratio("nodes and pods", both, bound, "wall seconds of both, one after the other")
-        for what, phase, programs, how in (
-            ("join, CPU", "join", None, "all processes"),
-            (
-                "the same work, CPU",
-                "join",
-                SAME_WORK,
-                f"{' and '.join(SAME_WORK)} while nodes join: how much slower the machine was in ours",
-            ),
-            ("pods, CPU", "pods", None, "all processes"),
-        ):
-            spent = [[_spent(one, phase, programs) for one in pair] for pair in done]
+        rows: tuple[tuple[str, Callable[[Measured], float], float | None, str], ...] = (
+            ("nodes", attrgetter("join"), bound, "wall seconds"),
+            ("pods", attrgetter("pods"), bound, "wall seconds"),
+            ("nodes and pods", lambda one: one.join + one.pods, bound, "wall seconds of both, one after the other"),
+            ("join, CPU", lambda one: sum(taken.join_cpu for taken in one.taken.values()), None, "CPU seconds of all processes"),
+            (f"join, CPU of {UNTROUBLED}", lambda one: one.taken[UNTROUBLED].join_cpu, None, "CPU seconds, a hint at the machine's speed"),
+            ("pods, CPU", lambda one: sum(taken.pods_cpu for taken in one.taken.values()), None, "CPU seconds of all processes"),
+        )
+        for what, taken, most, unit in rows:
+            found = [(taken(first), taken(second)) for first, second in done]
             # Few nodes join between two looks at the processes.
-            if all(theirs for _, theirs in spent):
-                yield _ratio(what, [mine / theirs for mine, theirs in spent], None, how)
-
-
-def _ratio(what: str, found: Sequence[float], bound: float | None, how: str) -> Figure:
-    """Median of the pairs' ratios."""
-    spread = f"; median of {', '.join(f'{one:.2f}' for one in found)}" if len(found) > 1 else ""
-    return Figure(f"ours over bare, {what}", statistics.median(found), "", bound, how + spread)
-
-
-def _spent(one: Measured, phase: str, programs: Sequence[str] | None) -> float:
-    """CPU seconds of programs (None: all) in a phase."""
-    rows = [taken for name, taken in one.taken.items() if programs is None or name in programs]
-    return sum(row.join_cpu if phase == "join" else row.pods_cpu for row in rows)
+            if all(theirs for _, theirs in found):
+                each = ", ".join(f"{mine:,.1f} / {theirs:,.1f}" for mine, theirs in found)
+                yield Figure(
+                    f"ours over bare, {what}", statistics.median(mine / theirs for mine, theirs in found), "", most, f"{unit}: {each}"
+                )
 
 
 def told(one: Measured) -> str:
@@ -167,9 +171,9 @@ def told(one: Measured) -> str:
     return ", ".join(f"{name} {value:.3g}" for name, value in one.details.items())
 
 
-def processes_table(done: Sequence[Measured]) -> Table:
+def processes_table(done: Sequence[Measured], title: str) -> Table:
     """What each process took."""
-    table = Table(title="processes", title_justify="left")
+    table = Table(title=title, title_justify="left")
     for heading in ("cluster", "process", "CPU s, join", "CPU s, pods", "peak MiB"):
         table.add_column(heading, justify="left" if heading in ("cluster", "process") else "right")
     for one in done:

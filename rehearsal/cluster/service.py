@@ -37,7 +37,9 @@ class Service:
         self._gate = threading.Lock()
         self._changed = threading.Condition()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        weakref.finalize(self, os.close, self._wake).atexit = False
+        closing = weakref.finalize(self, os.close, self._wake)
+        # Not at exit, where daemon threads may still wait for it while its number becomes another file's.
+        closing.atexit = False
         self._processes: list[Process] = []
         self._main_pid: int | None = None
         self._thread: threading.Thread | None = None

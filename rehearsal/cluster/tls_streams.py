@@ -6,16 +6,17 @@ import asyncio
 import ssl
 
 READ_BYTES = 2**16
+"""asyncio's own default for lines."""
 
 
 async def open_tls(
     host: str, port: int, context: ssl.SSLContext, limit: int = READ_BYTES
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Reader of lines up to limit bytes, and writer, to a server that the context trusts; OSError, ssl.SSLError.
+    """Reader of lines up to limit bytes, and writer, to a server that the context trusts; OSError, of which ssl.SSLError is one.
 
-    Where it is cancelled in the very turn of the loop in which the handshake ends, asyncio.open_connection with TLS only begins to say
-    goodbye, which the server must answer; a loop that ends before leaves the socket open. So the handshake follows on a connection that is
-    held here.
+    asyncio.open_connection that begins with TLS, cancelled in the turn of the loop in which the handshake ends, says goodbye and waits for
+    the server's (SSLProtocol._start_shutdown, https://github.com/python/cpython/blob/3.11/Lib/asyncio/sslproto.py). A loop that ends before
+    that comes leaves the socket open. So the handshake follows here, on a connection that is held and can be aborted.
     """
     reader, writer = await asyncio.open_connection(host, port, limit=limit)
     plain = writer.transport

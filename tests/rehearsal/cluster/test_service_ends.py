@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import signal
@@ -84,31 +83,35 @@ def test_everything_ends_when_the_run_is_closed_however_long_its_own_end_would_t
     assert carriers(run) == 0
 
 
-def test_services_that_nobody_remembers_hold_no_descriptor() -> None:
-    def waking() -> set[int]:
-        """Descriptors by which services are woken."""
-        found = set()
-        for one in Path("/proc/self/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):
-                if str(one.readlink()) == "anon_inode:[eventfd]":
-                    found.add(int(one.name))
-        return found
+def wakes(descriptor: int) -> bool:
+    """Whether a descriptor of this process is one by which a service is woken."""
+    try:
+        return str(Path(f"/proc/self/fd/{descriptor}").readlink()) == "anon_inode:[eventfd]"
+    except FileNotFoundError:
+        return False
 
-    def lived() -> set[int]:
-        before = waking()
-        with RunDirectory() as run:
-            kept = Kept(run)
-            for index in range(3):
-                ready(kept.add(*FOREVER, name=f"machine/{index}"))
-            return waking() - before
 
-    def let_go() -> bool:
+def test_services_that_nobody_remembers_hold_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    eventfd = os.eventfd
+
+    def noted(*given: int) -> int:
+        made.append(eventfd(*given))
+        return made[-1]
+
+    def are_closed() -> bool:
         gc.collect()
-        return not held & waking()
+        return not any(wakes(one) for one in made)
 
-    held = lived()
-    assert len(held) >= 3
-    until(let_go, "they are closed once the last thread of the run has ended")
+    monkeypatch.setattr(os, "eventfd", noted)
+    with RunDirectory() as run:
+        kept = Kept(run)
+        for index in range(3):
+            ready(kept.add(*FOREVER, name=f"machine/{index}"))
+        assert len(made) == 3
+        assert not are_closed()
+    del kept, run
+    until(are_closed, "they are closed once the last thread of the run has ended")
 
 
 def test_nothing_starts_after_the_end(kept: Kept) -> None:

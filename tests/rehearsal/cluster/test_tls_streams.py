@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import socket
 import ssl
@@ -13,10 +14,9 @@ from pathlib import Path
 
 import pytest
 from backend_server import self_signed
+from waiting import DEADLINE_SECONDS
 
 from rehearsal.cluster.tls_streams import open_tls
-
-PATIENCE_SECONDS = 30.0
 
 
 class Server:
@@ -31,22 +31,27 @@ class Server:
         self._offered.load_cert_chain(pem)
 
     def serve(self, listener: socket.socket) -> None:
-        accepted, _ = listener.accept()
-        with accepted:
-            accepted.recv(1, socket.MSG_PEEK)
-            self.greeted()
-            assert self.may_answer.wait(PATIENCE_SECONDS)
-            accepted.setblocking(False)
-            with self._offered.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False) as secured:
-                with pytest.raises(ssl.SSLWantReadError):
-                    secured.do_handshake()
-                self.answered.set()
-                secured.settimeout(PATIENCE_SECONDS)
-                try:
-                    secured.sendall(secured.recv(100))
-                except OSError:
-                    """The client has gone."""
-                self.left.wait(PATIENCE_SECONDS)
+        listener.settimeout(DEADLINE_SECONDS)
+        # Whoever connects may be gone at any moment.
+        with contextlib.suppress(OSError):
+            accepted, _ = listener.accept()
+            with accepted:
+                self._answer(accepted)
+
+    def _answer(self, accepted: socket.socket) -> None:
+        accepted.settimeout(DEADLINE_SECONDS)
+        accepted.recv(1, socket.MSG_PEEK)
+        self.greeted()
+        self.may_answer.wait(DEADLINE_SECONDS)
+        accepted.setblocking(False)
+        with self._offered.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False) as secured:
+            # It goes on once the client has answered, which only one that sleeps has surely not done.
+            with contextlib.suppress(ssl.SSLWantReadError):
+                secured.do_handshake()
+            self.answered.set()
+            secured.settimeout(DEADLINE_SECONDS)
+            secured.sendall(secured.recv(100))
+            self.left.wait(DEADLINE_SECONDS)
 
 
 @pytest.fixture
@@ -57,7 +62,11 @@ def server(tmp_path: Path) -> Iterator[tuple[int, Server]]:
         thread = threading.Thread(target=made.serve, args=(listener,))
         thread.start()
         yield listener.getsockname()[1], made
+        made.may_answer.set()
         made.left.set()
+        # One to whom nobody came waits no longer.
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
         thread.join()
 
 
@@ -70,7 +79,7 @@ def test_a_connection_that_is_given_up_as_its_handshake_ends_leaves_no_socket(se
         def sleep_through_both() -> None:
             """Let the loop hear in one turn that the server has answered and that the time is over."""
             made.may_answer.set()
-            assert made.answered.wait(PATIENCE_SECONDS)
+            assert made.answered.wait(DEADLINE_SECONDS)
             limit.reschedule(loop.time() + 0.02)
             time.sleep(0.1)
 
