@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import signal
@@ -14,6 +13,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from rehearsal.engines import end_with_parent
+from rehearsal.engines.end_with_parent import NOT_EXECUTED
 from rehearsal.engines.missing import EnginesMissing
 
 TICK = 0.25
@@ -24,8 +25,8 @@ PATIENCE = 5.0
 
 LAST_LINES = 8
 
-PR_SET_PDEATHSIG = 1
-"""https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html"""
+BECOMES = (sys.executable, "-I", "-S", end_with_parent.__file__)
+"""Words before its parent's number and a command: nothing else ends go when this process is killed."""
 
 DISK = "free some disk space, or set GPUFLEET_CACHE to a folder on another disk; then run it again"
 MEMORY = "it was short of memory: 3 GB must be free, so end other programs, or add swap; then run it again"
@@ -53,19 +54,15 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], wh
     It never outlives this process. Raises EnginesMissing with its last lines and what to do.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        try:
-            process = subprocess.Popen(  # noqa: S603 a pinned recipe
-                list(command),
-                cwd=folder,
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                process_group=0,
-                preexec_fn=_die_with_parent(),  # noqa: PLW1509 nothing else ends go when this process is killed
-            )
-        except OSError as error:
-            raise EnginesMissing(what, f"{command[0]} cannot be run ({error.strerror or error})", "install Go, or repair it") from error
+        process = subprocess.Popen(  # noqa: S603 a pinned recipe
+            [*BECOMES, str(os.getpid()), *command],
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            process_group=0,
+        )
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -77,6 +74,8 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], wh
         out.seek(0)
         err.seek(0)
         said, errors = out.read().decode(errors="replace"), err.read().decode(errors="replace")
+    if process.returncode == NOT_EXECUTED:
+        raise EnginesMissing(what, errors.strip(), "install Go, or repair it")
     if process.returncode != 0:
         raise failure(what, f"{said}\n{errors}", process.returncode)
     return said
@@ -103,11 +102,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _die_with_parent() -> Callable[[], None] | None:
-    """What a child calls so that the kernel kills it with its parent, where the kernel can."""
-    if sys.platform != "linux":
-        return None
-    libc = ctypes.CDLL(None)
-    return lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
