@@ -222,8 +222,8 @@ def _legend(drawing: Drawing, top: float, per_machine: float, most: int) -> floa
     drawing.rect("cell plain", GUTTER, y - 10, scale * per_machine, CELL)
     x = GUTTER + scale * per_machine + 8
     entries = (
-        (f"{scale} machine{'' if scale == 1 else 's'}: a cell is one scale set, its width the machines in it", 390.0),
-        ("room left in the subnet", 170.0),
+        (f"{scale} machine{'' if scale == 1 else 's'}: a cell is one scale set, its width the machines in it", 460.0),
+        ("room left in the subnet", 175.0),
         ("spot", 60.0),
     )
     for position, (text, width) in enumerate(entries):
