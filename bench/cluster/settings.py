@@ -90,7 +90,8 @@ class Setting:
 
 def _said(keeping: Keeping) -> str:
     every = f"leases of {keeping.lease_seconds} s" if keeping.lease_seconds else "no leases, no reports"
-    return f"kwok: stages {', '.join(keeping.stages)}; {every}"
+    unread = "; no stage of nodes looks at more than their labels" if keeping.registered_ready else ""
+    return f"kwok: stages {', '.join(keeping.stages)}; {every}{unread}"
 
 
 FAITHFUL = Setting(

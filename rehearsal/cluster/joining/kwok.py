@@ -33,13 +33,15 @@ class Keeping:
 
     stages are sets of kwok's own stage files; lease_seconds is how long a node's lease lasts, renewed every quarter, 0 for no leases, with
     which the controller manager must wait longer for nodes; report_seconds how often an unchanged status is reported, None for never.
-    parallel is how many nodes, and how many pods, change at once.
+    parallel is how many nodes, and how many pods, change at once. registered_ready says that nodes come Ready, so that no stage of theirs
+    is ever played, and kwok is not to look.
     """
 
     stages: tuple[str, ...]
     lease_seconds: int
     report_seconds: int | None
     parallel: int = 16
+    registered_ready: bool = False
 
 
 def faithful(sets: Sequence[SetOfNodes]) -> Keeping:
@@ -51,8 +53,13 @@ def faithful(sets: Sequence[SetOfNodes]) -> Keeping:
     return Keeping(STAGES, lease, report)
 
 
-FAST = Keeping(("node-fast", "pod-fast"), lease_seconds=0, report_seconds=None)
-"""No leases and no reports: only with a controller manager that does not look for them, --node-monitor-grace-period=24h."""
+FAST = Keeping(("node-fast", "pod-fast"), lease_seconds=0, report_seconds=None, registered_ready=True)
+"""No leases and no reports: only with a controller manager that does not look for them, --node-monitor-grace-period=24h, and with nodes
+that register as Ready."""
+NEVER = {"matchLabels": {"gpufleet.io/never": "true"}}
+"""Selector of no node. kwok's own looks for a condition, for which all of a node is made JSON at each event, in one goroutine; where that
+is late, the API server ends kwok's watch, and kwok 0.8 begins each watch with all that is there:
+https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/utils/informer/event.go#L77"""
 
 
 def configuration(engines: Engines, keeping: Keeping) -> str:
@@ -83,6 +90,8 @@ def _stages(file: Path, keeping: Keeping) -> list[Json]:
                 every = keeping.report_seconds * 1_000
                 # As kubelets do, a little early or late, so that nodes that joined together do not report together.
                 stage["spec"]["delay"] = {"durationMilliseconds": every * 95 // 100, "jitterDurationMilliseconds": every * 105 // 100}
+            if keeping.registered_ready and stage["spec"]["resourceRef"]["kind"] == "Node":
+                stage["spec"]["selector"] = NEVER
             found.append(stage)
     return found
 
