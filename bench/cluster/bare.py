@@ -127,7 +127,7 @@ def bare(nodes: int, setting: Setting, engines: Engines, say: Say) -> Iterator[R
     """The bare cluster, up to the moment at which its nodes may be posted."""
     with RunDirectory() as run, Supervisor(run, say) as supervisor:
         posted = node_template(run.path)
-        template = as_ready(posted) if setting.ready else posted
+        template = as_ready(posted) if setting.keeping.registered_ready else posted
         cluster = _Bare(setting, engines, run, supervisor)
         began = time.monotonic()
         cluster.etcd()

@@ -93,7 +93,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
                 kwok = supervisor.add(replace(program, environment={**program.environment, **setting.environment}))
                 kwok.start()
                 joiner = Joiner(gate_to(control, azure, machines), deadline_seconds=READY_SECONDS)
-                joining = [_ready(one) for one in machines] if setting.ready else list(machines)
+                joining = [_ready(one) for one in machines] if setting.keeping.registered_ready else list(machines)
 
                 def join(tell: Say) -> Mapping[str, float]:
                     joined = joiner.join(joining, how, STORM, tell)

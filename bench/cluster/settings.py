@@ -58,8 +58,7 @@ NO_FSYNC: Flags = {"etcd": {"unsafe-no-fsync": "true"}}
 class Setting:
     """What both clusters are changed in: flags by program, the scheduler's profile, and variables of all programs' environment.
 
-    keeping is how kwok keeps the nodes; pods_per_deployment None puts all into one; ready says that nodes are posted Ready, which spares
-    kwok a report of each.
+    keeping is how kwok keeps the nodes, and whether they are posted as Ready; pods_per_deployment None puts all into one.
     """
 
     name: str
@@ -68,7 +67,6 @@ class Setting:
     filters_only: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     pods_per_deployment: int | None = None
-    ready: bool = False
 
     def told(self) -> tuple[str, ...]:
         """Each change in words."""
@@ -84,7 +82,7 @@ class Setting:
             *variables,
             _said(self.keeping),
             *split,
-            *(("nodes posted Ready",) if self.ready else ()),
+            *(("nodes posted Ready",) if self.keeping.registered_ready else ()),
         )
 
 
@@ -116,7 +114,6 @@ FAST = Setting(
     filters_only=True,
     environment={"GOGC": "400"},
     pods_per_deployment=PODS_PER_DEPLOYMENT,
-    ready=True,
 )
 
 

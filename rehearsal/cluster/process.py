@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-EXEC_FAILED = 203
-"""Exit status that stands for a program that could not be executed, as in systemd (EXIT_EXEC, systemd.exec(5))."""
 KIBIBYTE = 1024
 TICKS = os.sysconf("SC_CLK_TCK")
 

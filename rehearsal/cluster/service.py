@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rehearsal.cluster import guardian, service_log
-from rehearsal.cluster.process import EXEC_FAILED, NotExecuted, Process, Usage, readable, usage_of
+from rehearsal.cluster.process import NotExecuted, Process, Usage, readable, usage_of
 from rehearsal.cluster.program import STATES, NotReady, Program, State, read_environment, result_of, said_status
 from rehearsal.cluster.sd_notify import VARIABLE, NotifySocket
+from rehearsal.engines.end_with_parent import EXEC_FAILED
 
 
 class Service:

@@ -14,8 +14,8 @@ import sys
 PR_SET_PDEATHSIG = 1
 """https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html"""
 
-NOT_EXECUTED = 203
-"""Exit status where the command cannot be executed, as in systemd (EXIT_EXEC, systemd.exec(5))."""
+EXEC_FAILED = 203
+"""Exit status that stands for a program that could not be executed, as in systemd (EXIT_EXEC, systemd.exec(5))."""
 
 
 def main() -> None:
@@ -25,11 +25,14 @@ def main() -> None:
     if os.getppid() != parent:
         # It ended before the kernel was asked.
         sys.exit(1)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        # Python ignores them from its start, and what it becomes would go on so.
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)  # noqa: S606 a pinned recipe
     except OSError as error:
         print(f"{command[0]} cannot be run ({error.strerror or error})", file=sys.stderr)
-        sys.exit(NOT_EXECUTED)
+        sys.exit(EXEC_FAILED)
 
 
 if __name__ == "__main__":

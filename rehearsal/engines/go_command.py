@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import signal
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rehearsal.engines import end_with_parent
-from rehearsal.engines.end_with_parent import NOT_EXECUTED
+from rehearsal.engines.end_with_parent import EXEC_FAILED
 from rehearsal.engines.missing import EnginesMissing
 
 TICK = 0.25
@@ -45,6 +46,7 @@ REMEDIES = (
 )
 """What go writes when something outside of it is wrong, and what then helps."""
 
+REPAIR = "install Go, or repair it"
 OTHER_REMEDY = "the lines above are go's own; nothing unfinished was kept, so it can be run again"
 
 
@@ -54,15 +56,19 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], wh
     It never outlives this process. Raises EnginesMissing with its last lines and what to do.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(  # noqa: S603 a pinned recipe
-            [*BECOMES, str(os.getpid()), *command],
-            cwd=folder,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            process_group=0,
-        )
+        try:
+            process = subprocess.Popen(  # noqa: S603 a pinned recipe
+                [*BECOMES, str(os.getpid()), *command],
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                process_group=0,
+            )
+        except OSError as error:
+            remedy = MEMORY if error.errno in (errno.EAGAIN, errno.ENOMEM) else REPAIR
+            raise EnginesMissing(what, f"{command[0]} cannot be run in {folder} ({error.strerror or error})", remedy) from error
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -74,8 +80,8 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], wh
         out.seek(0)
         err.seek(0)
         said, errors = out.read().decode(errors="replace"), err.read().decode(errors="replace")
-    if process.returncode == NOT_EXECUTED:
-        raise EnginesMissing(what, errors.strip(), "install Go, or repair it")
+    if process.returncode == EXEC_FAILED:
+        raise EnginesMissing(what, errors.strip(), REPAIR)
     if process.returncode != 0:
         raise failure(what, f"{said}\n{errors}", process.returncode)
     return said

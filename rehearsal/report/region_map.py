@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from components.plan.model import API_SERVER_PORT, ClusterPlan, EtcdPlan, HubPlan, PoolPlan, RegionPlan, SubnetPlan
 from components.spec.cluster import Commons, Connectivity
 from components.spec.pool import Interconnect
-from rehearsal.report.drawing import Drawing, fitted
+from rehearsal.report.drawing import CHARACTER_WIDTH, Drawing, fitted
 from rehearsal.report.palette import is_spot, pool_looks
 
 WIDTH = 960.0
@@ -23,6 +23,7 @@ API_HEIGHT = 72.0
 TRACK_WIDTH = 256.0
 SUBNET_ROW = 18.0
 CELL = 13.0
+SAMPLE = 22.0
 POOL_ROW = 22.0
 MEMBER = 13.0
 FONT = 12.5
@@ -217,23 +218,22 @@ def _branch(drawing: Drawing, cluster: ClusterPlan, top: float, hub: HubPlan) ->
 
 
 def _legend(drawing: Drawing, top: float, per_machine: float, most: int) -> float:
-    y = top + 12
+    y, x = top + 12, GUTTER
     scale = next((step for step in (100, 10, 1) if step <= most / 4), 1)
-    drawing.rect("cell plain", GUTTER, y - 10, scale * per_machine, CELL)
-    x = GUTTER + scale * per_machine + 8
+    machines = f"{scale} machine{'' if scale == 1 else 's'}: a cell is one scale set, its width the machines in it"
     entries = (
-        (f"{scale} machine{'' if scale == 1 else 's'}: a cell is one scale set, its width the machines in it", 460.0),
-        ("room left in the subnet", 175.0),
-        ("spot", 60.0),
+        (("cell plain",), scale * per_machine, machines),
+        (("track",), SAMPLE, "room left in the subnet"),
+        (("cell plain", "stripes"), SAMPLE, "spot"),
     )
-    for position, (text, width) in enumerate(entries):
-        if position:
-            drawing.rect("track" if position == 1 else "cell plain", x, y - 10, 22, CELL)
-            if position == 2:
-                drawing.rect("stripes", x, y - 10, 22, CELL)
-            x += 30
-        drawing.text("detail", x, y + 1, text)
-        x += width
+    for looks, width, text in entries:
+        room = width + 8 + len(text) * FONT * CHARACTER_WIDTH
+        if x > GUTTER and x + room > WIDTH:
+            y, x = y + 20, GUTTER
+        for look in looks:
+            drawing.rect(look, x, y - 10, width, CELL)
+        drawing.text("detail", x + width + 8, y + 1, text)
+        x += room + 24
     return y + 12
 
 

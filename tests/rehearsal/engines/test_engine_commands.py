@@ -51,7 +51,12 @@ def test_what_cannot_be_run_is_told_with_the_reason(tmp_path: Path) -> None:
         assert str(told.value) == f"it: {command} cannot be run ({reason}); install Go, or repair it"
 
 
-def test_an_exit_status_of_its_own_is_not_taken_for_that(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_told_with_its_status_and_its_last_lines(tmp_path: Path) -> None:
     with pytest.raises(EnginesMissing, match="go ended with 7") as told:
         go_command.run(["sh", "-c", "echo why >&2; exit 7"], tmp_path, os.environ, "it", lambda: None)
     assert "why" in told.value.why
+
+
+def test_a_folder_that_is_gone_is_told_and_no_traceback(tmp_path: Path) -> None:
+    with pytest.raises(EnginesMissing, match=f"echo cannot be run in {tmp_path}/gone .No such file or directory"):
+        go_command.run(["echo"], tmp_path / "gone", os.environ, "it", lambda: None)
