@@ -26,7 +26,7 @@ from rehearsal.cluster.joining.connection import Connection
 from rehearsal.cluster.joining.figures import Joined, Tally, joined
 from rehearsal.cluster.joining.gate import Gate, gate_to, issuer_of
 from rehearsal.cluster.joining.joiner import IMPERSONATING_CONNECTIONS, STORM, Identities, Joiner, Smoothing
-from rehearsal.cluster.joining.kwok import faithful, kwok_program
+from rehearsal.cluster.joining.kwok import faithful, kwok_programs
 from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
 from rehearsal.cluster.joining.rights import rights
 from rehearsal.cluster.objects.apply import apply
@@ -145,7 +145,8 @@ def prepared(region: str, count: int, daemons: bool, api_servers: int | None) ->
         machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))[:count]
         issuer = issuer_of(control)
         keeping = faithful([one.of_set for one in machines])
-        supervisor.add(kwok_program(programs, run.path / "kwok", control, keeping)).start()
+        for program in kwok_programs(programs, run.path, control, keeping):
+            supervisor.add(program).start()
         yield Bench(supervisor, machines, gate_to(control, azure, machines), issuer)
 
 

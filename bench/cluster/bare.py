@@ -23,7 +23,7 @@ from components.boot.kubeconfig import document
 from rehearsal.cluster.joining.connection import Connection, bearer
 from rehearsal.cluster.joining.figures import Tally
 from rehearsal.cluster.joining.joiner import IMPERSONATING_CONNECTIONS
-from rehearsal.cluster.joining.kwok import configuration
+from rehearsal.cluster.joining.kwok import configurations
 from rehearsal.cluster.joining.protobuf import node_bytes
 from rehearsal.cluster.objects import connection as api
 from rehearsal.cluster.objects.kubeconfig import read
@@ -107,7 +107,7 @@ class _Bare:
             return False
 
     def controllers(self) -> None:
-        """The controller manager, the scheduler and kwok."""
+        """The controller manager, the scheduler and each kwok."""
         own = {"kubeconfig": str(self.kubeconfig), "bind-address": "127.0.0.1"}
         manager = {**own, **REQUESTS_PER_SECOND, "secure-port": str(self._run.port(CONTROLLER_MANAGER))}
         self.start(CONTROLLER_MANAGER, {**manager, "service-account-private-key-file": str(self.folder / "service-accounts.key")})
@@ -117,9 +117,10 @@ class _Bare:
             path.write_text(scheduler_configuration(str(self.kubeconfig), filters_only=True, rendered=False))
             scheduler = {"config": str(path), **{flag: scheduler[flag] for flag in ("bind-address", "secure-port")}}
         self.start(SCHEDULER, scheduler)
-        path = self.folder / "kwok.yaml"
-        path.write_text(configuration(self._engines, self._setting.keeping))
-        self.start("kwok", {"config": str(path), "kubeconfig": str(self.kubeconfig), "v": "WARN"})
+        for name, text in configurations(self._engines, self._setting.keeping).items():
+            path = self.folder / f"{name}.yaml"
+            path.write_text(text)
+            self.start(name, {"config": str(path), "kubeconfig": str(self.kubeconfig), "v": "WARN"}, program="kwok")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from rehearsal.cluster.azure_service import AzureService, unkept
 from rehearsal.cluster.control_plane import ControlPlane, Size
 from rehearsal.cluster.joining.gate import gate_to
 from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner
-from rehearsal.cluster.joining.kwok import kwok_program
+from rehearsal.cluster.joining.kwok import kwok_programs
 from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
 from rehearsal.cluster.joining.rights import rights
 from rehearsal.cluster.objects.apply import apply
@@ -89,9 +89,11 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
                 if not applied.complete:
                     raise RuntimeError(f"the program's objects: {applied.summary()}")
                 say(f"ours: answers after {came_up:.1f} s; {len(objects)} objects applied; kwok keeps the nodes")
-                program = kwok_program(engines, run.path / "kwok", control, setting.keeping)
-                kwok = supervisor.add(replace(program, environment={**program.environment, **setting.environment}))
-                kwok.start()
+                keepers = {}
+                for program in kwok_programs(engines, run.path, control, setting.keeping):
+                    kwok = supervisor.add(replace(program, environment={**program.environment, **setting.environment}))
+                    keepers[program.name.rpartition("/")[2]] = kwok
+                    kwok.start()
                 joiner = Joiner(gate_to(control, azure, machines), deadline_seconds=READY_SECONDS)
                 joining = [_ready(one) for one in machines] if setting.keeping.registered_ready else list(machines)
 
@@ -103,7 +105,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
                     return {"joiner, s": joined.seconds, "joiner, CPU s": joined.cpu_seconds, "429s": joined.refused, **steps}
 
                 direct = control.direct_kubeconfig(control.api_servers[0])
-                yield Running("ours", direct, {**_services(control), "kwok": kwok}, join, came_up)
+                yield Running("ours", direct, {**_services(control), **keepers}, join, came_up)
 
 
 @contextmanager

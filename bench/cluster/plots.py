@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 Json = Mapping[str, Any]
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777", "#000000", "#8c510a")
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777", "#000000", "#8c510a", "#5e3c99")
 """Colours that people with colour blindness tell apart: https://jfly.uni-koeln.de/color/"""
 STYLES = {"ours": "-", "bare": "--"}
 WINDOW_SECONDS = 3.0
@@ -93,7 +94,7 @@ def _plain(axes: Axes, title: str, below: str) -> None:
 
 def _colors(clusters: Sequence[Json]) -> dict[str, str]:
     names = dict.fromkeys(name for cluster in clusters for name in cluster["samples"])
-    return dict(zip(names, COLORS, strict=True))
+    return dict(zip(names, cycle(COLORS), strict=False))
 
 
 def _cores(samples: Sequence[tuple[float, float, int]]) -> tuple[list[float], list[float]]:

@@ -46,7 +46,7 @@ FILTERS = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "
 SCORED_PERCENT = 2
 PODS_PER_DEPLOYMENT = 500
 FAITHFUL_LEASE_SECONDS = 200
-"""Of both clusters in faithful. One kwok renews all leases from the same two cores, which at 7,500 nodes would be 375 a second with the
+"""Of both clusters in faithful. One process renews all leases from the same two cores, which at 7,500 nodes would be 375 a second with the
 rendered 80 s; where it is late, the controller manager taints nodes, and that costs more than all else."""
 FAITHFUL_GRACE_SECONDS = FAITHFUL_LEASE_SECONDS * GRACE_SECONDS // LEASE_SECONDS
 
@@ -87,7 +87,9 @@ class Setting:
 
 
 def _said(keeping: Keeping) -> str:
-    every = f"leases of {keeping.lease_seconds} s" if keeping.lease_seconds else "no leases, no reports"
+    every = (
+        f"leases of {keeping.lease_seconds} s, by one kwok for nodes and one for pods" if keeping.lease_seconds else "no leases, no reports"
+    )
     unread = "; no stage of nodes looks at more than their labels" if keeping.registered_ready else ""
     return f"kwok: stages {', '.join(keeping.stages)}; {every}{unread}"
 

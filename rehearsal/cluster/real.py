@@ -18,7 +18,7 @@ from rehearsal.cluster.control_plane import ControlPlane, Size
 from rehearsal.cluster.joining.figures import Joined
 from rehearsal.cluster.joining.gate import gate_to
 from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner
-from rehearsal.cluster.joining.kwok import faithful, kwok_program
+from rehearsal.cluster.joining.kwok import faithful, kwok_programs
 from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
 from rehearsal.cluster.joining.rights import rights
 from rehearsal.cluster.objects.apply import apply
@@ -150,10 +150,11 @@ def _start_kwok(
         keeping = faithful([machine.of_set for machine in machines])
     except ValueError as error:
         raise RealRefused(str(error)) from error
-    program = kwok_program(engines, run.path / "kwok", control, keeping)
-    service = supervisor.add(program)
-    service.start()
-    service.wait_ready(SETTLING_SECONDS)
+    services = [supervisor.add(program) for program in kwok_programs(engines, run.path, control, keeping)]
+    for service in services:
+        service.start()
+    for service in services:
+        service.wait_ready(SETTLING_SECONDS)
 
 
 def _wait_for_nodes(asker: Asker, machines: Sequence[JoiningMachine], tell: Tell) -> set[str]:

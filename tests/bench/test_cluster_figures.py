@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bench.cluster.__main__ import COMPARED_NODES, RATIO, Pair, as_pair, figures_of, order
 from bench.cluster.measure import Measured, Taken
-from bench.cluster.watching import Seen
+from bench.cluster.plots import COLORS, draw
+from bench.cluster.watching import Sample, Seen
 from bench.figures import Figure
 
 
@@ -54,3 +57,15 @@ def test_either_cluster_is_first_in_every_other_pair() -> None:
 def test_a_pair_is_kept_as_ours_and_bare_whichever_was_first() -> None:
     first, second = measured("ours", 14.0, 50.0), measured("bare", 10.0, 50.0)
     assert as_pair([first, second]) == as_pair([second, first]) == [first, second]
+
+
+def test_a_cluster_with_more_processes_than_there_are_colours_is_drawn_with_each_of_them(tmp_path: Path) -> None:
+    names = [f"process {number}" for number in range(len(COLORS) + 2)]
+    clusters = [measured(name, 11.0, 55.0) for name in ("ours", "bare")]
+    for cluster in clusters:
+        cluster.seen.samples.update({name: [Sample(5.0, 0.0, 2**20, 2**20), Sample(30.0, 4.0, 2**21, 2**21)] for name in names})
+    document = {"nodes": 500, "setting": "fast", "machine": {"cores": 2}, "clusters": [one.document() for one in clusters]}
+    svg, png = draw(document, tmp_path / "run")
+    assert png.stat().st_size > 0
+    # matplotlib writes each text beside its outlines as a comment.
+    assert [name for name in names if f"<!-- {name} -->" not in svg.read_text()] == []

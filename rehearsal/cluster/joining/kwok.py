@@ -1,10 +1,10 @@
-"""Decides how kwok keeps joined machines alive: in which stages, as whom, and how often it says that they live."""
+"""Decides how kwok keeps joined machines alive: in how many processes and which stages, as whom, and how often it says that they live."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +56,34 @@ def faithful(sets: Sequence[SetOfNodes]) -> Keeping:
 FAST = Keeping(("node-fast", "pod-fast"), lease_seconds=0, report_seconds=None, registered_ready=True)
 """No leases and no reports: only with a controller manager that does not look for them, --node-monitor-grace-period=24h, and with nodes
 that register as Ready."""
+NODE, POD = "Node", "Pod"
 NEVER = {"matchLabels": {"gpufleet.io/never": "true"}}
-"""Selector of no node. kwok's own looks for a condition, for which all of a node is made JSON at each event, in one goroutine; where that
-is late, the API server ends kwok's watch, and kwok 0.8 begins each watch with all that is there:
+"""Selector of nothing. kwok's own for nodes looks for a condition, for which all of a node is made JSON at each event, in one goroutine;
+where that is late, the API server ends kwok's watch, and kwok 0.8 begins each watch with all that is there:
 https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/utils/informer/event.go#L77"""
 
 
-def configuration(engines: Engines, keeping: Keeping) -> str:
-    """kwok's configuration and stages, YAML: https://kwok.sigs.k8s.io/docs/user/configuration/"""
+def configurations(engines: Engines, keeping: Keeping) -> Mapping[str, str]:
+    """Configuration and stages, YAML, of each kwok, by its name: https://kwok.sigs.k8s.io/docs/user/configuration/
+
+    Where there are leases, nodes and pods have a kwok each. A kwok for both passes over the pods of a node while its cache has no lease
+    for it. When it has made one it looks at them again, whether or not the cache has it by then; where it has not, they wait for ever. The
+    lease of a machine that is set up anew goes with the node of its earlier life, so that is where it happens:
+    https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/controller.go#L279-L291
+    """
+    unplayed = {NODE} if keeping.registered_ready else set()
+    if not keeping.lease_seconds:
+        return {"kwok": _configuration(engines, keeping, unplayed)}
+    without_leases = replace(keeping, lease_seconds=0)
+    return {
+        "kwok-nodes": _configuration(engines, keeping, {*unplayed, POD}),
+        "kwok-pods": _configuration(engines, without_leases, {NODE}),
+    }
+
+
+def _configuration(engines: Engines, keeping: Keeping, unplayed: Set[str]) -> str:
+    """One kwok's. Stages of kinds that are unplayed are there and select nothing: without one for nodes kwok knows none, and without one
+    for pods it watches them and does not read."""
     options: Json = {
         "manageAllNodes": True,
         "cidr": POD_ADDRESSES,
@@ -77,11 +97,11 @@ def configuration(engines: Engines, keeping: Keeping) -> str:
         "podsOnNodeSyncParallelism": keeping.parallel,
     }
     first = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "metadata": {"name": "kwok"}, "options": options}
-    stages = [stage for name in keeping.stages for file in engines.stage_files(name) for stage in _stages(file, keeping)]
+    stages = [stage for name in keeping.stages for file in engines.stage_files(name) for stage in _stages(file, keeping, unplayed)]
     return yaml.dump_all([first, *stages], Dumper=yaml.CSafeDumper, sort_keys=False, width=200)
 
 
-def _stages(file: Path, keeping: Keeping) -> list[Json]:
+def _stages(file: Path, keeping: Keeping, unplayed: Set[str]) -> list[Json]:
     """Stages of one of kwok's files, the reports of nodes as often as is wanted."""
     found = []
     for stage in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader):
@@ -90,19 +110,24 @@ def _stages(file: Path, keeping: Keeping) -> list[Json]:
                 every = keeping.report_seconds * 1_000
                 # As kubelets do, a little early or late, so that nodes that joined together do not report together.
                 stage["spec"]["delay"] = {"durationMilliseconds": every * 95 // 100, "jitterDurationMilliseconds": every * 105 // 100}
-            if keeping.registered_ready and stage["spec"]["resourceRef"]["kind"] == "Node":
+            if stage["spec"]["resourceRef"]["kind"] in unplayed:
                 stage["spec"]["selector"] = NEVER
             found.append(stage)
     return found
 
 
-def kwok_program(engines: Engines, folder: Path, control: ControlPlane, keeping: Keeping) -> Program:
-    """kwok for a control plane, its files in a folder of its own; NoAnswer unless rights() were applied."""
+def kwok_programs(engines: Engines, folder: Path, control: ControlPlane, keeping: Keeping) -> tuple[Program, ...]:
+    """Each kwok for a control plane, its files in a folder of its own in this one; NoAnswer unless rights() were applied."""
+    token = token_of(control.kubeconfig, KWOK)
+    return tuple(_program(engines, folder / name, control, token, text) for name, text in configurations(engines, keeping).items())
+
+
+def _program(engines: Engines, folder: Path, control: ControlPlane, token: str, text: str) -> Program:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     server = {"server": control.url, "certificate-authority": str(control.authority)}
     files = {
-        "kwok.yaml": configuration(engines, keeping).encode(),
-        "token": token_of(control.kubeconfig, KWOK).encode(),
+        "kwok.yaml": text.encode(),
+        "token": token.encode(),
         "kubeconfig": document(server, {"tokenFile": str(folder / "token")}).encode(),
     }
     for name, content in files.items():
@@ -110,4 +135,4 @@ def kwok_program(engines: Engines, folder: Path, control: ControlPlane, keeping:
         (folder / name).write_bytes(content)
     argv = (str(engines.program("kwok")), f"--config={folder / 'kwok.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}", "-v=WARN")
     environment = {"HOME": str(folder), "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
-    return Program("rehearsal/kwok", argv, environment, folder / "kwok.log", folder, restart_seconds=1.0)
+    return Program(f"rehearsal/{folder.name}", argv, environment, folder / "kwok.log", folder, restart_seconds=1.0)

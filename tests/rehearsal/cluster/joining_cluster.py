@@ -16,7 +16,7 @@ from waiting import until
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
 from rehearsal.cluster.joining.gate import Gate, gate_to
-from rehearsal.cluster.joining.kwok import faithful, kwok_program
+from rehearsal.cluster.joining.kwok import faithful, kwok_programs
 from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
 from rehearsal.cluster.joining.node import NODES_GROUP
 from rehearsal.cluster.joining.resources import quantity
@@ -28,6 +28,18 @@ from rehearsal.engines.find import Engines
 
 DOOR = "tests-shut-door"
 PAUSE = "registry.k8s.io/pause:3.10"
+INFINIBAND_POOL = """
+      - name: h100
+        slot: 8
+        vm_size: Standard_ND96isr_H100_v5
+        nodes: 2
+        zone: "1"
+        interconnect: infiniband
+        pods_per_node: 7
+        image: nd-h100@2026.11.0
+        create_at_once: 2
+    tenancy:"""
+"""Two InfiniBand machines, before `tenancy:` of a region file."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,11 @@ class RealCluster(RunningPlane):
     def wait_ready(self, names: set[str]) -> None:
         until(lambda: names <= self.ready_nodes(), f"{len(names)} nodes are ready")
 
+    def unschedulable(self, name: str) -> str:
+        """What the scheduler says of a pod that it cannot place, empty until it does."""
+        conditions = self.get("pod", name)["status"].get("conditions", [])
+        return next((str(one["message"]) for one in conditions if one["type"] == "PodScheduled" and one["status"] == "False"), "")
+
     def forget_nodes(self) -> None:
         """Take all nodes away, so that their machines can join again."""
         self.kubectl("delete", "nodes,csr", "--all", "--wait=false")
@@ -67,8 +84,8 @@ def real_cluster(region: str, engines: Engines) -> Iterator[RealCluster]:
         applied = apply(control.kubeconfig, (*objects_of(found.graph, found.cluster), *rights()), lambda _: None)
         assert applied.complete, applied.summary
         keeping = faithful([one.of_set for one in found.machines()])
-        program = kwok_program(engines, found.run.path / "kwok", control, keeping)
-        found.supervisor.add(program).start()
+        for program in kwok_programs(engines, found.run.path, control, keeping):
+            found.supervisor.add(program).start()
         yield found
 
 

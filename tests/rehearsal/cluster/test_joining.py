@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -11,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from joining_cluster import DOOR, RealCluster, altered_region, amounts, pod, real_cluster, relabel, shut_door
+from joining_cluster import DOOR, INFINIBAND_POOL, RealCluster, altered_region, amounts, pod, real_cluster, relabel, shut_door
 from running_plane import READY_SECONDS
 from waiting import until
 
@@ -26,17 +28,6 @@ from rehearsal.cluster.joining.protobuf import node_bytes
 from rehearsal.cluster.joining.rights import ACTOR_USER, KWOK, KWOK_USER
 from rehearsal.engines.find import Engines
 
-INFINIBAND_POOL = """
-      - name: h100
-        slot: 8
-        vm_size: Standard_ND96isr_H100_v5
-        nodes: 2
-        zone: "1"
-        interconnect: infiniband
-        pods_per_node: 7
-        image: nd-h100@2026.11.0
-        create_at_once: 2
-    tenancy:"""
 SPENT = "abcdef.0123456789abcdef"
 UNMET = f"{NODE_USER}dev-cpu-000-00yyyy"
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -164,8 +155,8 @@ def test_a_wrong_infiniband_domain_in_a_boot_file_keeps_the_pod_of_that_domain_w
     assert Joiner(joined.gate()).join(machines, Identities.ISSUED, STORM).nodes == 2
     joined.wait_ready({one.name for one in machines})
     joined.make(pod("in-domain", nodeSelector={"gpufleet.io/ib-domain": str(domain)}))
-    until(lambda: bool(unschedulable(joined, "in-domain")), "the scheduler says why the pod waits")
-    assert "14 node(s) didn't match Pod's node affinity/selector" in unschedulable(joined, "in-domain")
+    until(lambda: bool(joined.unschedulable("in-domain")), "the scheduler says why the pod waits")
+    assert "14 node(s) didn't match Pod's node affinity/selector" in joined.unschedulable("in-domain")
 
     joined.azure.ask(lambda cloud: relabel(cloud, "dev-h100-000", "gpufleet.io/ib-domain=elsewhere", f"gpufleet.io/ib-domain={domain}"))
     again = tuple(one for one in joined.machines() if one.of_set.name == "dev-h100-000")
@@ -174,10 +165,19 @@ def test_a_wrong_infiniband_domain_in_a_boot_file_keeps_the_pod_of_that_domain_w
     until(lambda: joined.get("pod", "in-domain")["status"]["phase"] == "Running", "the pod runs in its domain")
 
 
-def unschedulable(real: RealCluster, name: str) -> str:
-    """What the scheduler says of a pod that it cannot place, empty until it does."""
-    conditions = real.get("pod", name)["status"].get("conditions", [])
-    return next((str(one["message"]) for one in conditions if one["type"] == "PodScheduled" and one["status"] == "False"), "")
+def test_pods_run_on_nodes_whose_leases_are_gone_as_where_machines_were_set_up_anew(joined: RealCluster) -> None:
+    (keeper,) = (one.pid for one in joined.supervisor.services if one.program.name == "rehearsal/kwok-nodes")
+    assert keeper is not None
+    names = {f"on-{one.name}": one.name for one in joined.machines()}
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        joined.kubectl("delete", "leases", "--namespace=kube-node-lease", "--all")
+        joined.make({"apiVersion": "v1", "kind": "List", "items": [pod(name, nodeName=node) for name, node in names.items()]})
+        until(lambda: {one["status"]["phase"] for one in joined.get("pods", *names)["items"]} == {"Running"}, "a pod runs on every node")
+        assert joined.get("leases", "--namespace=kube-node-lease")["items"] == []
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    joined.kubectl("delete", "pods", "--wait=false", *names)
 
 
 @pytest.mark.parametrize("how", list(Identities))

@@ -1,4 +1,4 @@
-"""What kwok is told to look at: nodes that register Ready have no stage, all others have kwok's own."""
+"""What each kwok is told to look at: no stage of nodes that register Ready; with leases, nodes and pods have a kwok each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import yaml
 
-from rehearsal.cluster.joining.kwok import FAST, NEVER, configuration
+from rehearsal.cluster.joining.kwok import FAST, NEVER, STAGES, Keeping, configurations
 from rehearsal.engines.find import Engines
+
+WITH_LEASES = Keeping(STAGES, lease_seconds=80, report_seconds=900)
 
 
 def stages(text: str, kind: str) -> dict[str, dict[str, Any]]:
@@ -17,14 +19,31 @@ def stages(text: str, kind: str) -> dict[str, dict[str, Any]]:
     return {one["metadata"]["name"]: one["spec"] for one in found}
 
 
+def played(text: str) -> set[tuple[str, str]]:
+    """Kind and name of each stage that selects something."""
+    return {(kind, name) for kind in ("Node", "Pod") for name, spec in stages(text, kind).items() if spec["selector"] != NEVER}
+
+
 def test_of_nodes_that_register_ready_kwok_reads_labels_alone(engines: Engines) -> None:
-    ready = stages(configuration(engines, FAST), "Node")
+    ready = stages(configurations(engines, FAST)["kwok"], "Node")
     assert set(ready) == {"node-initialize"}
     assert ready["node-initialize"]["selector"] == NEVER
 
 
 def test_of_all_other_nodes_kwok_looks_for_the_condition_and_pods_are_kept_alike(engines: Engines) -> None:
-    text = configuration(engines, replace(FAST, registered_ready=False))
+    text = configurations(engines, replace(FAST, registered_ready=False))["kwok"]
     (selector,) = (spec["selector"] for spec in stages(text, "Node").values())
     assert "conditions" in selector["matchExpressions"][0]["key"]
-    assert stages(text, "Pod") == stages(configuration(engines, FAST), "Pod")
+    assert stages(text, "Pod") == stages(configurations(engines, FAST)["kwok"], "Pod")
+
+
+def test_with_leases_each_stage_is_played_by_one_kwok_and_the_leases_are_those_of_nodes_alone(engines: Engines) -> None:
+    by_name = configurations(engines, WITH_LEASES)
+    nodes, pods = by_name["kwok-nodes"], by_name["kwok-pods"]
+    assert {kind for kind, _ in played(nodes)} == {"Node"}
+    assert {kind for kind, _ in played(pods)} == {"Pod"}
+    assert {len(stages(nodes, kind)) for kind in ("Node", "Pod")} == {len(stages(pods, kind)) for kind in ("Node", "Pod")}
+    assert {name: next(yaml.safe_load_all(text))["options"]["nodeLeaseDurationSeconds"] for name, text in by_name.items()} == {
+        "kwok-nodes": 80,
+        "kwok-pods": 0,
+    }

@@ -50,7 +50,8 @@ def test_a_cluster_comes_up_with_as_many_machines_as_asked_for(real_run: RealRun
         "kube-controller-manager": 1,
         "kube-scheduler": 1,
         "gpufleet-csr-approver": 1,
-        "kwok": 1,
+        "kwok-nodes": 1,
+        "kwok-pods": 1,
         "balancer": 1,
     }
     assert ("control plane", "1 of 1 API servers answer") in told
