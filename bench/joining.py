@@ -122,7 +122,7 @@ class Bench:
         """CPU seconds by unit, over all machines."""
         spent: Counter[str] = Counter()
         for service in self.supervisor.services:
-            spent[service.program.name.rpartition("/")[2].removesuffix(".service")] += service.usage().cpu_seconds  # type: ignore[assignment]
+            spent[service.program.unit.removesuffix(".service")] += service.usage().cpu_seconds  # type: ignore[assignment]
         return spent
 
 

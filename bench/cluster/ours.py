@@ -92,7 +92,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
                 keepers = {}
                 for program in kwok_programs(engines, run.path, control, setting.keeping):
                     kwok = supervisor.add(replace(program, environment={**program.environment, **setting.environment}))
-                    keepers[program.name.rpartition("/")[2]] = kwok
+                    keepers[program.unit] = kwok
                     kwok.start()
                 joiner = Joiner(gate_to(control, azure, machines), deadline_seconds=READY_SECONDS)
                 joining = [_ready(one) for one in machines] if setting.keeping.registered_ready else list(machines)

@@ -57,6 +57,11 @@ class Program:
     stop_seconds: float = 10.0
     """TimeoutStopSec=: from SIGTERM to SIGKILL."""
 
+    @property
+    def unit(self) -> str:
+        """Its name without the machine: `etcd.service`."""
+        return self.name.rpartition("/")[2]
+
 
 class NotReady(Exception):
     """A service that is not ready in time, or will never be."""

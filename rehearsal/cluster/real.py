@@ -231,7 +231,7 @@ def _usages(supervisor: Supervisor) -> dict[str, tuple[int, Usage]]:
     found: dict[str, tuple[int, Usage]] = {}
     for service in supervisor.services:
         if service.pid is not None:
-            name = service.program.name.rpartition("/")[2].removesuffix(".service")
+            name = service.program.unit.removesuffix(".service")
             count, sums = found.get(name, (0, Usage()))
             more = service.usage()
             total = Usage(sums.cpu_seconds + more.cpu_seconds, sums.memory_bytes + more.memory_bytes, sums.peak_bytes + more.peak_bytes)

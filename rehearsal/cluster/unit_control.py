@@ -134,7 +134,7 @@ class UnitControl:
             return
         {"start": service.start, "stop": service.stop, "restart": service.restart}[verb]()
         if verb != "stop" and STATES[service.outcome()] != "ready":
-            unit = service.program.name.rpartition("/")[2]
+            unit = service.program.unit
             raise Refused(f"Job for {unit} failed; its log is {service.program.log}, and 'systemctl show {unit}' tells more.")
 
     def _tell_states(self, asked: _Asked) -> tuple[int, str]:

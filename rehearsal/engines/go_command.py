@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import signal
@@ -67,8 +66,8 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], wh
                 process_group=0,
             )
         except OSError as error:
-            remedy = MEMORY if error.errno in (errno.EAGAIN, errno.ENOMEM) else REPAIR
-            raise EnginesMissing(what, f"{command[0]} cannot be run in {folder} ({error.strerror or error})", remedy) from error
+            why = error.strerror or str(error)
+            raise EnginesMissing(what, f"{command[0]} cannot be run in {folder} ({why})", _remedy(why, REPAIR)) from error
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -90,11 +89,16 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], wh
 def failure(what: str, said: str, returncode: int) -> EnginesMissing:
     """What went wrong, from what go said: its last lines, and the remedy for what they tell of."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("go: downloading")][-LAST_LINES:]
-    remedy = next((words for pattern, words in REMEDIES if re.search(pattern, "\n".join(lines), re.IGNORECASE)), OTHER_REMEDY)
+    remedy = _remedy("\n".join(lines), OTHER_REMEDY)
     ended = f"killed by signal {-returncode}" if returncode < 0 else f"ended with {returncode}"
     if returncode == -signal.SIGKILL:
         remedy = MEMORY
     return EnginesMissing(what, "\n  ".join((f"go was {ended}" if returncode < 0 else f"go {ended}", *lines)) + "\n", remedy)
+
+
+def _remedy(told: str, otherwise: str) -> str:
+    """What helps with what was told."""
+    return next((words for pattern, words in REMEDIES if re.search(pattern, told, re.IGNORECASE)), otherwise)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

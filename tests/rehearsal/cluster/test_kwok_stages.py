@@ -10,6 +10,7 @@ import yaml
 from rehearsal.cluster.joining.kwok import FAST, NEVER, STAGES, Keeping, configurations
 from rehearsal.engines.find import Engines
 
+KINDS = ("Node", "Pod")
 WITH_LEASES = Keeping(STAGES, lease_seconds=80, report_seconds=900)
 
 
@@ -19,9 +20,9 @@ def stages(text: str, kind: str) -> dict[str, dict[str, Any]]:
     return {one["metadata"]["name"]: one["spec"] for one in found}
 
 
-def played(text: str) -> set[tuple[str, str]]:
-    """Kind and name of each stage that selects something."""
-    return {(kind, name) for kind in ("Node", "Pod") for name, spec in stages(text, kind).items() if spec["selector"] != NEVER}
+def played(text: str) -> set[str]:
+    """Kinds with a stage that selects something."""
+    return {kind for kind in KINDS for spec in stages(text, kind).values() if spec["selector"] != NEVER}
 
 
 def test_of_nodes_that_register_ready_kwok_reads_labels_alone(engines: Engines) -> None:
@@ -40,9 +41,8 @@ def test_of_all_other_nodes_kwok_looks_for_the_condition_and_pods_are_kept_alike
 def test_with_leases_each_stage_is_played_by_one_kwok_and_the_leases_are_those_of_nodes_alone(engines: Engines) -> None:
     by_name = configurations(engines, WITH_LEASES)
     nodes, pods = by_name["kwok-nodes"], by_name["kwok-pods"]
-    assert {kind for kind, _ in played(nodes)} == {"Node"}
-    assert {kind for kind, _ in played(pods)} == {"Pod"}
-    assert {len(stages(nodes, kind)) for kind in ("Node", "Pod")} == {len(stages(pods, kind)) for kind in ("Node", "Pod")}
+    assert (played(nodes), played(pods)) == ({"Node"}, {"Pod"})
+    assert [set(stages(nodes, kind)) for kind in KINDS] == [set(stages(pods, kind)) for kind in KINDS]
     assert {name: next(yaml.safe_load_all(text))["options"]["nodeLeaseDurationSeconds"] for name, text in by_name.items()} == {
         "kwok-nodes": 80,
         "kwok-pods": 0,
