@@ -140,7 +140,7 @@ def _measured(nodes: int, reading: Callable[[], float]) -> Json:
 def _empty(subscriptions: list[str]) -> tuple[Cloud, Callable[[str, Json], None]]:
     """An Azure that has worked before and is empty, and what puts a resource into it."""
     from rehearsal.azure.arm_id import parse
-    from rehearsal.azure.build import build
+    from rehearsal.azure.registry import build
     from rehearsal.azure.resource import Request
 
     cloud = build(subscriptions, "00000000-0000-0000-0000-0000000000aa")

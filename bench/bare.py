@@ -16,10 +16,10 @@ from pulumi import dynamic
 from bench.snake_case import arguments
 from bench.wiring import Argument, Made, plain, wired, written
 from components.aliases import drop_version_aliases
-from rehearsal.answers import STACK_REFERENCE, Created
-from rehearsal.dynamic import DynamicProviders
-from rehearsal.graph import Graph, Resource, reveal
-from rehearsal.registered import RegisteredFace
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.dispatch import STACK_REFERENCE, Created
+from rehearsal.program.dynamic_providers import DynamicProviders
+from rehearsal.program.graph import Graph, Resource, reveal
 
 PROVIDERS = {"pulumi:providers:azure-native": azure.Provider, "pulumi:providers:kubernetes": kubernetes.Provider}
 DYNAMIC = "pulumi-python:dynamic/"

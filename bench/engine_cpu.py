@@ -11,7 +11,7 @@ import psutil
 LOOKS_APART = 0.1
 """Seconds between two looks: what a process does in its last moment before it ends is not seen."""
 PARTS: Mapping[str, tuple[str, ...]] = {
-    "providers": ("rehearsal.providers.",),
+    "providers": ("rehearsal.pulumi_cli.providers.",),
     "keys and certificates": ("pulumi-resource-pulumi-python", "pulumi.dynamic", "dynamic/__main__"),
     "language host and program": ("pulumi-language-python",),
     "engine": ("/pulumi ",),

@@ -18,23 +18,23 @@ from dataclasses import dataclass
 import click
 
 from bench.cluster.ours import WORKLOADS
-from rehearsal.cluster.azure_service import serve_azure
-from rehearsal.cluster.control_plane import ControlPlane, Size
-from rehearsal.cluster.joining.asking import NODES, Asking
-from rehearsal.cluster.joining.certificates import Issuer, client_context
-from rehearsal.cluster.joining.connection import Connection
-from rehearsal.cluster.joining.figures import Joined, Tally, joined
-from rehearsal.cluster.joining.gate import Gate, gate_to, issuer_of
-from rehearsal.cluster.joining.joiner import IMPERSONATING_CONNECTIONS, STORM, Identities, Joiner, Smoothing
-from rehearsal.cluster.joining.kwok import faithful, kwok_programs
-from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
-from rehearsal.cluster.joining.rights import rights
-from rehearsal.cluster.objects.apply import apply
-from rehearsal.cluster.objects.registered import objects_of
-from rehearsal.cluster.run_directory import RunDirectory
-from rehearsal.cluster.supervisor import Supervisor
-from rehearsal.engines.find import engines
-from rehearsal.upward.up import bring_up_anew
+from rehearsal.binaries.find import engines
+from rehearsal.local_cluster.azure_service import serve_azure
+from rehearsal.local_cluster.control_plane import ControlPlane, Size
+from rehearsal.local_cluster.joining.certificates import Issuer, client_context
+from rehearsal.local_cluster.joining.cluster_access import Gate, gate_to, issuer_of
+from rehearsal.local_cluster.joining.connection import Connection
+from rehearsal.local_cluster.joining.figures import Joined, Tally, joined
+from rehearsal.local_cluster.joining.joiner import IMPERSONATING_CONNECTIONS, STORM, Identities, Joiner, Smoothing
+from rehearsal.local_cluster.joining.kwok import faithful, kwok_programs
+from rehearsal.local_cluster.joining.machines import JoiningMachine, machines_of
+from rehearsal.local_cluster.joining.rbac import rights
+from rehearsal.local_cluster.joining.registration_steps import NODES, Asking
+from rehearsal.local_cluster.objects.apply import apply
+from rehearsal.local_cluster.objects.declared import objects_of
+from rehearsal.local_cluster.run_directory import RunDirectory
+from rehearsal.local_cluster.systemd.supervisor import Supervisor
+from rehearsal.local_up.up import bring_up_anew
 from stacks.load import load_plan
 
 POSTED = "posted"

@@ -53,7 +53,7 @@ def calls(clusters: str, folder: str) -> dict[str, Any]:
 def _rehearsed(clusters: str, folder: str, begin: Callable[[str], None]) -> dict[str, int]:
     """Rehearse a region, telling of each phase as it begins; ValueError where its cross-checks find anything."""
     from bench.regions import write_region
-    from rehearsal.region import rehearse
+    from rehearsal.rehearse import rehearse
 
     path = write_region(int(clusters), Path(folder))
     result = rehearse(str(path), Path(folder), lambda phase, count: None if count else begin(phase))

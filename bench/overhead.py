@@ -16,11 +16,11 @@ from bench.bare import RecordedFace, Step, program, steps
 from bench.same import differences
 from components.plan.limits import refuse_broken
 from components.plan.model import RegionPlan
-from rehearsal.dynamic import DynamicProviders
-from rehearsal.graph import Graph
-from rehearsal.registered import RegisteredFace
-from rehearsal.run import run_program
-from rehearsal.upward.up import PROJECT
+from rehearsal.local_up.up import PROJECT
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.dynamic_providers import DynamicProviders
+from rehearsal.program.graph import Graph
+from rehearsal.program.run import run_program
 from stacks.load import load_plan
 from stacks.program import make
 

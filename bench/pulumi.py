@@ -21,13 +21,13 @@ from bench.engine_cpu import PARTS, watched
 from bench.engine_programs.told import CPU_FILE, GRAPH_FILE
 from bench.figures import Figure
 from bench.overhead import run_ours
-from rehearsal.automation.choice import Programs, choose
-from rehearsal.automation.engine import Engine, EngineFailed, Telling, engine
-from rehearsal.automation.folder import EngineFolder, FolderRefused
-from rehearsal.automation.verbs import Outcome, bring_up, refresh, tear_down
-from rehearsal.engines.missing import EnginesMissing
-from rehearsal.inside.hub import InsideRefused, inside_hub, why_not
-from rehearsal.upward.update import Allowed
+from rehearsal.binaries.missing_binaries import EnginesMissing
+from rehearsal.local_cluster.hub.hub_network import InsideRefused, inside_hub, why_not
+from rehearsal.local_up.update import Allowed
+from rehearsal.pulumi_cli.engine_choice import Programs, choose
+from rehearsal.pulumi_cli.stack_operations import Engine, EngineFailed, Telling, engine
+from rehearsal.pulumi_cli.verbs import Outcome, bring_up, refresh, tear_down
+from rehearsal.pulumi_cli.workspace import EngineFolder, FolderRefused
 from stacks.load import ROOT, load_catalog, load_plan
 
 OVERHEAD = 1.1

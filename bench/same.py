@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rehearsal.dynamic import DynamicProviders
-from rehearsal.graph import Graph, Resource
+from rehearsal.program.dynamic_providers import DynamicProviders
+from rehearsal.program.graph import Graph, Resource
 
 Key = tuple[str, str]
 """Type and name, which tell a resource from every other of its stack without its parents."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pulumi import _types
 
-from rehearsal.graph import Secret
+from rehearsal.program.graph import Secret
 
 RESOURCE_NAME = "resource_name"
 """The SDK's name for the logical name; an argument of this name gets an underscore."""

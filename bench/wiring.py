@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 from pulumi import _types
 
-from rehearsal.graph import Resource, Secret, reveal
+from rehearsal.program.graph import Resource, Secret, reveal
 
 
 @dataclass

@@ -17,7 +17,7 @@ from stacks.load import load_plan
 if TYPE_CHECKING:
     from components.plan.model import RegionPlan
     from rehearsal.arm.client_environment import Door
-    from rehearsal.arm.listening import Listening
+    from rehearsal.arm.listeners import Listening
 
 
 @click.command(short_help="Serve the embedded Azure of a region over HTTPS.")
@@ -56,10 +56,10 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
     address is refused.
     """
     # Azure's SDKs take seconds to import, which no other verb should pay.
-    from rehearsal.arm.listening import AddressRefused, read_address, serve
-    from rehearsal.arm.served import take_up
+    from rehearsal.arm.listeners import AddressRefused, read_address, serve
+    from rehearsal.arm.served_azure import take_up
     from rehearsal.arm.time_source import ClockRefused, read_clock
-    from rehearsal.state_directory import StateBroken, StateInUse
+    from rehearsal.azure.state_directory import StateBroken, StateInUse
 
     plan = load_plan(region)
     with ExitStack() as ending:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from gpufleet.held_names import held_lines
+from gpufleet.deleted_vaults import held_lines
 
 if TYPE_CHECKING:
     from rehearsal.azure.scenario import Scenario
-    from rehearsal.upward.update import Allowed
+    from rehearsal.local_up.update import Allowed
 
 OUT = Path("out")
 
@@ -34,7 +34,7 @@ class Asked:
 
     def folder(self, region: str) -> Path:
         """Where a region's embedded Azure is kept; UsageError where Pulumi's own engine works in it."""
-        from rehearsal.automation.folder import EngineFolder
+        from rehearsal.pulumi_cli.workspace import EngineFolder
 
         folder = self.state or OUT / region / "azure"
         if EngineFolder(folder).exists:
@@ -50,8 +50,8 @@ class Asked:
 
     def allowed(self, accept_loss_of: int | None = None) -> Allowed:
         """What a person has allowed an update."""
-        from rehearsal.upward.caller import PARALLEL
-        from rehearsal.upward.update import Allowed
+        from rehearsal.local_up.request_scheduler import PARALLEL
+        from rehearsal.local_up.update import Allowed
 
         return Allowed(frozenset(self.unprotect), accept_loss_of, self.parallel or PARALLEL)
 
@@ -96,11 +96,11 @@ def refusals_told(console: Console, region: str, folder: Path) -> Iterator[None]
     """What keeps a verb from doing its work, in sentences: exit 1 where nobody allowed it or the program fails, 2 for the directory
     and the command line, 130 for an interrupt.
     """
-    from rehearsal.run import ProgramFailed
-    from rehearsal.state_directory import StateBroken, StateInUse
-    from rehearsal.upward.held_names import NamesHeld
-    from rehearsal.upward.region_azure import OtherRegion
-    from rehearsal.upward.update import NothingProtected, UpRefused
+    from rehearsal.azure.region_cloud import OtherRegion
+    from rehearsal.azure.state_directory import StateBroken, StateInUse
+    from rehearsal.local_up.deleted_vaults import NamesHeld
+    from rehearsal.local_up.update import NothingProtected, UpRefused
+    from rehearsal.program.run import ProgramFailed
 
     before = _snapshots(folder)
     try:

@@ -71,9 +71,9 @@ def read_kept(wanted: Sequence[Holder], plan: RegionPlan, folder: Path) -> list[
 
 def _kept_cloud(plan: RegionPlan, folder: Path) -> Cloud:
     """The embedded Azure of a directory, which must be there."""
+    from rehearsal.azure.region_cloud import kept_azure
     from rehearsal.azure.scenario import Scenario
-    from rehearsal.state_directory import StateDirectory
-    from rehearsal.upward.region_azure import kept_azure
+    from rehearsal.azure.state_directory import StateDirectory
 
     if not any(folder.glob("state-*.json")):
         raise VaultUnread(str(folder), "holds no embedded Azure", f"bring the region up first: gpufleet up {plan.name} --state {folder}")

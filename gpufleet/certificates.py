@@ -68,8 +68,8 @@ def _read(plan: RegionPlan, state: Path | None) -> list[tuple[Holder, str]]:
     wanted = [holder for cluster in plan.clusters for holder in holders(cluster)]
     if state is None:
         return read_key_vaults(wanted)
-    from rehearsal.state_directory import StateBroken, StateInUse
-    from rehearsal.upward.region_azure import OtherRegion
+    from rehearsal.azure.region_cloud import OtherRegion
+    from rehearsal.azure.state_directory import StateBroken, StateInUse
 
     try:
         return read_kept(wanted, plan, state)

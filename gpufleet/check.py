@@ -10,9 +10,9 @@ import click
 from rich.console import Console
 
 from components.plan import limits
+from components.plan.limit_order import ordered, tightest
 from components.plan.limits import Row
 from components.plan.model import RegionPlan
-from components.plan.nearness import ordered, tightest
 from gpufleet.limit_table import draw, headroom
 from stacks.faults import FileRefused
 from stacks.load import Siblings, load_plan, load_siblings

@@ -11,11 +11,11 @@ import click
 from components.plan.limits import LimitsBroken
 from gpufleet.alerts import alerts
 from gpufleet.azure import azure
+from gpufleet.binaries import engines
 from gpufleet.certificates import certificates
 from gpufleet.check import check
 from gpufleet.dashboard import dashboard
 from gpufleet.destroy import destroy
-from gpufleet.engines import engines
 from gpufleet.image_files import image_files
 from gpufleet.preview import preview
 from gpufleet.refresh import refresh

@@ -9,9 +9,9 @@ from dataclasses import replace
 import click
 
 from gpufleet.azure_options import Asked, azure_options, refusals_told, wide_console
+from gpufleet.deleted_vaults import held_lines
 from gpufleet.engine_options import EngineAsked, engine_options
-from gpufleet.held_names import held_lines
-from gpufleet.on_engine import run_on_engine, work_for_engine
+from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_progress import shown
 from gpufleet.up_summary import print_destroyed
 from stacks.load import load_plan
@@ -40,11 +40,11 @@ def destroy(region: str, asked: Asked, engine: EngineAsked, purge: bool, only_pu
 
     Exits 1 when something failed or was refused, 2 when a file or an option is refused, or the directory is in use or another region's.
     """
-    from rehearsal.keeping import keep
-    from rehearsal.state_directory import StateDirectory
-    from rehearsal.upward.held_names import held_names
-    from rehearsal.upward.region_azure import kept_azure
-    from rehearsal.upward.up import has_nothing, purge_only, tear_down
+    from rehearsal.azure.persistence import keep
+    from rehearsal.azure.region_cloud import kept_azure
+    from rehearsal.azure.state_directory import StateDirectory
+    from rehearsal.local_up.deleted_vaults import held_names
+    from rehearsal.local_up.up import has_nothing, purge_only, tear_down
 
     if only_purge and (purge or asked.unprotect):
         raise click.UsageError("--only-purge deletes nothing that stands; leave --purge and --unprotect away, or leave --only-purge away")
@@ -53,7 +53,7 @@ def destroy(region: str, asked: Asked, engine: EngineAsked, purge: bool, only_pu
     plan = load_plan(region)
     conditions = asked.conditions()
     if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
-        from rehearsal.automation import verbs
+        from rehearsal.pulumi_cli import verbs
 
         if only_purge:
             run_on_engine(console, work, verbs.purge_only)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from components.plan.limit import Row, amount
-from components.plan.nearness import tight
+from components.plan.limit_order import tight
 
 HEADS = ("limit", "where", "use", "bound", "unit", "headroom")
 NUMBERS = ("use", "bound", "headroom")

@@ -9,7 +9,7 @@ import click
 
 from gpufleet.azure_options import Asked, azure_options, refusals_told, wide_console
 from gpufleet.engine_options import EngineAsked, engine_options
-from gpufleet.on_engine import run_on_engine, work_for_engine
+from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_progress import shown
 from gpufleet.up_summary import print_outcome
 from stacks.load import load_plan, load_siblings
@@ -35,9 +35,9 @@ def preview(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int 
     Exits 0 when up would get through, with changes or without; 1 when something would fail or be refused.
     """
     from components.plan.limits import refuse_broken
-    from rehearsal.state_directory import StateDirectory
-    from rehearsal.upward.region_azure import kept_azure, new_azure
-    from rehearsal.upward.up import bring_up
+    from rehearsal.azure.region_cloud import kept_azure, new_azure
+    from rehearsal.azure.state_directory import StateDirectory
+    from rehearsal.local_up.up import bring_up
 
     console = wide_console()
     began = time.monotonic()
@@ -45,7 +45,7 @@ def preview(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int 
     refuse_broken(plan, load_siblings(region).plans)
     conditions = asked.conditions()
     if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
-        from rehearsal.automation import verbs
+        from rehearsal.pulumi_cli import verbs
 
         run_on_engine(console, work, lambda at_work: verbs.preview(at_work, asked.allowed(accept_loss_of)), everything=everything)
     folder = asked.folder(plan.name)

@@ -8,7 +8,7 @@ import click
 
 from gpufleet.azure_options import Asked, azure_options, wide_console
 from gpufleet.engine_options import CLOCK, EngineAsked, clock_option
-from gpufleet.on_engine import run_on_engine, work_for_engine
+from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from stacks.load import load_plan
 
 
@@ -33,8 +33,8 @@ def refresh(region: str, asked: Asked, clock: str | None, only_show: bool, every
     Exits 0 whether or not something has changed, 1 when something failed, 2 when an option is refused, the CLI is missing, or nothing
     was brought up.
     """
-    from rehearsal.automation.folder import EngineFolder
-    from rehearsal.automation.verbs import refresh as refreshed
+    from rehearsal.pulumi_cli.verbs import refresh as refreshed
+    from rehearsal.pulumi_cli.workspace import EngineFolder
 
     if asked.unprotect:
         raise click.UsageError("refresh deletes nothing; leave --unprotect away")

@@ -18,7 +18,7 @@ from gpufleet.check import headroom, tightest
 from gpufleet.up_progress import span
 
 if TYPE_CHECKING:
-    from rehearsal.region import Rehearsal
+    from rehearsal.rehearse import Rehearsal
 
 FEWEST_SHOWN = 3
 """Limits named in the summary: the nearest ones."""
@@ -54,8 +54,8 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     option is refused, 130 after Ctrl-C.
     """
     # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
-    from rehearsal.region import NotUp
-    from rehearsal.run import ProgramFailed
+    from rehearsal.program.run import ProgramFailed
+    from rehearsal.rehearse import NotUp
 
     if not real and (cluster or nodes is not None or api_servers is not None or keep):
         raise click.UsageError("--cluster, --nodes, --api-servers and --keep say how a real control plane is run: add --real")
@@ -89,7 +89,7 @@ def _prepared(region: str, asked: tuple[str | None, int | None, int | None, bool
 
 def _with_progress(region: str, out: Path, console: Console) -> Rehearsal:
     """Rehearse with a live line per phase on a terminal, and a plain line per phase elsewhere."""
-    from rehearsal.region import rehearse as run_rehearsal
+    from rehearsal.rehearse import rehearse as run_rehearsal
 
     if not console.is_terminal:
         return run_rehearsal(region, out, lambda phase, count: None if count else console.print(f"rehearsal: {phase}", markup=False))

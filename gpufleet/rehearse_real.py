@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from rehearsal.cluster.boot_files import BootRefused
-from rehearsal.cluster.control_plane import ControlPlaneNotReady
-from rehearsal.cluster.joining.boot_of_node import NodeRefused
-from rehearsal.cluster.joining.joiner import Identities
-from rehearsal.cluster.objects.connection import NoAnswer
-from rehearsal.cluster.objects.kubeconfig import KubeconfigRefused
-from rehearsal.cluster.placement import Unplaced
-from rehearsal.cluster.process import Usage
-from rehearsal.cluster.program import NotReady
-from rehearsal.cluster.provisioned import NotProvisioned
-from rehearsal.cluster.real import Brought, RealRun, real_cluster
-from rehearsal.cluster.real_size import RealRefused, Wanted, refuse_what_has_no_room, wanted
-from rehearsal.cluster.run_directory import RunRefused
-from rehearsal.cluster.unit_file import UnitRefused
-from rehearsal.engines.find import Engines, EnginesMissing, engines
+from rehearsal.binaries.find import Engines, EnginesMissing, engines
+from rehearsal.local_cluster.boot_files import BootRefused
+from rehearsal.local_cluster.cluster_size import RealRefused, Wanted, refuse_what_has_no_room, wanted
+from rehearsal.local_cluster.control_plane import ControlPlaneNotReady
+from rehearsal.local_cluster.joining.joiner import Identities
+from rehearsal.local_cluster.joining.node_boot import NodeRefused
+from rehearsal.local_cluster.objects.connection import NoAnswer
+from rehearsal.local_cluster.objects.kubeconfig import KubeconfigRefused
+from rehearsal.local_cluster.placement import Unplaced
+from rehearsal.local_cluster.provisioned_machines import NotProvisioned
+from rehearsal.local_cluster.rehearse_real import Brought, RealRun, real_cluster
+from rehearsal.local_cluster.run_directory import RunRefused
+from rehearsal.local_cluster.systemd.process import Usage
+from rehearsal.local_cluster.systemd.service_definition import NotReady
+from rehearsal.local_cluster.systemd.unit_file import UnitRefused
 from stacks.load import load_plan
 
 if TYPE_CHECKING:
-    from rehearsal.region import Rehearsal
+    from rehearsal.rehearse import Rehearsal
 
 EXIT_FAILED, EXIT_REFUSED = 1, 2
 WAIT_SECONDS = 0.5

@@ -10,7 +10,7 @@ from rich.console import Console
 from gpufleet.up_progress import span
 
 if TYPE_CHECKING:
-    from rehearsal.upward.up import Outcome
+    from rehearsal.local_up.up import Outcome
 
 
 def print_outcome(console: Console, outcome: Outcome, seconds: float, folder: Path | None, *, everything: bool) -> None:
@@ -34,9 +34,9 @@ def print_destroyed(console: Console, outcome: Outcome, seconds: float, folder: 
 
 def told(outcome: Outcome, seconds: float, folder: Path | None, *, everything: bool) -> list[str]:
     """The lines of print_outcome."""
-    from rehearsal.upward.diff_text import DONE, PLANNED, count_line, machine_line, tree_lines
-    from rehearsal.upward.failure_text import paragraphs
-    from rehearsal.upward.picture import changes
+    from rehearsal.local_up.diff_text import DONE, PLANNED, count_line, machine_line, tree_lines
+    from rehearsal.local_up.failure_text import paragraphs
+    from rehearsal.local_up.snapshot import changes
 
     failed = {urn for update in outcome.updates for urn in update.failures}
     found = changes(outcome.before, outcome.after, failed)
@@ -57,7 +57,7 @@ def told(outcome: Outcome, seconds: float, folder: Path | None, *, everything: b
 
 def _nothing(outcome: Outcome, seconds: float) -> str:
     """That everything is as the region file says, with the machines that are still to take their set's model."""
-    from rehearsal.upward.diff_text import OUT_OF_DATE
+    from rehearsal.local_up.diff_text import OUT_OF_DATE
 
     machines = sum(item.machines or 0 for item in outcome.after.values())
     behind = sum(item.behind for item in outcome.after.values())

@@ -7,7 +7,7 @@ import pulumi
 from components.boot.machine import CustomDataTooLarge
 from components.plan.limits import LimitsBroken, refuse_broken
 from stacks.faults import FileRefused
-from stacks.garbage import collect_rarely
+from stacks.garbage_collection import collect_rarely
 from stacks.load import load_plan, load_siblings
 from stacks.program import make
 

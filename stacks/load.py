@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from components.plan.contradiction import Contradiction
-from components.plan.contradictions import contradictions
 from components.plan.model import RegionPlan
 from components.plan.region import plan_region
+from components.plan.validation import contradictions
+from components.plan.validation_error import Contradiction
 from components.spec.images import ImageCatalog, ImageDefinition, Published
 from components.spec.region import Region
 from stacks.faults import FileRefused, fault, nearest_position, path_text, refusal, shown

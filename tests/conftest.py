@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from rehearsal.engines import find
+from rehearsal.binaries import find
 
 # How fast a test runs says nothing of what it tests, and machines are busy.
 settings.register_profile("patient", deadline=None)

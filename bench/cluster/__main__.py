@@ -22,11 +22,11 @@ from bench.cluster.settings import SETTINGS, Setting
 from bench.cluster.watching import LimitPassed
 from bench.command import Say, Told, run_command
 from bench.figures import Figure
-from rehearsal.cluster.control_plane import ControlPlaneNotReady
-from rehearsal.cluster.joining.joiner import Identities
-from rehearsal.cluster.objects.connection import NoAnswer
-from rehearsal.cluster.run_directory import RunRefused
-from rehearsal.engines.find import Engines, EnginesMissing, engines
+from rehearsal.binaries.find import Engines, EnginesMissing, engines
+from rehearsal.local_cluster.control_plane import ControlPlaneNotReady
+from rehearsal.local_cluster.joining.joiner import Identities
+from rehearsal.local_cluster.objects.connection import NoAnswer
+from rehearsal.local_cluster.run_directory import RunRefused
 
 RATIO = 1.2
 """Bound of our time over the bare cluster's, for joins and for pods."""

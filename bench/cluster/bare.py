@@ -20,16 +20,16 @@ from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting, scheduler_configuration
 from bench.command import Say
 from components.boot.kubeconfig import document
-from rehearsal.cluster.joining.connection import Connection, bearer
-from rehearsal.cluster.joining.figures import Tally
-from rehearsal.cluster.joining.joiner import IMPERSONATING_CONNECTIONS
-from rehearsal.cluster.joining.kwok import configurations
-from rehearsal.cluster.joining.protobuf import node_bytes
-from rehearsal.cluster.objects import connection as api
-from rehearsal.cluster.objects.kubeconfig import read
-from rehearsal.cluster.run_directory import RunDirectory
-from rehearsal.cluster.supervisor import Program, Service, Supervisor
-from rehearsal.engines.find import Engines
+from rehearsal.binaries.find import Engines
+from rehearsal.local_cluster.joining.connection import Connection, bearer
+from rehearsal.local_cluster.joining.figures import Tally
+from rehearsal.local_cluster.joining.joiner import IMPERSONATING_CONNECTIONS
+from rehearsal.local_cluster.joining.kwok import configurations
+from rehearsal.local_cluster.joining.protobuf import node_bytes
+from rehearsal.local_cluster.objects import connection as api
+from rehearsal.local_cluster.objects.kubeconfig import read
+from rehearsal.local_cluster.run_directory import RunDirectory
+from rehearsal.local_cluster.systemd.supervisor import Program, Service, Supervisor
 
 FIRST_ADDRESS = IPv4Address("10.132.0.4")
 REQUESTS_PER_SECOND = {"kube-api-qps": "200", "kube-api-burst": "400"}

@@ -13,8 +13,8 @@ from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting
 from bench.cluster.watching import Sample, Seen, Watch, watches_ended
 from bench.command import Say
-from rehearsal.cluster.objects.connection import Connection
-from rehearsal.cluster.objects.kubeconfig import read
+from rehearsal.local_cluster.objects.connection import Connection
+from rehearsal.local_cluster.objects.kubeconfig import read
 
 SETTLING_SECONDS = 5.0
 """Before the first node, so that neither cluster still does what it does once after its start."""

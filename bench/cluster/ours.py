@@ -17,20 +17,20 @@ from bench.cluster.watching import TOLD_EVERY
 from bench.command import Say
 from components.boot import kube_scheduler
 from components.plan.model import RegionPlan
-from rehearsal.cluster.azure_service import AzureService, unkept
-from rehearsal.cluster.control_plane import ControlPlane, Size
-from rehearsal.cluster.joining.gate import gate_to
-from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner
-from rehearsal.cluster.joining.kwok import kwok_programs
-from rehearsal.cluster.joining.machines import JoiningMachine, machines_of
-from rehearsal.cluster.joining.rights import rights
-from rehearsal.cluster.objects.apply import apply
-from rehearsal.cluster.objects.registered import objects_of
-from rehearsal.cluster.provisioned import API_SERVER, control_plane_machines
-from rehearsal.cluster.run_directory import RunDirectory
-from rehearsal.cluster.supervisor import Service, Supervisor
-from rehearsal.engines.find import Engines
-from rehearsal.upward.up import Outcome, bring_up_anew
+from rehearsal.binaries.find import Engines
+from rehearsal.local_cluster.azure_service import AzureService, unkept
+from rehearsal.local_cluster.control_plane import ControlPlane, Size
+from rehearsal.local_cluster.joining.cluster_access import gate_to
+from rehearsal.local_cluster.joining.joiner import STORM, Identities, Joiner
+from rehearsal.local_cluster.joining.kwok import kwok_programs
+from rehearsal.local_cluster.joining.machines import JoiningMachine, machines_of
+from rehearsal.local_cluster.joining.rbac import rights
+from rehearsal.local_cluster.objects.apply import apply
+from rehearsal.local_cluster.objects.declared import objects_of
+from rehearsal.local_cluster.provisioned_machines import API_SERVER, control_plane_machines
+from rehearsal.local_cluster.run_directory import RunDirectory
+from rehearsal.local_cluster.systemd.supervisor import Service, Supervisor
+from rehearsal.local_up.up import Outcome, bring_up_anew
 
 WORKLOADS = frozenset({"DaemonSet", "Deployment"})
 """Kinds of the program's objects that are left out unless the daemons are measured: the bare cluster has no pods of theirs."""

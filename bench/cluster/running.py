@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.command import Say
-from rehearsal.cluster.supervisor import Service
+from rehearsal.local_cluster.systemd.supervisor import Service
 
 READY_SECONDS = 180.0
 

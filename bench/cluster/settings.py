@@ -10,8 +10,8 @@ import yaml
 
 from components.boot import kube_scheduler
 from components.boot.heartbeats import GRACE_SECONDS, LEASE_SECONDS, REPORT_SECONDS
-from rehearsal.cluster.joining.kwok import FAST as FAST_KEEPING
-from rehearsal.cluster.joining.kwok import STAGES, Keeping
+from rehearsal.local_cluster.joining.kwok import FAST as FAST_KEEPING
+from rehearsal.local_cluster.joining.kwok import STAGES, Keeping
 
 NO_AUDIT = """\
 apiVersion: audit.k8s.io/v1

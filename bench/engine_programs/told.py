@@ -9,8 +9,8 @@ import pickle
 import time
 from pathlib import Path
 
-from rehearsal.arm_ids import AZURE
-from rehearsal.graph import Graph
+from rehearsal.azure.azure_native_ids import AZURE
+from rehearsal.program.graph import Graph
 
 CPU_FILE, GRAPH_FILE = "GPUFLEET_BENCH_CPU", "GPUFLEET_BENCH_GRAPH"
 

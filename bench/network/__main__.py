@@ -13,10 +13,10 @@ from bench.network.additions import Added, additions
 from bench.network.forwarding import Ratios, Window, measured, site
 from bench.network.scrape import PODS, scrapes
 from bench.network.ways import SHAPED
-from rehearsal.engines.find import EnginesMissing, cni_plugins
-from rehearsal.fabric.azure import Azure, fabric
-from rehearsal.fabric.cni_calls import CniFailed
-from rehearsal.fabric.namespaces import CommandFailed, why_not
+from rehearsal.binaries.find import EnginesMissing, cni_plugins
+from tests.support.azure_network.cni_calls import CniFailed
+from tests.support.azure_network.namespaces import CommandFailed, why_not
+from tests.support.azure_network.network import Azure, fabric
 
 KEPT = 0.97
 """Bound of what is forwarded over what is forwarded bare, for TCP and for packets between pods."""

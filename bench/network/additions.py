@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from rehearsal.fabric.azure import Azure
-from rehearsal.fabric.cni_calls import Sandbox
-from rehearsal.fabric.machine import Machine, Pod
+from tests.support.azure_network.cni_calls import Sandbox
+from tests.support.azure_network.machine import Machine, Pod
+from tests.support.azure_network.network import Azure
 
 PODS = 30
 

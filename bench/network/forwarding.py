@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.network.ways import NOTHING, SHAPING, WAYS, Switch
-from rehearsal.fabric.azure import INTERNET, Azure
-from rehearsal.fabric.machine import REPOSITORY, Machine, Pod
-from rehearsal.fabric.namespaces import Namespace
+from tests.support.azure_network.machine import REPOSITORY, Machine, Pod
+from tests.support.azure_network.namespaces import Namespace
+from tests.support.azure_network.network import INTERNET, Azure
 
 SETTLES = 0.05
 """Seconds between a change and the window that measures it."""

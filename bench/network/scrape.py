@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from components.x509 import Authority, Subject, issue_authority, issue_leaf
-from rehearsal.fabric.azure import Azure
-from rehearsal.fabric.machine import REPOSITORY, Machine
+from tests.support.azure_network.machine import REPOSITORY, Machine
+from tests.support.azure_network.network import Azure
 
 PODS = 250
 PORT = 9119

@@ -8,7 +8,7 @@ from typing import Any
 
 from cni.node.connections import MARK, PRIORITY
 from cni.node.shaping import COMMENT, DOWN, UP
-from rehearsal.fabric.machine import Machine
+from tests.support.azure_network.machine import Machine
 
 NOTHING = "nothing"
 FOUR = "four rules"

@@ -18,17 +18,17 @@ from bench.command import Say, Told, run_command
 from bench.nodes import audit, sizes
 from bench.nodes.hollow import Hollow, token_of
 from bench.nodes.tables import markdown
-from rehearsal.cluster.azure_service import serve_azure
-from rehearsal.cluster.control_plane import ControlPlane, ControlPlaneNotReady, Size
-from rehearsal.cluster.joining.machines import machines_of
-from rehearsal.cluster.objects.apply import apply
-from rehearsal.cluster.objects.connection import Connection, NoAnswer
-from rehearsal.cluster.objects.kubeconfig import read
-from rehearsal.cluster.objects.registered import objects_of
-from rehearsal.cluster.run_directory import RunDirectory, RunRefused
-from rehearsal.cluster.supervisor import Supervisor
-from rehearsal.engines.find import Engines, EnginesMissing, engines
-from rehearsal.upward.up import bring_up_anew
+from rehearsal.binaries.find import Engines, EnginesMissing, engines
+from rehearsal.local_cluster.azure_service import serve_azure
+from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneNotReady, Size
+from rehearsal.local_cluster.joining.machines import machines_of
+from rehearsal.local_cluster.objects.apply import apply
+from rehearsal.local_cluster.objects.connection import Connection, NoAnswer
+from rehearsal.local_cluster.objects.declared import objects_of
+from rehearsal.local_cluster.objects.kubeconfig import read
+from rehearsal.local_cluster.run_directory import RunDirectory, RunRefused
+from rehearsal.local_cluster.systemd.supervisor import Supervisor
+from rehearsal.local_up.up import bring_up_anew
 
 READY_SECONDS = 300.0
 SETTLING_SECONDS = 60.0

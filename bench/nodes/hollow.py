@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from components.boot.kubeconfig import document
-from rehearsal.cluster.control_plane import ControlPlane
-from rehearsal.cluster.joining.gate import issuer_of
-from rehearsal.cluster.joining.machines import JoiningMachine
-from rehearsal.cluster.joining.node import NODE_USER, NODES_GROUP
-from rehearsal.cluster.objects.connection import Connection
-from rehearsal.cluster.supervisor import Program, Service, Supervisor
-from rehearsal.engines.find import Engines
+from rehearsal.binaries.find import Engines
+from rehearsal.local_cluster.control_plane import ControlPlane
+from rehearsal.local_cluster.joining.cluster_access import issuer_of
+from rehearsal.local_cluster.joining.machines import JoiningMachine
+from rehearsal.local_cluster.joining.node import NODE_USER, NODES_GROUP
+from rehearsal.local_cluster.objects.connection import Connection
+from rehearsal.local_cluster.systemd.supervisor import Program, Service, Supervisor
 
 KUBELET, PROXY = "kubelet", "kube-proxy"
 AGENTS = {"hollow-kubelet": KUBELET, "hollow-proxy": PROXY}

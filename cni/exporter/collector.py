@@ -16,11 +16,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from cni.exporter import state
+from cni.exporter.attribution import Ledger, Pod, team_of
 from cni.exporter.counters import Kernel, Rules, Sets, Unreadable
-from cni.exporter.ledger import Ledger, Pod, team_of
 from cni.exporter.rule_totals import RuleTotals
-from cni.node import holders
-from cni.node.holders import Holder
+from cni.node import address_holders
+from cni.node.address_holders import Holder
 
 LOG = logging.getLogger("gpufleet-traffic-exporter")
 FAMILY, TABLE = "4", "mangle"
@@ -91,7 +91,7 @@ class Books:
             self.save()
         now = self.ledger.holders(self.teams)
         if now != self.written:
-            holders.write(self.folder / holders.PATH.name, now)
+            address_holders.write(self.folder / address_holders.PATH.name, now)
             self.written = now
         return changed
 

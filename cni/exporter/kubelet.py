@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cni.exporter.ledger import Pod
+from cni.exporter.attribution import Pod
 
 SECONDS = 10.0
 OVER = frozenset({"Succeeded", "Failed"})

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cni.exporter.ledger import Bill, Ledger, Tenant
+from cni.exporter.attribution import Bill, Ledger, Tenant
 from cni.exporter.rule_totals import RuleTotals
 
 VERSION = 1

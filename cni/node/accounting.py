@@ -15,9 +15,9 @@ from pathlib import Path
 
 from cni.node import iptables
 from cni.node.commands import run
-from cni.node.locked import locked
+from cni.node.errors import Refused, shown
+from cni.node.file_lock import locked
 from cni.node.machine import Machine
-from cni.node.refused import Refused, shown
 from cni.node.settings import Settings
 
 LOCK = Path("/run/gpufleet/accounting.lock")

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cni.node import leaks, standing
+from cni.node import leaked_addresses, status
 from cni.node.commands import CommandFailed
-from cni.node.place import Paths
+from cni.node.errors import Refused
 from cni.node.program import Program
-from cni.node.refused import Refused
+from cni.node.reconcile import Paths
 
 DESCRIPTION = """\
 Gives pods the machine's own network addresses, and counts and shapes their internet traffic.
@@ -79,12 +79,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _status(paths: Paths) -> int:
-    now = standing.read(paths.state)
+    now = status.read(paths.state)
     machine = now.machine
     if machine is None:
-        nothing = f"{paths.state / standing.FILE}: nothing since this machine booted; a pass that ended; run gpufleet-node apply as root"
+        nothing = f"{paths.state / status.FILE}: nothing since this machine booted; a pass that ended; run gpufleet-node apply as root"
         return _ended(now.problems[0] if now.problems else nothing)
-    held = leaks.count_held(paths.network, frozenset(machine.secondaries))
+    held = leaked_addresses.count_held(paths.network, frozenset(machine.secondaries))
     _say(f"network     {now.mode}, {'ready' if now.ready else 'not ready yet'}")
     _say(f"link        {machine.interface} {machine.mac} {machine.primary}/{machine.prefix_length}")
     _say(f"addresses   {len(machine.secondaries)} for pods, {held} of them held")

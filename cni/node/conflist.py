@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from cni.node.atomic_write import removed, replaced
 from cni.node.machine import Machine
-from cni.node.replaced import removed, replaced
 
 DIRECTORY = Path("/etc/cni/net.d")
 FILE = "10-gpufleet.conflist"

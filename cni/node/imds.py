@@ -13,9 +13,9 @@ import time
 import urllib.parse
 from collections.abc import Sequence
 
+from cni.node.errors import Refused, shown
 from cni.node.links import Link, link_of
 from cni.node.machine import Machine
-from cni.node.refused import Refused, shown
 
 URL = "http://169.254.169.254"
 PATH = "/metadata/instance/network?api-version=2021-02-01"

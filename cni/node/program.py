@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
-from cni.node import imds, leaks, settings, standing, systemd
-from cni.node.changes import Changes
+from cni.node import imds, leaked_addresses, settings, status, systemd
 from cni.node.commands import CommandFailed
+from cni.node.errors import Refused
+from cni.node.file_lock import locked
 from cni.node.links import links
-from cni.node.locked import locked
 from cni.node.machine import Machine
-from cni.node.place import Paths, put, shape, take_away
-from cni.node.refused import Refused
+from cni.node.metadata_trust import SETTLED, Trust
+from cni.node.reconcile import Paths, put, shape, take_away
+from cni.node.route_events import Changes
 from cni.node.settings import Settings
-from cni.node.trust import SETTLED, Trust
 
 PASS_SECONDS = 5.0
 """Between passes of the loop at most: as long may what a stranger removed be missing. A pod that comes brings the next one on."""
@@ -43,7 +43,7 @@ class Program:
     def apply(self, patience: float) -> None:
         """Puts everything in place once; Refused where no answer of the metadata service could be taken within so many seconds."""
         given = settings.read(self.paths.settings)
-        trust = Trust(given.planned_pods, standing.read(self.paths.state).machine)
+        trust = Trust(given.planned_pods, status.read(self.paths.state).machine)
         known = trust.taken is not None
         trouble = self._ask(trust, min(patience, KNOWN_PATIENCE_SECONDS) if known else patience)
         if trouble is not None:
@@ -92,7 +92,7 @@ class Program:
 
     def reconcile(self) -> None:
         """Frees leaked addresses once."""
-        for line in leaks.free(self.paths.network):
+        for line in leaked_addresses.free(self.paths.network):
             self.say(line)
 
     def remove(self) -> None:
@@ -100,7 +100,7 @@ class Program:
         given, state = settings.read(self.paths.settings), self.paths.state
         stop = "systemctl stop gpufleet-node.service, then try again"
         with locked(state / "run.lock", 0.0, stop), locked(state / "gpufleet-node.lock", LOCK_SECONDS):
-            machine = standing.read(state).machine
+            machine = status.read(state).machine
             if machine is None:
                 self.say("nothing was put in place since this machine booted")
                 return
@@ -114,7 +114,7 @@ class _Loop:
     def __init__(self, program: Program, given: Settings) -> None:
         self.program = program
         self.given = given
-        self.trust = Trust(given.planned_pods, standing.read(program.paths.state).machine)
+        self.trust = Trust(given.planned_pods, status.read(program.paths.state).machine)
         self.ready = False
         self.failures = 0
         self.ask_at = self.free_at = -float("inf")
@@ -178,9 +178,9 @@ class _Loop:
         # READY=1 every time: one that was lost would keep the kubelet from starting, and one too many is nothing to systemd.
         ready = ("READY=1",) if self.ready else ()
         systemd.notify(*ready, "WATCHDOG=1", f"STATUS={problems[0] if problems else 'everything in place'}")
-        now = standing.read(self.program.paths.state)
+        now = status.read(self.program.paths.state)
         if now.problems != problems:
-            standing.write(self.program.paths.state, dataclasses.replace(now, problems=problems))
+            status.write(self.program.paths.state, dataclasses.replace(now, problems=problems))
         for part, problem in self.problems.items():
             if before.get(part) != problem:
                 self.program.say(f"problem: {problem}")

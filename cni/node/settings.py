@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from cni.node.refused import Refused, shown
+from cni.node.errors import Refused, shown
 
 PATH = Path("/etc/gpufleet/network.json")
 VERSION = 1

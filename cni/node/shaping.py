@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cni.node import accounting, connections, iptables
+from cni.node.address_holders import Holder
+from cni.node.bpf_filter import outside
 from cni.node.commands import CommandFailed, run
-from cni.node.holders import Holder
+from cni.node.errors import Refused
+from cni.node.htb_classes import HOST, KBIT, QUANTUM, Share, minors, shares
 from cni.node.machine import Machine
-from cni.node.outside import outside
-from cni.node.refused import Refused
 from cni.node.routes import pod_links
 from cni.node.settings import Settings, Shaping
-from cni.node.shares import HOST, KBIT, QUANTUM, Share, minors, shares
 
 SET = "gpufleet-shape"
 COMMENT = accounting.GUEST

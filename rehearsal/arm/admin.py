@@ -6,15 +6,15 @@ from collections import Counter
 
 from aiohttp import web
 
-from rehearsal import changes
-from rehearsal.arm.calls import Call
-from rehearsal.arm.live import Live
-from rehearsal.arm.replies import reply
+from rehearsal.arm.http_request import Call
+from rehearsal.arm.live_model import Live
+from rehearsal.arm.responses import reply
+from rehearsal.azure import change_log
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.compute.instances import instances_of
+from rehearsal.azure.duration_syntax import span_seconds
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.resource import Json
-from rehearsal.azure.spans import span_seconds
 
 LONGEST = 366 * 86_400.0
 """Seconds by which one call moves time at most."""
@@ -107,6 +107,6 @@ def report(body: Json, live: Live) -> None:
     """Let the application of an instance report its health; AzureError."""
     match body:
         case {"id": str() as text, "health": str() as health, **rest} if not rest:
-            live.make({"do": changes.HEALTH, "id": text, "health": health})
+            live.make({"do": change_log.HEALTH, "id": text, "health": health})
         case _:
             raise invalid('The body is {"id": "<resource id of an instance of a scale set>", "health": "Healthy" or "Unhealthy"}.')

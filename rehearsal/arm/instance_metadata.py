@@ -12,13 +12,13 @@ from typing import Any
 
 from aiohttp import web
 
-from rehearsal import changes
-from rehearsal.arm.calls import Call
-from rehearsal.arm.live import Live
-from rehearsal.arm.machine_document import document
-from rehearsal.arm.replies import reply
+from rehearsal.arm.http_request import Call
+from rehearsal.arm.instance_document import document
+from rehearsal.arm.live_model import Live
+from rehearsal.arm.responses import reply
 from rehearsal.arm.sign_in import old_style
 from rehearsal.arm.tokens import Tokens
+from rehearsal.azure import change_log
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
@@ -141,7 +141,7 @@ def _approve(call: Call, live: Live, arm_id: ArmId) -> None:
     for one in wanted:
         if str(one).upper() not in known:
             raise MetadataRefused(400, f"Bad request. There is no scheduled event {str(one)[:60]!r}; read the document again")
-    live.make({"do": changes.APPROVE, "events": [str(one) for one in wanted]})
+    live.make({"do": change_log.APPROVE, "events": [str(one) for one in wanted]})
 
 
 def _token(call: Call, cloud: Cloud, machine: Resource, tokens: Tokens) -> Json:

@@ -11,11 +11,11 @@ from aiohttp import web
 
 from rehearsal.arm import sign_in
 from rehearsal.arm.admin import administer
-from rehearsal.arm.calls import Call, read
+from rehearsal.arm.http_request import Call, read
 from rehearsal.arm.instance_metadata import MetadataRefused, metadata
-from rehearsal.arm.live import Live
-from rehearsal.arm.manager import Manager
-from rehearsal.arm.replies import refusal, reply
+from rehearsal.arm.live_model import Live
+from rehearsal.arm.resource_manager import Manager
+from rehearsal.arm.responses import refusal, reply
 from rehearsal.arm.subscriptions import tenants_told
 from rehearsal.arm.tokens import MANAGEMENT, VAULT, TokenRefused, Tokens
 from rehearsal.arm.vault_service import vault_service

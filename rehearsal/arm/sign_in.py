@@ -11,8 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
-from rehearsal.arm.calls import Call
-from rehearsal.arm.replies import reply
+from rehearsal.arm.http_request import Call
+from rehearsal.arm.responses import reply
 from rehearsal.arm.tokens import ALGORITHM, MANAGEMENT, TokenRefused, Tokens
 from rehearsal.azure.resource import Json
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rehearsal.arm.paths import OfLocation, OfSubscription
+from rehearsal.arm.url_paths import OfLocation, OfSubscription
 from rehearsal.azure.api_versions import api_versions
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud

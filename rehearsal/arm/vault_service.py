@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from rehearsal import changes
-from rehearsal.arm.calls import Call
-from rehearsal.arm.live import Live
-from rehearsal.arm.replies import reply
+from rehearsal.arm.http_request import Call
+from rehearsal.arm.live_model import Live
+from rehearsal.arm.responses import reply
+from rehearsal.azure import change_log
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Resource
@@ -33,7 +33,7 @@ def vault_service(call: Call, live: Live, base: str, principal: str) -> web.Resp
         told = f"The specified version ({version[:40]}) is not recognized." if version else "api-version must be specified."
         raise bad(f"{told} Consider using the latest supported version ({VERSIONS[-1]}).")
     vault = find_vault(live.cloud, call.parts[1] if len(call.parts) > 1 else "")
-    what = {"do": changes.SECRET, "vault": vault.id.name, "owner": principal}
+    what = {"do": change_log.SECRET, "vault": vault.id.name, "owner": principal}
     match call.method, _lower_first(call.parts[2:]):
         case "PUT", ("secrets", name):
             return reply(200, live.make({**what, "verb": "set", "name": name, "body": checked(call.json(), value=True)}))

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rehearsal.arm_ids import AZURE, PLACEHOLDER, RESOURCE_GROUP
-from rehearsal.arm_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.arm_id import GROUP_TYPE
+from rehearsal.azure.azure_native_ids import AZURE, PLACEHOLDER, RESOURCE_GROUP
+from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.resource import Json
 from rehearsal.azure.sdk_shapes import shape_of
 from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Shape

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from rehearsal.azure.body_checks import DEPTH, Misfit, compiled
 from rehearsal.azure.errors import AzureError, invalid, location_required
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Request
+from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.sdk_shapes import UnknownShape, shape_of
 
 

@@ -9,12 +9,12 @@ from typing import Protocol
 from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, ArmId, parse
 from rehearsal.azure.clock import EPOCH
 from rehearsal.azure.errors import AzureError, busy, invalid, not_found
-from rehearsal.azure.kind import Kind
-from rehearsal.azure.ledger import FINISH, Ledger
 from rehearsal.azure.locations import check_location
 from rehearsal.azure.preconditions import being_deleted, check_etag, check_identity, etag, merged, missing, reference_leaving
 from rehearsal.azure.references import references
 from rehearsal.azure.resource import SUCCEEDED, Answer, Json, Operation, Request, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.store import FINISH, Ledger
 
 
 class Gate(Protocol):

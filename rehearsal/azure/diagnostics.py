@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import said
 from rehearsal.azure.errors import conflict, invalid
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import said
 
 SETTINGS = 5
 """Of one resource: https://learn.microsoft.com/azure/azure-monitor/platform/diagnostic-settings"""

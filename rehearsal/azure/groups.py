@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from rehearsal.azure.arm_id import GROUP_TYPE, ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import required_location
 from rehearsal.azure.errors import AzureError, conflict
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Operation, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import required_location
 
 GROUPS_PER_SUBSCRIPTION = 980
 """https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""

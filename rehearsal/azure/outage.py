@@ -11,8 +11,8 @@ from rehearsal.azure.throttle import location_of
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
-    from rehearsal.azure.kind import Kind
     from rehearsal.azure.resource import Request
+    from rehearsal.azure.resource_type import Kind
 
 RETRY_AFTER = 30
 """Seconds that a client is asked to wait while a service is unavailable; Azure publishes no figure."""

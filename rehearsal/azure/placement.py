@@ -13,12 +13,12 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import required_location
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json, Operation, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import required_location
 
 GROUP = "Microsoft.Compute/capacityReservationGroups"
 PLACEMENT_GROUPS_PER_GROUP = 800

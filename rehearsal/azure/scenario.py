@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 
 from components.spec.types import AzureLocation, Model, Uuid
 from rehearsal.azure.clock import EPOCH
+from rehearsal.azure.duration_syntax import Span, span_seconds
 from rehearsal.azure.duration_table import Duration, What
 from rehearsal.azure.scenario_names import Family, KnownVmSize, Provider
-from rehearsal.azure.spans import Span, span_seconds
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud

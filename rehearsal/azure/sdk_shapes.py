@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rehearsal.azure import attribute_maps, rest_fields
-from rehearsal.azure.further_shapes import WITHOUT_CLIENT
+from rehearsal.azure.additional_shapes import WITHOUT_CLIENT
 from rehearsal.azure.shapes import ObjectOf, Plain, Property, answered_too
 
 COMPUTE, NETWORK, STORAGE, KEY_VAULT = "azure.mgmt.compute", "azure.mgmt.network", "azure.mgmt.storage", "azure.mgmt.keyvault"

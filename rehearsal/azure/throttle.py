@@ -16,8 +16,8 @@ from rehearsal.azure.scenario import Throttling, scenario_of
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
-    from rehearsal.azure.kind import Kind
     from rehearsal.azure.resource import Operation, Request
+    from rehearsal.azure.resource_type import Kind
 
 REMAINING_RESOURCE = "x-ms-ratelimit-remaining-resource"
 REMAINING_SUBSCRIPTION = "x-ms-ratelimit-remaining-subscription-"

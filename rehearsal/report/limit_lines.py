@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from components.plan.limit_order import TIGHT, ordered, tight
 from components.plan.limits import Row
-from components.plan.nearness import TIGHT, ordered, tight
 
 __all__ = ["BAR_WIDTH", "TIGHT", "LimitLine", "LimitLines", "limit_lines"]
 

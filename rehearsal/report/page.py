@@ -13,15 +13,15 @@ from markupsafe import Markup
 
 from components.plan.limits import Row
 from components.plan.model import RegionPlan
-from rehearsal.crosscheck.finding import Finding
-from rehearsal.graph import Graph
+from rehearsal.checks.finding import Finding
+from rehearsal.local_up.timeline import Course
+from rehearsal.program.graph import Graph
 from rehearsal.report.address_figures import address_use, block_map
 from rehearsal.report.limit_lines import BAR_WIDTH, TIGHT, limit_lines
 from rehearsal.report.numbers import dollars, number, percent
 from rehearsal.report.region_map import region_map
 from rehearsal.report.tables import machine_rows, totals, type_rows
 from rehearsal.report.up_timeline import clock, up_timeline
-from rehearsal.upward.course import Course
 
 TEMPLATE, STYLE, PAGE = "report.html.j2", "report.css", "report.html"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from components.plan.model import ClusterPlan, RegionPlan
 from components.plan.vm_sizes import VmSize
-from rehearsal.graph import Graph
+from rehearsal.program.graph import Graph
 
 FAMILIES = {"azure-native": "Azure", "kubernetes": "Kubernetes", "gpufleet": "Components", "pulumi": "Pulumi", "pulumi-python": "Pulumi"}
 CONTROL_PLANE = "control plane"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from components.plan.model import RegionPlan
+from rehearsal.local_up.timeline import Bar, Course
 from rehearsal.report.drawing import Drawing, fitted
 from rehearsal.report.palette import pool_looks
-from rehearsal.upward.course import Bar, Course
 
 WIDTH = 960.0
 LEFT, RIGHT = 188.0, 92.0

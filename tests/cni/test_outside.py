@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni.node.outside import MOST_NETWORKS, outside
-from cni.node.refused import Refused
+from cni.node.bpf_filter import MOST_NETWORKS, outside
+from cni.node.errors import Refused
 
 DESTINATION = 16
 MOST_INSTRUCTIONS = 4096

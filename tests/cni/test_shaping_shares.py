@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni.node import connections
-from cni.node.holders import Holder
+from cni.node.address_holders import Holder
+from cni.node.htb_classes import HOST, KBIT, MOST_QUANTUM, QUANTUM, Share, minors, shares
 from cni.node.settings import Settings, Shaping
 from cni.node.shaping import listed, passing, rules
-from cni.node.shares import HOST, KBIT, MOST_QUANTUM, QUANTUM, Share, minors, shares
 
 SHAPING = Shaping(
     machine_mbit=1000, floor_mbit=5, ceiling_mbit=800, weights={"vision": 4, "toys": 1000}, default_weight=1, connections_per_pod=4000

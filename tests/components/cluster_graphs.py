@@ -13,9 +13,9 @@ from components.plan.region import plan_region
 from components.spec.cluster import Cluster
 from components.spec.pool import Capacity
 from components.spec.region import Region
-from rehearsal.graph import Graph, Resource, reveal
-from rehearsal.registered import RegisteredFace
-from rehearsal.run import run_program
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.graph import Graph, Resource, reveal
+from rehearsal.program.run import run_program
 from stacks.load import load_catalog, load_region
 from stacks.program import make
 

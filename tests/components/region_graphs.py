@@ -15,9 +15,9 @@ from components.network import Network, NetworkArgs
 from components.pki import Pki, PkiArgs
 from components.plan.model import ClusterPlan, RegionPlan
 from components.vault_secrets import VaultSecrets, VaultSecretsArgs
-from rehearsal.graph import Graph, Resource, reveal
-from rehearsal.registered import RegisteredFace
-from rehearsal.run import run_program
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.graph import Graph, Resource, reveal
+from rehearsal.program.run import run_program
 from stacks.load import load_plan
 
 PROJECT = "gpufleet"

@@ -6,8 +6,8 @@ from pulumi_azure_native import network
 from pulumi_kubernetes.rbac.v1 import ClusterRole
 
 from components.aliases import drop_version_aliases
-from rehearsal.registered import RegisteredFace
-from rehearsal.run import run_program
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.run import run_program
 
 FACE = RegisteredFace(subscription="11111111-1111-1111-1111-111111111111")
 RENAMED = pulumi.Alias(name="old")

@@ -9,8 +9,8 @@ from components.base_outputs import BaseOutputs
 from components.gallery import source
 from components.plan import naming
 from components.plan.model import RegionPlan
-from rehearsal.registered import RegisteredFace
-from rehearsal.run import run_program
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.run import run_program
 
 STORAGE, VAULT = "azure-native:storage:StorageAccount", "azure-native:keyvault:Vault"
 

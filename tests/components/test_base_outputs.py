@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rehearsal.registered import RegisteredFace
-from rehearsal.run import ProgramFailed, run_program
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.run import ProgramFailed, run_program
 from stacks.load import load_plan
 from stacks.program import make
 

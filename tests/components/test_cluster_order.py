@@ -11,7 +11,7 @@ from cluster_graphs import EVERY_CLUSTER, EVERY_REGION, MACHINE, SCALE_SET, grap
 from components.kubernetes_objects import SKIP_AWAIT, logical_name, tiers, type_token
 from components.manifests.objects import cluster_objects
 from components.plan.model import ClusterPlan
-from rehearsal.graph import Resource, Secret, reveal
+from rehearsal.program.graph import Resource, Secret, reveal
 
 READY = "pulumi-python:dynamic/ready:ApiServersReady"
 INSIDE_HUB = "pulumi-python:dynamic/inside_hub:InsideHub"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from components.plan.model import RegionPlan
 from components.plan.region import plan_region
 from components.spec.images import ImageCatalog, ImageStore
-from rehearsal.crosscheck import cross_check
-from rehearsal.graph import Graph
-from rehearsal.registered import RegisteredFace
-from rehearsal.run import run_program
+from rehearsal.checks import cross_check
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.graph import Graph
+from rehearsal.program.run import run_program
 from stacks.load import load_catalog, load_region
 from stacks.program import make
 

@@ -8,7 +8,7 @@ from region_graphs import REGIONS, azure_ids, base_graph, bodies, by_id, ground_
 from components.plan import naming
 from components.plan.model import ClusterPlan, RegionPlan
 from components.plan.network_rules import SecurityGroupPlan, SecurityRulePlan
-from rehearsal.graph import Graph, Resource
+from rehearsal.program.graph import Graph, Resource
 
 SUBNET = "azure-native:network:Subnet"
 OTHER_SUBSCRIPTION = "22222222-2222-2222-2222-222222222222"

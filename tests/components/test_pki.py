@@ -16,7 +16,7 @@ from region_graphs import REGIONS, ground_graph, planned
 from components.pki_certificates import certificates_of
 from components.plan.model import ClusterPlan
 from components.x509 import Subject
-from rehearsal.graph import MASK, Secret, reveal
+from rehearsal.program.graph import MASK, Secret, reveal
 
 WRITTEN = "azure-native:keyvault:Secret"
 USAGES = {ExtendedKeyUsageOID.SERVER_AUTH: "server", ExtendedKeyUsageOID.CLIENT_AUTH: "client"}

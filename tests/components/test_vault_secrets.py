@@ -5,9 +5,9 @@ from region_graphs import PROJECT, planned
 
 from components.base_outputs import BaseOutputs, vault_key
 from components.vault_secrets import VaultSecrets, VaultSecretsArgs
-from rehearsal.graph import Graph, reveal
-from rehearsal.registered import RegisteredFace
-from rehearsal.run import ProgramFailed, run_program
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.graph import Graph, reveal
+from rehearsal.program.run import ProgramFailed, run_program
 
 PLAN = planned("dev")
 CLUSTER = PLAN.clusters[0]

@@ -65,9 +65,9 @@ def test_the_application_of_the_guide_issues_the_tokens_that_the_api_servers_tak
 
 
 def test_the_recipe_installs_what_the_approver_imports() -> None:
-    loads = "import sys, lifecycle.csr_approver_cli; print(*(getattr(module, '__file__', None) for module in sys.modules.values()))"
+    loads = "import sys, services.csr_approver.cli; print(*(getattr(module, '__file__', None) for module in sys.modules.values()))"
     loaded = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
-    ours = [Path(file) for file in loaded if file.startswith((f"{ROOT}/components/", f"{ROOT}/lifecycle/"))]
+    ours = [Path(file) for file in loaded if file.startswith((f"{ROOT}/components/", f"{ROOT}/services/"))]
     roots = {name for file in ours for name in _imported(file)}
     line = re.search(r"--constraint /tmp/constraints.txt (.*?)\"", RECIPE)
     assert line
@@ -76,8 +76,11 @@ def test_the_recipe_installs_what_the_approver_imports() -> None:
 
 def test_the_wheel_alone_is_enough_for_the_program_of_etcds_image() -> None:
     assert "imports the standard library alone" in " ".join(RECIPE.split())
-    files = [ROOT / "lifecycle" / name for name in ("__init__.py", "etcd_snapshot.py", "blobs.py")]
-    assert [_imported(file) for file in files] == [set(), set(), set()]
+    files = [
+        ROOT / "services" / name
+        for name in ("__init__.py", "etcd_snapshot/__init__.py", "etcd_snapshot/snapshot.py", "etcd_snapshot/blobs.py")
+    ]
+    assert [_imported(file) for file in files] == [set()] * len(files)
 
 
 def test_the_recipe_reads_only_what_the_definition_has() -> None:
@@ -96,7 +99,7 @@ def _imported(file: Path) -> set[str]:
     found = set()
     for name in names:
         root = name.split(".")[0]
-        if root in sys.stdlib_module_names or root in ("components", "lifecycle"):
+        if root in sys.stdlib_module_names or root in ("components", "services"):
             continue
         depth = 3 if name.startswith("azure.mgmt.") else 2 if root == "azure" else 1
         found.add({"yaml": "pyyaml"}.get(root, "-".join(name.split(".")[:depth])))

@@ -24,13 +24,13 @@ from gpufleet.certificate_report import CertificateBroken, report
 from gpufleet.certificate_table import draw
 from gpufleet.certificate_vaults import VaultUnread, read_kept, read_key_vaults
 from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.persistence import keep
+from rehearsal.azure.region_cloud import kept_azure
 from rehearsal.azure.scenario import Scenario
-from rehearsal.cluster.azure_service import serve_azure
-from rehearsal.keeping import keep
-from rehearsal.state_directory import StateDirectory
-from rehearsal.upward.region_azure import kept_azure
-from rehearsal.upward.up import bring_up
-from rehearsal.upward.update import Allowed
+from rehearsal.azure.state_directory import StateDirectory
+from rehearsal.local_cluster.azure_service import serve_azure
+from rehearsal.local_up.up import bring_up
+from rehearsal.local_up.update import Allowed
 from stacks.load import load_plan
 
 ROOT = Path(__file__).parents[2]

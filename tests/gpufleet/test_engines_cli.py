@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.engines.find import Engines, cni_plugins
-from rehearsal.engines.pins import CNI_PINS, PINS
+from rehearsal.binaries.find import Engines, cni_plugins
+from rehearsal.binaries.pins import CNI_PINS, PINS
 
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
 

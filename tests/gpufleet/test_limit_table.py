@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from components.plan.limit import Limit, Row, amount, row
+from components.plan.limit_order import ordered, tightest
 from components.plan.limits import check
-from components.plan.nearness import ordered, tightest
 from gpufleet.limit_table import bound, draw, headroom, wrapped
 from stacks.load import load_plan
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.engines.find import engines
+from rehearsal.binaries.find import engines
 
 SECONDS = 600.0
 MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from gpufleet.entry import main; main()"

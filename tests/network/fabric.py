@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from rehearsal.engines.find import EnginesMissing, cni_plugins
-from rehearsal.fabric import azure, namespaces
-from rehearsal.fabric.azure import BEHIND_NAT, INTERNET, NAT_GATEWAY, OTHER_INTERNET, Azure
-from rehearsal.fabric.cni_calls import CniFailed, Sandbox
-from rehearsal.fabric.machine import CONFLIST, SETTINGS, Machine, Pod
-from rehearsal.fabric.namespaces import Capture, CommandFailed, Namespace
-from rehearsal.fabric.services import IMDS, WIRE_SERVER, Answer, Metadata
+from rehearsal.binaries.find import EnginesMissing, cni_plugins
+from tests.support.azure_network import namespaces, network
+from tests.support.azure_network.cni_calls import CniFailed, Sandbox
+from tests.support.azure_network.machine import CONFLIST, SETTINGS, Machine, Pod
+from tests.support.azure_network.namespaces import Capture, CommandFailed, Namespace
+from tests.support.azure_network.network import BEHIND_NAT, INTERNET, NAT_GATEWAY, OTHER_INTERNET, Azure
+from tests.support.azure_network.platform_services import IMDS, WIRE_SERVER, Answer, Metadata
 
 __all__ = [
     "BEHIND_NAT",
@@ -48,5 +48,5 @@ def fabric(secondaries_leave: bool = False) -> Iterator[Azure]:
         plugins = cni_plugins(lambda line: print(line, file=sys.__stderr__))
     except EnginesMissing as error:
         pytest.skip(str(error))
-    with azure.fabric(plugins, secondaries_leave) as made:
+    with network.fabric(plugins, secondaries_leave) as made:
         yield made

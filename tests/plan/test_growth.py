@@ -14,10 +14,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from components.plan.cluster_limits import NODE_SUBNETS
-from components.plan.contradictions import contradictions
 from components.plan.limits import broken
 from components.plan.model import ClusterPlan, RegionPlan
 from components.plan.region import plan_region
+from components.plan.validation import contradictions
 from components.spec.region import Region
 from stacks.load import REGIONS, load_catalog, load_plan, region_names
 

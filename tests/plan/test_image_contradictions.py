@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.plan.contradictions import contradictions
+from components.plan.validation import contradictions
 from components.spec.images import ImageCatalog, ImageStore
 from stacks.load import REGIONS, load_catalog, region_names
 

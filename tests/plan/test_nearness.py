@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from components.plan.limit import Limit, Row, row
+from components.plan.limit_order import ordered, tight, tightest
 from components.plan.limits import check
-from components.plan.nearness import ordered, tight, tightest
 from rehearsal.report.limit_lines import limit_lines
 from stacks.load import load_plan, region_names
 

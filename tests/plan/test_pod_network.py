@@ -11,9 +11,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from components.plan.contradictions import contradictions
 from components.plan.pod_network import PodNetworkPlan
 from components.plan.region import plan_region
+from components.plan.validation import contradictions
 from components.spec.pod_network import Cni
 from components.spec.region import Region
 from stacks.load import REGIONS, load_catalog, load_plan

@@ -10,11 +10,11 @@ from blob_storage import Storage, blob_storage
 from etcd_machines import Ring, etcd_ring
 
 from components.plan.model import RegionPlan
+from rehearsal.azure.region_cloud import new_azure
 from rehearsal.azure.scenario import Scenario
-from rehearsal.cluster.azure_service import AzureService, serve_azure
-from rehearsal.upward.region_azure import new_azure
-from rehearsal.upward.up import bring_up
-from rehearsal.upward.update import Allowed
+from rehearsal.local_cluster.azure_service import AzureService, serve_azure
+from rehearsal.local_up.up import bring_up
+from rehearsal.local_up.update import Allowed
 from stacks.load import load_plan
 
 QUOTA_BYTES = 16 * 1024 * 1024

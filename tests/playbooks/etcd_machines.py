@@ -22,16 +22,16 @@ from components.boot.etcd_snapshot import MANIFEST, PROGRAM
 from components.boot.machine import custom_data
 from components.plan.model import ETCD_CLIENT_PORT, ETCD_PEER_PORT, ClusterPlan
 from components.plan.naming import resource_id
-from rehearsal.cluster.azure_service import AzureService
-from rehearsal.cluster.machine import Machine
-from rehearsal.cluster.placement import Placement
-from rehearsal.cluster.programs import Programs
-from rehearsal.cluster.provisioned import Provisioned
-from rehearsal.cluster.run_directory import RunDirectory
-from rehearsal.cluster.supervisor import Supervisor
-from rehearsal.cluster.unit_control import UnitControl
-from rehearsal.engines.find import engines, survey
-from rehearsal.engines.pins import PINS
+from rehearsal.binaries.find import engines, survey
+from rehearsal.binaries.pins import PINS
+from rehearsal.local_cluster.azure_service import AzureService
+from rehearsal.local_cluster.machine import Machine
+from rehearsal.local_cluster.machine_programs import Programs
+from rehearsal.local_cluster.placement import Placement
+from rehearsal.local_cluster.provisioned_machines import Provisioned
+from rehearsal.local_cluster.run_directory import RunDirectory
+from rehearsal.local_cluster.systemd.supervisor import Supervisor
+from tests.support.unit_control import UnitControl
 
 PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
 PROGRAMS = ("etcd", "etcdctl", "etcdutl")

@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "rehearsal/cluster"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "rehearsal/local_cluster"))
 from calling import Client, watched
 
 SILENT_SECONDS = 15.0

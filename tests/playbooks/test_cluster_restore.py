@@ -16,11 +16,11 @@ from follower import Client, Follower
 
 from components.boot.etcd_snapshot import PROGRAM
 from components.plan.model import RegionPlan
-from rehearsal.cluster.azure_service import AzureService
-from rehearsal.cluster.control_plane import ControlPlane
-from rehearsal.cluster.run_directory import RunDirectory
-from rehearsal.cluster.supervisor import Supervisor
-from rehearsal.engines.find import engines
+from rehearsal.binaries.find import engines
+from rehearsal.local_cluster.azure_service import AzureService
+from rehearsal.local_cluster.control_plane import ControlPlane
+from rehearsal.local_cluster.run_directory import RunDirectory
+from rehearsal.local_cluster.systemd.supervisor import Supervisor
 
 PATIENCE_SECONDS = 300.0
 NAMESPACES = "/api/v1/namespaces"

@@ -13,7 +13,7 @@ from blob_storage import CUT, FLIPPED, Storage
 from etcd_machines import Ring
 
 from components.boot.etcd_snapshot import UNIT
-from lifecycle import blobs
+from services.etcd_snapshot import blobs
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -14,8 +14,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from rehearsal.arm_paths import GROUP_PATHS, SCOPE_PATHS
-from rehearsal.graph import Resource, reveal
+from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.program.graph import Resource, reveal
 
 REQUIRED, READ_ONLY, WRITE_ONLY = 1, 2, 4
 GROUP_TYPE = "Microsoft.Resources/resourceGroups"

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pulumi import dynamic
 
-from rehearsal.answers import Created
-from rehearsal.registered import RegisteredFace
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.dispatch import Created
 
 SUBSCRIPTION = "11111111-1111-1111-1111-111111111111"
 OTHER_SUBSCRIPTION = "22222222-2222-2222-2222-222222222222"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from rehearsal.azure.arm_id import parse
-from rehearsal.azure.build import build
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import Instance, instances_of
 from rehearsal.azure.errors import AzureError
+from rehearsal.azure.registry import build
 from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource
+from rehearsal.azure.saved_state import dump
 from rehearsal.azure.scenario import Scenario, begin
-from rehearsal.azure.state import dump
 
 SUBSCRIPTION = "e5f7a3b2-1b2d-4e6f-8a90-b1c2d3e4f503"
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/fleet"

@@ -11,7 +11,7 @@ import pytest
 from azure_types import AZURE, AzureTypes, UnknownResourceType, arm_type_and_name
 from rehearsed_regions import SHIPPED, Rehearsed, rehearsed
 
-from rehearsal.graph import Graph
+from rehearsal.program.graph import Graph
 
 FOLDER = Path(__file__).parents[3] / "shared" / "azure-types"
 UNPUBLISHED = {

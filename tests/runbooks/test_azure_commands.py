@@ -13,12 +13,12 @@ from azure.mgmt.network import NetworkManagementClient
 from runbook import FOLDER
 
 from components.plan.model import ClusterPlan, RegionPlan
-from rehearsal.arm.live import Live
+from rehearsal.arm.live_model import Live
 from rehearsal.arm.official_clients import credential, options
-from rehearsal.arm.served import as_met
+from rehearsal.arm.served_azure import as_met
 from rehearsal.arm.time_source import TimeSource
-from rehearsal.cluster.azure_service import AzureService
-from rehearsal.upward.up import bring_up_anew
+from rehearsal.local_cluster.azure_service import AzureService
+from rehearsal.local_up.up import bring_up_anew
 from stacks.load import load_plan
 
 COMMAND = re.compile(r"\baz [^`\n]+")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cis_rendered import Check
 
 MET, DEVIATES, NOT_APPLICABLE = "met", "deviates", "not applicable"
-LIVE = "tests/rehearsal/cluster/test_benchmark_live.py"
+LIVE = "tests/rehearsal/local_cluster/test_benchmark_live.py"
 
 
 @dataclass(frozen=True)

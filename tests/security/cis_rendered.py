@@ -18,8 +18,8 @@ from components.boot.files import fetch_secrets
 from components.boot.machine import MachineBoot, custom_data
 from components.manifests.objects import cluster_objects
 from components.plan.model import ClusterPlan, RegionPlan
-from rehearsal.cluster.boot_files import BootFiles, LaidFile, read_boot
-from rehearsal.cluster.unit_file import Unit, read_unit
+from rehearsal.local_cluster.boot_files import BootFiles, LaidFile, read_boot
+from rehearsal.local_cluster.systemd.unit_file import Unit, read_unit
 from stacks.load import load_plan
 
 REGIONS = ("dev", "southcentralus", "swedencentral")

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from components.boot import machine
-from rehearsal.registered import RegisteredFace
-from rehearsal.run import ProgramFailed, run_program
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.run import ProgramFailed, run_program
 from stacks.__main__ import run
 from stacks.load import REGIONS, ROOT, load_plan, region_names
 from stacks.program import make

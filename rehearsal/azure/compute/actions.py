@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rehearsal.azure.compute import upgrades
-from rehearsal.azure.compute.choices import blocked, check_not_leaving, named, touchable
 from rehearsal.azure.compute.deletes import delete_all, lower_capacity
 from rehearsal.azure.compute.evictions import simulate
+from rehearsal.azure.compute.instance_operations import TAKEN, begin_action, begin_task
+from rehearsal.azure.compute.instance_selection import blocked, check_not_leaving, named, touchable
 from rehearsal.azure.compute.instances import Instance, state_of
 from rehearsal.azure.compute.machine import TASKS
 from rehearsal.azure.compute.repairs import set_service_state
-from rehearsal.azure.compute.work import TAKEN, begin_action, begin_task
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Answer, Operation, Request, Resource
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
-    from rehearsal.azure.kind import Action
+    from rehearsal.azure.resource_type import Action
 
 Begin = Callable[["Cloud", Resource, Operation, Iterable[Instance]], None]
 

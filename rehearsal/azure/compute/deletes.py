@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from rehearsal.azure.compute import spans
+from rehearsal.azure.compute import iso_durations
+from rehearsal.azure.compute.instance_operations import begin_noticed, begin_task, give_up, pass_charge, preempt, shed, wait_for_notice
 from rehearsal.azure.compute.instances import Instance, Model, state_of
 from rehearsal.azure.compute.machine import CREATING, RUNNING
-from rehearsal.azure.compute.work import begin_noticed, begin_task, give_up, pass_charge, preempt, shed, wait_for_notice
 from rehearsal.azure.resource import Operation, Resource
 from rehearsal.azure.scheduled_events import scheduled_events_of
 
@@ -59,7 +59,7 @@ def notice_seconds(model: Model) -> float | None:
     told = (model.profile.get("scheduledEventsProfile") or {}).get("terminateNotificationProfile") or {}
     if not told.get("enable") or model.spot:
         return None
-    return spans.span_seconds(told.get("notBeforeTimeout", "PT5M"), "notBeforeTimeout")
+    return iso_durations.span_seconds(told.get("notBeforeTimeout", "PT5M"), "notBeforeTimeout")
 
 
 def terminate(cloud: Cloud, resource: Resource, event_id: str, numbers: Iterable[str]) -> None:

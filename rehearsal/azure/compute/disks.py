@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
-from rehearsal.azure.demands import required_location
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import required_location
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from components.plan.vm_sizes import VM_SIZES
 from rehearsal.azure.clock import stamp
-from rehearsal.azure.compute.choices import name_of
 from rehearsal.azure.compute.health import health_of
+from rehearsal.azure.compute.instance_selection import name_of
 from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, Instance, computer_name, state_of
 from rehearsal.azure.compute.machine import RUNNING, TASKS, Machine
-from rehearsal.azure.compute.set_body import SECRETS
-from rehearsal.azure.compute.set_views import provisioning_status
+from rehearsal.azure.compute.scale_set_body import SECRETS
+from rehearsal.azure.compute.scale_set_views import provisioning_status
 from rehearsal.azure.resource import Json, Resource
 
 if TYPE_CHECKING:

@@ -14,20 +14,20 @@ from rehearsal.azure.compute import evictions, repairs, upgrades
 from rehearsal.azure.compute.actions import SET_ACTIONS
 from rehearsal.azure.compute.deletes import delete_all, delete_set
 from rehearsal.azure.compute.images import check_image
-from rehearsal.azure.compute.immutable import check_changes
+from rehearsal.azure.compute.immutable_properties import check_changes
+from rehearsal.azure.compute.instance_operations import MODEL_DONE, TAKEN, begin_task, done, give_up, overtake, preempted
 from rehearsal.azure.compute.instances import Model, SetState, dump, load, model_of, state_of
 from rehearsal.azure.compute.machine import CREATING
-from rehearsal.azure.compute.rules import capacity_of_body, check_set
+from rehearsal.azure.compute.scale_set_body import completed, effective
+from rehearsal.azure.compute.scale_set_rules import capacity_of_body, check_set
+from rehearsal.azure.compute.scale_set_views import instance_view, skus
 from rehearsal.azure.compute.scaling import add, remove, surplus_of, take_addresses_again, victims
-from rehearsal.azure.compute.set_body import completed, effective
-from rehearsal.azure.compute.set_views import instance_view, skus
-from rehearsal.azure.compute.work import MODEL_DONE, TAKEN, begin_task, done, give_up, overtake, preempted
-from rehearsal.azure.demands import at
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.kind import Action, Kind
 from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource, location_key
+from rehearsal.azure.resource_type import Action, Kind
 from rehearsal.azure.scheduled_events import scheduled_events_of
+from rehearsal.azure.validation import at
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rehearsal.azure.clock import stamp
-from rehearsal.azure.compute import spans
+from rehearsal.azure.compute import iso_durations
 from rehearsal.azure.compute.health import HEALTHY, health_of
-from rehearsal.azure.compute.immutable import needs_other_hardware, needs_reimage
+from rehearsal.azure.compute.immutable_properties import needs_other_hardware, needs_reimage
+from rehearsal.azure.compute.instance_operations import BATCH_DONE, begin_action, begin_task, conclude
 from rehearsal.azure.compute.instances import Instance, Model, SetState, state_of
 from rehearsal.azure.compute.machine import FAILED
 from rehearsal.azure.compute.scaling import charge, discharge, release_addresses, take_addresses
-from rehearsal.azure.compute.work import BATCH_DONE, begin_action, begin_task, conclude
 from rehearsal.azure.errors import AzureError, conflict, not_found
 from rehearsal.azure.resource import Answer, Json, Operation, Resource
 
@@ -109,7 +109,7 @@ def next_batch(cloud: Cloud, resource: Resource, operation_id: str) -> None:
         rolling["upgraded"] += rolling["batch"]
         rolling["batch"] = []
         error = _breach(cloud, resource, [one for one in state.living() if str(one.id) in set(rolling["upgraded"])], "after")
-        pause = spans.span_seconds(policy_of(resource)["pauseTimeBetweenBatches"], "pauseTimeBetweenBatches")
+        pause = iso_durations.span_seconds(policy_of(resource)["pauseTimeBetweenBatches"], "pauseTimeBetweenBatches")
         if error is None and out_of_date(state) and not operation.failures and pause:
             cloud.events.after(pause, resource.key, BATCH_DONE, operation_id)
             return

@@ -12,19 +12,19 @@ from rehearsal.azure.clock import stamp
 from rehearsal.azure.compute import machine as machines
 from rehearsal.azure.compute.disks import MACHINE, make
 from rehearsal.azure.compute.images import check_image
+from rehearsal.azure.compute.instance_operations import preempted
 from rehearsal.azure.compute.instance_views import agent_view, power_statuses
 from rehearsal.azure.compute.machine import DELETING, TASKS, Machine, Site, power_refusal, refusal, vacate
 from rehearsal.azure.compute.os_disks import deallocation_refused, is_ephemeral
 from rehearsal.azure.compute.provisioning import provisioning_error, slowness
-from rehearsal.azure.compute.set_body import SECRETS, identity_told
+from rehearsal.azure.compute.scale_set_body import SECRETS, identity_told
 from rehearsal.azure.compute.vm_rules import check_changes, check_machine
-from rehearsal.azure.compute.work import preempted
-from rehearsal.azure.demands import at
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict
-from rehearsal.azure.kind import Action, Kind
 from rehearsal.azure.references import references
 from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource, location_key
+from rehearsal.azure.resource_type import Action, Kind
+from rehearsal.azure.validation import at
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud

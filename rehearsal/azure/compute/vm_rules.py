@@ -9,10 +9,10 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.compute.disks import attached_to
 from rehearsal.azure.compute.machine import DEALLOCATED
 from rehearsal.azure.compute.os_disks import check_os_disk
-from rehearsal.azure.demands import at, required_location
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.validation import at, required_location
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud

@@ -4,7 +4,7 @@ from rehearsal.azure.identity.directory import Directory, directory_of
 from rehearsal.azure.identity.identities import FederatedCredential, UserAssignedIdentity
 from rehearsal.azure.identity.locks import LockGate, ManagementLock
 from rehearsal.azure.identity.roles import RoleAssignment, RoleDefinition
-from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource_type import Kind
 
 KINDS: tuple[Kind, ...] = (UserAssignedIdentity(), FederatedCredential(), RoleAssignment(), RoleDefinition(), ManagementLock())
 

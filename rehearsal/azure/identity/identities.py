@@ -9,12 +9,12 @@ import re
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import needed, required_location, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.identity.directory import directory_of
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import needed, required_location, said
 
 NAME = re.compile(r"[a-zA-Z0-9][\w-]{2,127}")
 """https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftmanagedidentity"""

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import needed, one_of
 from rehearsal.azure.errors import conflict
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Request, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import needed, one_of
 
 NO_DELETE, READ_ONLY = "CanNotDelete", "ReadOnly"
 

@@ -12,12 +12,12 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import needed, one_of
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.identity.directory import directory_of
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import needed, one_of
 
 PRINCIPAL_TYPES = ("User", "Group", "ServicePrincipal", "ForeignGroup", "Device")
 ASSIGNMENTS = 4_000

@@ -3,7 +3,7 @@
 from rehearsal.azure.images.galleries import Gallery, Image
 from rehearsal.azure.images.templates import ImageTemplate, RunOutput
 from rehearsal.azure.images.versions import ImageVersion, latest, replicated
-from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource_type import Kind
 
 KINDS: tuple[Kind, ...] = (Gallery(), Image(), ImageVersion(), ImageTemplate(), RunOutput())
 

@@ -10,11 +10,11 @@ import re
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, fixed, needed, one_of, required_location, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import at, fixed, needed, one_of, required_location, said
 
 GALLERIES, DEFINITIONS, VERSIONS = 100, 1_000, 10_000
 """Per subscription and region: https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery#limits"""

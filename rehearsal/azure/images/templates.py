@@ -14,13 +14,13 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, needed, required_location
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.images.galleries import Image
 from rehearsal.azure.images.versions import ImageVersion, numbers
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import FAILED, Answer, Json, Operation, Request, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import at, needed, required_location
 
 TIMEOUT_MINUTES = 240
 """Of a build for which none is set: https://learn.microsoft.com/azure/virtual-machines/linux/image-builder-json#properties-buildtimeoutinminutes"""

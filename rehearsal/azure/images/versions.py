@@ -13,12 +13,12 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, fixed, needed, one_of, required_location, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
 from rehearsal.azure.images.galleries import VERSIONS, check_room
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Resource, location_key
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import at, fixed, needed, one_of, required_location, said
 
 REPLICAS = 100
 """Replicas of a version in one region: https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery#limits"""

@@ -15,7 +15,7 @@ from rehearsal.azure.compute.instances import Model, state_of
 from rehearsal.azure.compute.machine import RUNNING, Machine
 from rehearsal.azure.errors import invalid
 from rehearsal.azure.network.load_balancers import POOLS, RULES, SETS
-from rehearsal.azure.network.network_kind import id_of, list_of, properties_of, users_by_type
+from rehearsal.azure.network.network_resource_type import id_of, list_of, properties_of, users_by_type
 from rehearsal.azure.network.private_addresses import addresses_held
 from rehearsal.azure.network.subnets import INTERFACES
 from rehearsal.azure.resource import Json, Resource

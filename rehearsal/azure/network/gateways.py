@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network.network_kind import id_of, list_of, properties_of, zones_of
+from rehearsal.azure.network.network_resource_type import id_of, list_of, properties_of, zones_of
 from rehearsal.azure.network.private_addresses import AddressHolder, check_public_address_free
 from rehearsal.azure.network.subnets import network_of
 from rehearsal.azure.resource import Json, Resource

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import AzureError, invalid
-from rehearsal.azure.network.network_kind import id_of, list_of, properties_of
+from rehearsal.azure.network.network_resource_type import id_of, list_of, properties_of
 from rehearsal.azure.network.private_addresses import AddressHolder, check_public_address_free
 from rehearsal.azure.resource import Json, Resource
 

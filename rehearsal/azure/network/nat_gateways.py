@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network.network_kind import NetworkKind, id_of, list_of, properties_of, zones_of
+from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, list_of, properties_of, zones_of
 from rehearsal.azure.network.private_addresses import check_public_address_free
 from rehearsal.azure.network.subnets import Subnet
 from rehearsal.azure.resource import Json, Resource

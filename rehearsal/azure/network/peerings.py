@@ -14,8 +14,8 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
 from rehearsal.azure.network import prefixes
 from rehearsal.azure.network.addresses import addresses_of
-from rehearsal.azure.network.network_kind import NetworkKind, id_of, properties_of
-from rehearsal.azure.network.parts import present
+from rehearsal.azure.network.child_resources import present
+from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of
 from rehearsal.azure.resource import Json, Operation, Resource
 
 if TYPE_CHECKING:

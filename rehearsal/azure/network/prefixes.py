@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network.network_kind import properties_of
+from rehearsal.azure.network.network_resource_type import properties_of
 from rehearsal.azure.resource import Json, Resource
 
 SMALLEST_SUBNET = 29

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
-from rehearsal.azure.network.network_kind import check_names, id_of, list_of, properties_of, users_by_type
+from rehearsal.azure.network.network_resource_type import check_names, id_of, list_of, properties_of, users_by_type
 from rehearsal.azure.network.private_addresses import AddressHolder, IpConfiguration, addresses_held, check_one_primary
 from rehearsal.azure.resource import Json, Resource, location_key
 

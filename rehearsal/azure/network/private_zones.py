@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.errors import AzureError, conflict, invalid
-from rehearsal.azure.network import parts
-from rehearsal.azure.network.network_kind import NetworkKind, id_of, properties_of
+from rehearsal.azure.network import child_resources
+from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of
 from rehearsal.azure.network.record_sets import RECORD_SETS_PER_ZONE
 from rehearsal.azure.network.virtual_networks import LINKS
 from rehearsal.azure.resource import Json, Operation, Resource
@@ -47,7 +47,7 @@ class PrivateZone(NetworkKind):
     def removable(self, cloud: Cloud, resource: Resource) -> None:
         """Links have to go first; record sets go with it."""
         super().removable(cloud, resource)
-        links = [one.id for one in parts.present(cloud, resource.key, "virtualNetworkLinks")]
+        links = [one.id for one in child_resources.present(cloud, resource.key, "virtualNetworkLinks")]
         if links:
             names = ", ".join(f"'Microsoft.Network/privateDnsZones/{resource.id.name}/virtualNetworkLinks/{one.name}'" for one in links[:3])
             message = (
@@ -110,7 +110,9 @@ class VirtualNetworkLink(NetworkKind):
         self._check_count(cloud, arm_id, registers)
 
     def _check_count(self, cloud: Cloud, arm_id: ArmId, registers: bool) -> None:
-        links = [one for one in parts.present(cloud, (arm_id.parent or "").lower(), "virtualNetworkLinks") if one.key != arm_id.key]
+        links = [
+            one for one in child_resources.present(cloud, (arm_id.parent or "").lower(), "virtualNetworkLinks") if one.key != arm_id.key
+        ]
         if len(links) >= LINKS_PER_ZONE:
             raise _refused(f"Zone {arm_id.parent} has {len(links)} links, of at most {LINKS_PER_ZONE}.")
         registering = sum(1 for one in links if one.properties["registrationEnabled"])

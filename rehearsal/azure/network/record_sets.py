@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.errors import conflict, invalid
-from rehearsal.azure.kind import Kind
-from rehearsal.azure.network.network_kind import NetworkKind, properties_of
+from rehearsal.azure.network.network_resource_type import NetworkKind, properties_of
 from rehearsal.azure.preconditions import etag, missing
 from rehearsal.azure.resource import Answer, Json, Request, Resource
+from rehearsal.azure.resource_type import Kind
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud

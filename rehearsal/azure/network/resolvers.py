@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
 from rehearsal.azure.network.addresses import prefix_of
-from rehearsal.azure.network.network_kind import NetworkKind, id_of, list_of, properties_of
+from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, list_of, properties_of
 from rehearsal.azure.network.prefixes import parsed
 from rehearsal.azure.network.private_addresses import AddressHolder
 from rehearsal.azure.resource import Json, Resource, location_key

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network import parts
-from rehearsal.azure.network.network_kind import NetworkKind, check_parts_rest, properties_of
+from rehearsal.azure.network import child_resources
+from rehearsal.azure.network.network_resource_type import NetworkKind, check_parts_rest, properties_of
 from rehearsal.azure.network.subnets import Subnet
 from rehearsal.azure.resource import Json, Resource
 
@@ -35,11 +35,11 @@ class Route(NetworkKind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """It is well formed, and no other route of the table has its prefix."""
-        siblings = parts.present(cloud, (arm_id.parent or "").lower(), COLLECTION)
+        siblings = child_resources.present(cloud, (arm_id.parent or "").lower(), COLLECTION)
         check_routes({**{one.id.name: one.body for one in siblings if one.key != arm_id.key}, arm_id.name: body})
 
 
-class RouteTable(parts.ListingKind):
+class RouteTable(child_resources.ListingKind):
     """A route table."""
 
     type = "Microsoft.Network/routeTables"
@@ -52,7 +52,7 @@ class RouteTable(parts.ListingKind):
         """Its routes are well formed and no two have one prefix."""
         super().check(cloud, arm_id, body, previous)
         check_parts_rest(cloud, arm_id.key)
-        check_routes({one.name: route for one, route in (parts.listed(arm_id, body, COLLECTION) or {}).values()})
+        check_routes({one.name: route for one, route in (child_resources.listed(arm_id, body, COLLECTION) or {}).values()})
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Routes learnt from a gateway are taken unless it says otherwise."""

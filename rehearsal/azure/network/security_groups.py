@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import AzureError, invalid
-from rehearsal.azure.network import parts
-from rehearsal.azure.network.network_kind import NetworkKind, check_parts_rest, properties_of
+from rehearsal.azure.network import child_resources
+from rehearsal.azure.network.network_resource_type import NetworkKind, check_parts_rest, properties_of
 from rehearsal.azure.network.subnets import INTERFACES, Subnet
 from rehearsal.azure.resource import Json, Resource
 
@@ -52,7 +52,7 @@ class SecurityRule(NetworkKind):
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """It is well formed and nobody else in its group has its priority."""
         group = arm_id.parent or ""
-        siblings = {one.id.name: one.body for one in parts.present(cloud, group.lower(), COLLECTION) if one.key != arm_id.key}
+        siblings = {one.id.name: one.body for one in child_resources.present(cloud, group.lower(), COLLECTION) if one.key != arm_id.key}
         check_rules({**siblings, arm_id.name: body}, checked=siblings)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
@@ -64,7 +64,7 @@ class SecurityRule(NetworkKind):
         return whole
 
 
-class SecurityGroup(parts.ListingKind):
+class SecurityGroup(child_resources.ListingKind):
     """A security group."""
 
     type = "Microsoft.Network/networkSecurityGroups"
@@ -78,7 +78,7 @@ class SecurityGroup(parts.ListingKind):
         """Its rules are well formed and no two of one direction have one priority."""
         super().check(cloud, arm_id, body, previous)
         check_parts_rest(cloud, arm_id.key)
-        wanted = parts.listed(arm_id, body, COLLECTION) or {}
+        wanted = child_resources.listed(arm_id, body, COLLECTION) or {}
         check_rules({one.name: rule for one, rule in wanted.values()})
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:

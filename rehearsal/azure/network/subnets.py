@@ -11,8 +11,8 @@ from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.network import prefixes
 from rehearsal.azure.network.addresses import addresses_of, pool_of, prefix_of
-from rehearsal.azure.network.network_kind import NetworkKind, id_of, properties_of
-from rehearsal.azure.network.parts import present
+from rehearsal.azure.network.child_resources import present
+from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of
 from rehearsal.azure.resource import Json, Resource
 
 if TYPE_CHECKING:

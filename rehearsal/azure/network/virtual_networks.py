@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network import parts, prefixes
+from rehearsal.azure.network import child_resources, prefixes
 from rehearsal.azure.network.addresses import addresses_of
-from rehearsal.azure.network.network_kind import NetworkKind, check_names, check_parts_rest, list_of, properties_of
+from rehearsal.azure.network.network_resource_type import NetworkKind, check_names, check_parts_rest, list_of, properties_of
 from rehearsal.azure.network.peerings import check_new_prefixes
 from rehearsal.azure.network.subnets import COLLECTION, check_count, check_subnet
 from rehearsal.azure.resource import Json, Resource, location_key
@@ -43,10 +43,10 @@ class VirtualNetwork(NetworkKind):
         super().check(cloud, arm_id, body, previous)
         own = prefixes.of_network(body, arm_id.text)
         check_parts_rest(cloud, arm_id.key)
-        wanted = parts.listed(arm_id, body, COLLECTION)
-        subnets = {part.id.name: part.body for part in parts.present(cloud, arm_id.key, COLLECTION)}
+        wanted = child_resources.listed(arm_id, body, COLLECTION)
+        subnets = {part.id.name: part.body for part in child_resources.present(cloud, arm_id.key, COLLECTION)}
         if wanted is not None:
-            parts.check_leaving(cloud, arm_id, wanted, COLLECTION)
+            child_resources.check_leaving(cloud, arm_id, wanted, COLLECTION)
             subnets = {one.name: sent for one, sent in wanted.values()}
             location = location_key(body["location"])
             for one, sent in wanted.values():
@@ -77,7 +77,7 @@ class VirtualNetwork(NetworkKind):
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """The subnets become those of the body."""
-        parts.exchange(cloud, resource, parts.listed(resource.id, resource.body, COLLECTION), COLLECTION)
+        child_resources.exchange(cloud, resource, child_resources.listed(resource.id, resource.body, COLLECTION), COLLECTION)
 
     def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
         """A PATCH leaves the subnets alone."""
@@ -87,7 +87,7 @@ class VirtualNetwork(NetworkKind):
     def removable(self, cloud: Cloud, resource: Resource) -> None:
         """Its subnets have to be free; Azure then speaks of the subnet."""
         super().removable(cloud, resource)
-        for part in parts.present(cloud, resource.key, COLLECTION):
+        for part in child_resources.present(cloud, resource.key, COLLECTION):
             cloud.check_removable(part)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
@@ -100,5 +100,5 @@ class VirtualNetwork(NetworkKind):
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """With its subnets and peerings as they are."""
         told = super().view(cloud, resource, query)
-        found = {name: parts.shown(cloud, resource, name) for name in (COLLECTION, PEERINGS)}
+        found = {name: child_resources.shown(cloud, resource, name) for name in (COLLECTION, PEERINGS)}
         return {**told, "properties": {**told["properties"], **found}}

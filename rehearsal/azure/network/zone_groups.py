@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network import parts
-from rehearsal.azure.network.network_kind import NetworkKind, list_of, properties_of
+from rehearsal.azure.network import child_resources
+from rehearsal.azure.network.network_resource_type import NetworkKind, list_of, properties_of
 from rehearsal.azure.network.private_addresses import addresses_held
 from rehearsal.azure.network.private_links import target_of
 from rehearsal.azure.resource import Json, Operation, Resource
@@ -59,7 +59,7 @@ class ZoneGroup(NetworkKind):
                 raise invalid(
                     f"Zone config {config.get('name')} of {arm_id.text} has no privateDnsZoneId.", arm_id.text, "InvalidRequestFormat"
                 )
-        others = [one.id.text for one in parts.present(cloud, (arm_id.parent or "").lower(), COLLECTION) if one.key != arm_id.key]
+        others = [one.id.text for one in child_resources.present(cloud, (arm_id.parent or "").lower(), COLLECTION) if one.key != arm_id.key]
         if others:
             message = f"Private endpoint {arm_id.parent} has zone group {others[0]} already, and may have one."
             raise invalid(message, arm_id.text, "OnlyOnePrivateDnsZoneGroupAllowed")
@@ -88,7 +88,7 @@ class ZoneGroup(NetworkKind):
         endpoint = cloud.get(resource.id.parent or "")
         wanted = dict(_record_sets(cloud, resource, endpoint))
         for arm_id, body in wanted.items():
-            parts.place(cloud, arm_id, body, resource.owner)
+            child_resources.place(cloud, arm_id, body, resource.owner)
         resource.state = Written(tuple(one.key for one in wanted))
         _take_out(cloud, endpoint.id, [key for key in before if key not in resource.state.records])
 

@@ -1,6 +1,6 @@
 """Storage accounts, their blob containers, and what keeps those from being deleted."""
 
-from rehearsal.azure.kind import Kind
+from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.storage.accounts import StorageAccount
 from rehearsal.azure.storage.blobs import BlobService, Container, ImmutabilityPolicy, ManagementPolicy
 

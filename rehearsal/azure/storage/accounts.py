@@ -14,11 +14,11 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, needed, required_location, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Answer, Json, Request, Resource, location_key
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import at, needed, required_location, said
 
 NAME = re.compile(r"[a-z0-9]{3,24}")
 ACCOUNTS = 250

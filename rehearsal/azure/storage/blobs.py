@@ -12,12 +12,12 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, needed, one_of, said
 from rehearsal.azure.errors import AzureError, conflict, invalid
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.preconditions import etag
 from rehearsal.azure.resource import Answer, Json, Request, Resource
+from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.storage.accounts import BLOB_DEFAULTS, CONTAINER, policy_state
+from rehearsal.azure.validation import at, needed, one_of, said
 
 CONTAINER_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
 """https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata#container-names"""

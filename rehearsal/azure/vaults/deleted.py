@@ -13,8 +13,8 @@ from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Answer, Json, Request, Resource
+from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.vaults.versions import SecretState
 
 DAY = 86_400.0

@@ -11,10 +11,10 @@ from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import needed, said
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import needed, said
 from rehearsal.azure.vaults.deleted import DAY, DeletedSecret
 from rehearsal.azure.vaults.versions import SecretState, chosen
 

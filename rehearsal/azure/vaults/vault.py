@@ -12,11 +12,11 @@ from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import at, needed, one_of, required_location, said
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import at, needed, one_of, required_location, said
 from rehearsal.azure.vaults import deleted
 from rehearsal.azure.vaults.versions import SecretState
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.demands import said
 from rehearsal.azure.resource import Json
+from rehearsal.azure.validation import said
 
 DATES = ("enabled", "nbf", "exp")
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni.exporter import state
-from cni.exporter.ledger import LINGER_SECONDS, MOST_BILLS, NOBODY, SAME_POD_SECONDS, UNNAMED_SECONDS, Ledger, Pod
+from cni.exporter.attribution import LINGER_SECONDS, MOST_BILLS, NOBODY, SAME_POD_SECONDS, UNNAMED_SECONDS, Ledger, Pod
 from cni.exporter.rule_totals import RuleTotals
-from cni.node.holders import Holder
+from cni.node.address_holders import Holder
 
 A = "10.0.0.5"
 Told = dict[tuple[tuple[str, str], str], int]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cni.exporter import state
+from cni.exporter.attribution import Bill, Ledger, Pod, Tenant
 from cni.exporter.counters import parse_rules, parse_sets
 from cni.exporter.kubelet import parse
-from cni.exporter.ledger import Bill, Ledger, Pod, Tenant
 from cni.exporter.program import SOON_SECONDS, Asking
 from cni.exporter.reservations import Reservations
 from cni.exporter.rule_totals import RuleTotals

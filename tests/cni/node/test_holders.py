@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from cni.node import holders
-from cni.node.holders import Holder
+from cni.node import address_holders
+from cni.node.address_holders import Holder
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "holders.json"
     known = {"10.0.0.5": Holder("vision", "train-0", "vision"), "10.0.0.6": Holder("kube-system", "coredns-1", "")}
-    holders.write(path, known)
-    assert holders.read(path) == known
+    address_holders.write(path, known)
+    assert address_holders.read(path) == known
     assert [entry.name for entry in tmp_path.iterdir()] == ["holders.json"]
 
 
@@ -24,8 +24,8 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 def test_a_file_that_is_no_list_of_holders_knows_nobody(tmp_path: Path, text: str) -> None:
     path = tmp_path / "holders.json"
     path.write_text(text)
-    assert holders.read(path) == {}
+    assert address_holders.read(path) == {}
 
 
 def test_without_a_file_nobody_is_known(tmp_path: Path) -> None:
-    assert holders.read(tmp_path / "holders.json") == {}
+    assert address_holders.read(tmp_path / "holders.json") == {}

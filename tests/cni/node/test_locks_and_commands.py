@@ -10,13 +10,13 @@ import pytest
 
 from cni.node import commands
 from cni.node.commands import CommandFailed, run
-from cni.node.locked import locked
-from cni.node.refused import Refused
+from cni.node.errors import Refused
+from cni.node.file_lock import locked
 
 HOLD = """
 import sys
 from pathlib import Path
-from cni.node.locked import locked
+from cni.node.file_lock import locked
 
 with locked(Path(sys.argv[1]), 1):
     print("held", flush=True)

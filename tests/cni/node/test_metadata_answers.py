@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cni.node.errors import Refused
 from cni.node.imds import machine
 from cni.node.links import Link
 from cni.node.machine import Machine
-from cni.node.refused import Refused
 
 MAC = "00:0d:3a:01:02:03"
 ETH0 = Link("eth0", MAC, 1500, ("10.0.0.4",), enslaved=False, default_route=True)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from cni.node import imds
-from cni.node.refused import Refused
+from cni.node.errors import Refused
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n"
 

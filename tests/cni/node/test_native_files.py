@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from cni.node import conflist, snat, standing
+from cni.node import conflist, snat, status
+from cni.node.atomic_write import replaced
 from cni.node.machine import Machine
-from cni.node.replaced import replaced
 from cni.node.settings import parse
-from cni.node.standing import NOTHING, Standing
+from cni.node.status import NOTHING, Standing
 
 MACHINE = Machine("eth0", "00:0d:3a:01:02:03", "10.0.0.4", ("10.0.0.5", "10.0.0.9"), 24)
 
@@ -62,21 +62,21 @@ def test_the_kubelet_takes_as_many_pods_as_there_are_addresses_and_never_more_th
         "host_network_pods": 3,
         "shaping": None,
     }
-    assert standing.max_pods(parse(document, "here"), MACHINE) == 5
-    assert standing.max_pods(parse(document | {"planned_pods": 1}, "here"), MACHINE) == 4
-    assert standing.max_pods(parse(document | {"planned_pods": 30}, "here"), MACHINE) == 5
+    assert status.max_pods(parse(document, "here"), MACHINE) == 5
+    assert status.max_pods(parse(document | {"planned_pods": 1}, "here"), MACHINE) == 4
+    assert status.max_pods(parse(document | {"planned_pods": 30}, "here"), MACHINE) == 5
 
 
 def test_what_stands_is_read_as_it_was_written(tmp_path: Path) -> None:
     stands = Standing(True, "native", MACHINE, False, 5, ("few addresses",), ("iptables is busy",))
-    assert standing.read(tmp_path) == NOTHING
-    standing.write(tmp_path, stands)
-    assert standing.read(tmp_path) == stands
+    assert status.read(tmp_path) == NOTHING
+    status.write(tmp_path, stands)
+    assert status.read(tmp_path) == stands
 
 
 def test_what_another_boot_left_or_what_is_damaged_does_not_stand(tmp_path: Path) -> None:
-    standing.write(tmp_path, Standing(True, "native", MACHINE, False, 5, (), ()))
-    path = tmp_path / standing.FILE
+    status.write(tmp_path, Standing(True, "native", MACHINE, False, 5, (), ()))
+    path = tmp_path / status.FILE
     document = json.loads(path.read_text())
     damaged = [
         document | {"boot": "another"},
@@ -88,6 +88,6 @@ def test_what_another_boot_left_or_what_is_damaged_does_not_stand(tmp_path: Path
     ]
     for one in damaged:
         path.write_text(json.dumps(one))
-        assert standing.read(tmp_path) == NOTHING
+        assert status.read(tmp_path) == NOTHING
     path.write_text(json.dumps(document)[:40])
-    assert standing.read(tmp_path) == NOTHING
+    assert status.read(tmp_path) == NOTHING

@@ -10,7 +10,7 @@ import pytest
 
 from cni.node import program, systemd
 from cni.node.cli import main
-from rehearsal.fabric.machine import SETTINGS
+from tests.support.azure_network.machine import SETTINGS
 
 
 def options(tmp_path: Path) -> list[str]:

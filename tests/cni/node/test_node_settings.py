@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni.node.refused import Refused
+from cni.node.errors import Refused
 from cni.node.settings import Settings, Shaping, parse, read
 
 SHAPING: dict[str, Any] = {

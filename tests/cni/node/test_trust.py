@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni.node.machine import Machine
-from cni.node.trust import SETTLED, Trust
+from cni.node.metadata_trust import SETTLED, Trust
 
 WHOLE = Machine("eth0", "00:0d:3a:01:02:03", "10.0.0.4", tuple(f"10.0.0.{last}" for last in range(5, 35)), 24)
 

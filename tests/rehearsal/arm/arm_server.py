@@ -23,7 +23,7 @@ from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.network import NetworkManagementClient
 from azure.mgmt.resource.resources import ResourceManagementClient
 
-from rehearsal.arm.listening import IDLE_SECONDS
+from rehearsal.arm.listeners import IDLE_SECONDS
 
 REGION = "dev"
 LOCATION = "southcentralus"

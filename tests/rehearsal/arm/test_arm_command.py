@@ -13,7 +13,7 @@ import pytest
 from arm_server import LOCATION, ArmServer, arm_server
 
 from gpufleet.azure import azure
-from rehearsal.arm.listening import AddressRefused, read_address
+from rehearsal.arm.listeners import AddressRefused, read_address
 from rehearsal.arm.time_source import ClockRefused, read_clock
 from stacks.faults import FileRefused
 

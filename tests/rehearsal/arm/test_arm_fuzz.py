@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 from published import FOLDER, answer_faults, needs_published_types, published_types
 from published_bodies import ODD, bodies
 
-from rehearsal.arm.calls import Call
-from rehearsal.arm.live import Live
+from rehearsal.arm.http_request import Call
+from rehearsal.arm.live_model import Live
 from rehearsal.arm.server import Server
 from rehearsal.arm.time_source import TimeSource
 from rehearsal.arm.tokens import Identity, Tokens
 from rehearsal.azure.api_versions import api_versions
 from rehearsal.azure.arm_id import GROUP_TYPE, parse
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.state import dump
-from rehearsal.keeping import open_cloud
-from rehearsal.state_directory import StateDirectory
+from rehearsal.azure.persistence import open_cloud
+from rehearsal.azure.saved_state import dump
+from rehearsal.azure.state_directory import StateDirectory
 
 BASE = "https://127.0.0.1:1"
 SET, INSTANCE = "Microsoft.Compute/virtualMachineScaleSets", "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"

@@ -15,7 +15,7 @@ import pytest
 from arm_server import LOCATION, ArmServer, arm_server
 from azure.core.exceptions import ClientAuthenticationError
 
-from rehearsal.state_directory import StateBroken, StateDirectory, StateInUse
+from rehearsal.azure.state_directory import StateBroken, StateDirectory, StateInUse
 
 GROUPS = "api-version=2025-04-01"
 SECRETS = "api-version=7.6"

@@ -10,11 +10,11 @@ import pytest
 
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.bodies import SdkBodies
-from rehearsal.azure.build import build
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
+from rehearsal.azure.registry import build
 from rehearsal.azure.resource import Answer, Json, Request
-from rehearsal.azure.state import dump, load
+from rehearsal.azure.saved_state import dump, load
 
 SUBSCRIPTION, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 TENANT = "7b0c9a44-2f0e-4f57-9c39-6a1f0f0f5a10"

@@ -13,7 +13,7 @@ from azure.mgmt.resource.resources.operations import ResourceGroupsOperations
 from azure.mgmt.storage.operations import BlobContainersOperations, StorageAccountsOperations
 from plain_calls import GROUP, LOCATION, Calls
 
-from rehearsal.azure.build import KINDS
+from rehearsal.azure.registry import KINDS
 
 ACCOUNT = "Microsoft.Storage/storageAccounts/fleetbackup"
 CONTAINER = f"{ACCOUNT}/blobServices/default/containers/etcd"

@@ -15,11 +15,11 @@ from azure.core.pipeline.transport import HttpRequest, HttpTransport
 from azure.core.rest import HttpRequest as RestRequest
 from azure_types import API_VERSIONS as PUBLISHED
 
-from rehearsal.arm_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.api_versions import API_VERSIONS, api_versions, check_api_version
 from rehearsal.azure.azure_native import arm_type
-from rehearsal.azure.build import KINDS
+from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.errors import AzureError
+from rehearsal.azure.registry import KINDS
 from rehearsal.azure.sdk_shapes import MODELS
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"

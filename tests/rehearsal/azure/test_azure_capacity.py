@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal.azure.build import build
 from rehearsal.azure.capacity import Capacity, capacity_of
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
+from rehearsal.azure.registry import build
 from rehearsal.azure.scenario import AllocationFailure, BadHosts, Grant, Quotas, Scenario, begin
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"

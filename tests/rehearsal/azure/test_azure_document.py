@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from rehearsal.azure.api_versions import API_VERSIONS
-from rehearsal.azure.build import KINDS
 from rehearsal.azure.compute.actions import INSTANCE_ACTIONS
+from rehearsal.azure.registry import KINDS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "embedded-azure.md"
 ROW = re.compile(r"\| `(?P<type>[\w/]+)` \| (?P<operations>[^|]*) \|(?P<holds>[^|]*)\|(?P<lacks>[^|]*)\|$")

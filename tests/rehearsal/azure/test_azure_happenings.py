@@ -11,9 +11,9 @@ from rehearsal.azure.arm_id import parse
 from rehearsal.azure.clock import Events
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import Instance, Model, SetState
-from rehearsal.azure.happenings import SERVICE, Happenings
-from rehearsal.azure.kind import Kind
+from rehearsal.azure.fault_injection import SERVICE, Happenings
 from rehearsal.azure.resource import Resource
+from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.scenario import Scenario, begin
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"

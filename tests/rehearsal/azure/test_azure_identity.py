@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from plain_calls import GROUP, LOCATION, OTHER, SUBSCRIPTION, TENANT, Calls
 
-from rehearsal.registered import RegisteredFace
+from rehearsal.program.accepting_cloud import RegisteredFace
 
 IDENTITY = "Microsoft.ManagedIdentity/userAssignedIdentities/node"
 ACCOUNT = "Microsoft.Storage/storageAccounts/backups1"

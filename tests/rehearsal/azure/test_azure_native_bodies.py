@@ -13,12 +13,12 @@ from published import needs_published_types, sent_faults
 from pulumi import _types
 from rehearsed_regions import SHIPPED, rehearsed
 
-from rehearsal.arm_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.azure_native import arm_type, from_arm, nested, path_inputs, to_arm
+from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.bodies import checked_body
 from rehearsal.azure.sdk_shapes import shape_of
 from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Shape
-from rehearsal.graph import Resource, reveal
+from rehearsal.program.graph import Resource, reveal
 
 
 def azure_resources(region: str) -> Iterator[Resource]:

@@ -15,7 +15,7 @@ from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Request
-from rehearsal.azure.state import dump, load
+from rehearsal.azure.saved_state import dump, load
 
 REGION = "pair"
 """The region of the tests with both ways of reaching a cluster."""

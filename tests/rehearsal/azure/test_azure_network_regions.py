@@ -16,15 +16,15 @@ from rehearsed_regions import SHIPPED, rehearsed
 from rehearsal.azure import identity, storage, vaults
 from rehearsal.azure.arm_id import GROUP_TYPE, ArmId, parse
 from rehearsal.azure.azure_native import AZURE, to_arm
-from rehearsal.azure.build import build
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.network import kinds
+from rehearsal.azure.network import resource_types
 from rehearsal.azure.network.addresses import addresses_of
+from rehearsal.azure.registry import build
 from rehearsal.azure.resource import Json, Request
-from rehearsal.azure.state import dump, load
-from rehearsal.graph import reveal
+from rehearsal.azure.saved_state import dump, load
+from rehearsal.program.graph import reveal
 
-TYPES = {kind.type for module in (kinds, identity, storage, vaults) for kind in module.KINDS} | {GROUP_TYPE}
+TYPES = {kind.type for module in (resource_types, identity, storage, vaults) for kind in module.KINDS} | {GROUP_TYPE}
 UNPUBLISHED = ("Microsoft.Network/dnsResolvers", "Microsoft.Network/dnsResolvers/inboundEndpoints")
 """Types of which the folder has no file."""
 REGIONS = (*SHIPPED, "pair")

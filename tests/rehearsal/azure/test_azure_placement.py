@@ -8,11 +8,11 @@ import pytest
 from published import answer_faults, needs_published_types
 
 from rehearsal.azure.arm_id import parse
-from rehearsal.azure.build import build
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.placement import PLACEMENT_GROUPS_PER_GROUP
+from rehearsal.azure.registry import build
 from rehearsal.azure.resource import Answer, Request
 from rehearsal.azure.scenario import AllocationFailure, Grant, Quotas, Scenario
 

@@ -12,8 +12,8 @@ from plain_calls import GROUP, LOCATION
 from scale_sets_made import SET, ask, azure, body
 
 from rehearsal.azure.errors import AzureError
+from rehearsal.azure.saved_state import dump
 from rehearsal.azure.scenario import Scenario
-from rehearsal.azure.state import dump
 
 
 def test_a_networks_subnets_have_names_of_one_part() -> None:

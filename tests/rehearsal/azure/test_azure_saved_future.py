@@ -17,14 +17,14 @@ from scale_sets_made import ip_configurations
 from vault_bodies import SECRET, VAULT, secret, vault
 
 from rehearsal.azure.arm_id import parse
-from rehearsal.azure.build import build
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import instances_of
 from rehearsal.azure.errors import AzureError
+from rehearsal.azure.registry import build
 from rehearsal.azure.resource import Answer, Json, Request
+from rehearsal.azure.saved_state import dump, load
 from rehearsal.azure.scenario import NOTHING_WRONG, Scenario
 from rehearsal.azure.scheduled_events import scheduled_events_of
-from rehearsal.azure.state import dump, load
 
 SET = "Microsoft.Compute/virtualMachineScaleSets/pool"
 MACHINE = "Microsoft.Compute/virtualMachines/etcd"

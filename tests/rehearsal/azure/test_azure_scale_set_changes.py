@@ -27,7 +27,7 @@ from scale_sets_made import (
     scale_set,
 )
 
-from rehearsal.azure.compute.immutable import FIXED
+from rehearsal.azure.compute.immutable_properties import FIXED
 from rehearsal.azure.compute.instances import instances_of
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from scale_sets_made import COMPUTE, HEALTH, SUBNET, SUBSCRIPTION, ask, azure, body, image
 
-from rehearsal.azure.build import build
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import addresses_of, instances_of, state_of
 from rehearsal.azure.compute.repairs import set_health
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.registry import build
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
+from rehearsal.azure.saved_state import dump, load
 from rehearsal.azure.scenario import AllocationFailure, FailedProvisioning, Grant, Quotas, Scenario
 from rehearsal.azure.scheduled_events import scheduled_events_of
-from rehearsal.azure.state import dump, load
 
 QUOTA = 40
 SUBNET_PREFIX = "10.0.0.0/26"

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rehearsal.azure.build import build
 from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.duration_syntax import span_seconds
 from rehearsal.azure.duration_table import DEFAULTS, Duration, What
 from rehearsal.azure.durations import seconds
+from rehearsal.azure.registry import build
 from rehearsal.azure.scenario import AllocationFailure, InForce, Outage, Scenario, begin, elapsed, scenario_of
-from rehearsal.azure.spans import span_seconds
 
 
 def cloud_with(scenario: Scenario, seed: int = 0) -> Cloud:

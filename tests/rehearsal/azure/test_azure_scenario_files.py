@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from components.plan.subscription_limits import vcpus
-from rehearsal.azure.build import build
 from rehearsal.azure.capacity import capacity_of
+from rehearsal.azure.registry import build
+from rehearsal.azure.saved_state import dump, load
 from rehearsal.azure.scenario import Grant, Quotas, Scenario, Shortage, scenario_of
 from rehearsal.azure.scenarios import SCENARIOS, SCHEMA, in_region, load_scenario, scenario_names, schema_text
-from rehearsal.azure.state import dump, load
 from stacks.faults import FileRefused
 from stacks.load import load_plan
 

@@ -9,8 +9,8 @@ import pytest
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.scheduled_events import ScheduledEvents, scheduled_events_of
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rehearsal.azure.further_shapes import WITHOUT_CLIENT
+from rehearsal.azure.additional_shapes import WITHOUT_CLIENT
 from rehearsal.azure.sdk_shapes import MODELS, shape_of
 from rehearsal.azure.shape_table import read, written
 from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Property, Shape

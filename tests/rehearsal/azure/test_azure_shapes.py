@@ -11,9 +11,9 @@ import pytest
 from azure_types import READ_ONLY, REQUIRED, TypeFile, UnknownResourceType
 from published import needs_published_types, published_types
 
-from rehearsal.arm_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.azure_native import arm_type
-from rehearsal.azure.build import KINDS
+from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.azure.registry import KINDS
 from rehearsal.azure.sdk_shapes import MODELS, WITHOUT_CLIENT, UnknownShape, shape_of
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Property, Shape
 

@@ -11,11 +11,11 @@ from rehearsed_regions import SHIPPED, Rehearsed, rehearsed
 from rehearsal.azure import identity, images, storage, vaults
 from rehearsal.azure.arm_id import GROUP_TYPE, ArmId, parse
 from rehearsal.azure.azure_native import AZURE, to_arm
-from rehearsal.azure.build import build
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.images import replicated
+from rehearsal.azure.registry import build
 from rehearsal.azure.resource import Json, Request
-from rehearsal.graph import reveal
+from rehearsal.program.graph import reveal
 
 MOMENTS = ("lastModifiedTime", "updatedOn")
 TYPES = {kind.type for module in (images, identity, vaults, storage) for kind in module.KINDS} | {GROUP_TYPE}

@@ -14,9 +14,9 @@ from rehearsal.azure.call_rates import COMPUTE, calls
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.groups import ResourceGroup
-from rehearsal.azure.kind import Kind
 from rehearsal.azure.outage import ApiOutage
 from rehearsal.azure.resource import Answer, Operation, Request
+from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.scenario import Scenario, begin
 from rehearsal.azure.throttle import Throttle
 

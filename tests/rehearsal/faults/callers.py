@@ -8,7 +8,7 @@ from pathlib import Path
 
 import urllib3
 
-from rehearsal.cluster.objects import kubeconfig
+from rehearsal.local_cluster.objects import kubeconfig
 
 ASKED = "/api/v1/namespaces/default"
 PAUSE_SECONDS = 0.05

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rehearsal.engines.find import Engines
+from rehearsal.binaries.find import Engines
 from stacks.load import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "cluster"))

@@ -18,11 +18,11 @@ from joining_cluster import RealCluster, real_cluster
 from waiting import until as until_within
 from watching import Alerts, prometheus
 
-from rehearsal.cluster.joining.joiner import STORM, Identities, Joiner
-from rehearsal.cluster.machine import Machine
-from rehearsal.cluster.unit_control import UnitControl
-from rehearsal.engines.find import Engines
+from rehearsal.binaries.find import Engines
+from rehearsal.local_cluster.joining.joiner import STORM, Identities, Joiner
+from rehearsal.local_cluster.machine import Machine
 from stacks.load import ROOT
+from tests.support.unit_control import UnitControl
 
 sys.path.insert(0, str(ROOT / "tests" / "runbooks"))
 from runbook import Runbook

@@ -17,7 +17,7 @@ from faulty_plane import ETCD_UNIT, FaultyPlane, at_once, busy, until
 from joining_cluster import pod
 from writers import CONFIG_MAPS, ApiWriter, EtcdWriter
 
-from rehearsal.cluster.real_checks import ready_names
+from rehearsal.local_cluster.cluster_checks import ready_names
 
 pytestmark = pytest.mark.xdist_group("etcd faults")
 

@@ -10,7 +10,7 @@ from flooding import ACCOUNT, CONNECTIONS, NAMESPACE, USER, Flood, flood, prepar
 
 from components.manifests.flow_control import AGENTS, CONCERN, seats
 from components.manifests.owned import PART_OF
-from rehearsal.cluster.machine import Machine
+from rehearsal.local_cluster.machine import Machine
 
 pytestmark = pytest.mark.xdist_group("overload")
 

@@ -22,9 +22,9 @@ from waiting import until
 
 from components.manifests.control_plane_alerts import alerts
 from components.plan.model import API_SERVER_PORT
-from rehearsal.cluster.control_plane import ControlPlane
-from rehearsal.cluster.machine import Machine
-from rehearsal.cluster.run_directory import RunDirectory
+from rehearsal.local_cluster.control_plane import ControlPlane
+from rehearsal.local_cluster.machine import Machine
+from rehearsal.local_cluster.run_directory import RunDirectory
 
 METRICS_PORT = 2381
 SCRAPE_SECONDS = 5

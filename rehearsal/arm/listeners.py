@@ -1,0 +1,133 @@
+"""Listens on this machine alone: with TLS for everything, and without for the instance metadata service, which has none in Azure either."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ipaddress
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from rehearsal.arm.live_model import Live
+from rehearsal.arm.server import Server
+from rehearsal.arm.tls import Files, server_context
+from rehearsal.arm.tokens import Identity, Tokens
+
+BACKLOG = 512
+"""Connections that wait to be taken."""
+IDLE_SECONDS = 120.0
+"""Seconds after which a connection without requests is closed."""
+GRACE_SECONDS = 2.0
+"""Seconds that running requests have when the server is told to end."""
+COLLECT = (50_000, 20, 100)
+"""Objects made beyond those gone before a collection, and collections of younger objects before one of older ones: a model of 22,500
+machines has millions of objects, and hardly any circles."""
+
+
+class AddressRefused(ValueError):
+    """An address that is not listened on."""
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a server listens, and how a client signs in: base URL, certificate authority, base URL of the metadata service, identity."""
+
+    base: str
+    authority: Path
+    metadata: str
+    identity: Identity
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT; AddressRefused for what is none, and for any but a loopback address."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 65_535:
+        raise AddressRefused(f"{text!r} is no address to listen on; give 127.0.0.1:PORT, with port 0 for any that is free")
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise AddressRefused(f"{host!r} is no address of this machine; give 127.0.0.1:{port}") from None
+    if not loopback:
+        raise AddressRefused(
+            f"{host} can be reached from other machines, and whoever reaches the embedded Azure can read its secrets; give 127.0.0.1:{port}"
+        )
+    return ("127.0.0.1" if host == "localhost" else host), int(port)
+
+
+@asynccontextmanager
+async def opened(live: Live, folder: Path, address: tuple[str, int], metadata_port: int) -> AsyncIterator[Listening]:
+    """Take requests as long as the context lasts.
+
+    folder keeps keys and certificates. OSError where an address is taken, ValueError where a file in the folder cannot be read.
+    """
+    identity = Identity.kept_in(folder)
+    with _bound(address) as secure, _bound((address[0], metadata_port)) as plain:
+        base, metadata = f"https://{_shown(secure)}", f"http://{_shown(plain)}"
+        files = Files.below(folder)
+        server = Server(live, Tokens(live.cloud.tenant, base, identity))
+        quiet = logging.getLogger("rehearsal.arm")
+        # What a client gets wrong is told to the client.
+        quiet.addHandler(logging.NullHandler())
+        quiet.propagate = False
+        servers = [
+            web.Server(handler, access_log=None, logger=quiet, keepalive_timeout=IDLE_SECONDS) for handler in (server, server.metadata_only)
+        ]
+        runners = [web.ServerRunner(one, shutdown_timeout=GRACE_SECONDS) for one in servers]
+        for runner in runners:
+            await runner.setup()
+        try:
+            await web.SockSite(runners[0], secure, ssl_context=server_context(files, address[0]), backlog=BACKLOG).start()
+            await web.SockSite(runners[1], plain, backlog=BACKLOG).start()
+            yield Listening(base, files.authority, metadata, identity)
+        finally:
+            transports = [one.transport for each in servers for one in each.connections if one.transport is not None]
+            for runner in runners:
+                await runner.cleanup()
+            for transport in transports:
+                # An orderly end of TLS waits for a client, which the loop's end does not.
+                transport.abort()
+            await asyncio.sleep(0)
+
+
+async def serve(live: Live, folder: Path, address: tuple[str, int], metadata_port: int, ready: Callable[[Listening], None]) -> bool:
+    """Serve until SIGINT or SIGTERM, and then write a snapshot: whether that was possible.
+
+    ready is called as soon as requests are taken; opened says what is raised.
+    """
+    async with opened(live, folder, address, metadata_port) as listening:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        # A large model stays as it is for long: looking through it again and again is what collections would take their time for.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*COLLECT)
+        ready(listening)
+        await stop.wait()
+    return live.snapshot()
+
+
+def _bound(address: tuple[str, int]) -> socket.socket:
+    """A socket bound to an address."""
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _shown(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

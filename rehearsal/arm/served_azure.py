@@ -1,0 +1,47 @@
+"""Decides which Azure is served: the one that a directory keeps, or a new one of a region, in which scenario, and on what time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from components.plan.model import RegionPlan
+from rehearsal.arm.live_model import Live
+from rehearsal.arm.time_source import TimeSource
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.outage import ApiOutage
+from rehearsal.azure.persistence import keep as write
+from rehearsal.azure.persistence import open_cloud
+from rehearsal.azure.region_cloud import new_azure, subscriptions
+from rehearsal.azure.scenario import Scenario, begin, scenario_of
+from rehearsal.azure.scenarios import in_region, load_scenario
+from rehearsal.azure.state_directory import StateDirectory
+from rehearsal.azure.throttle import Throttle
+
+
+@contextmanager
+def take_up(plan: RegionPlan, folder: Path, scenario: str | None, factor: float, *, keep: bool) -> Iterator[Live]:
+    """The Azure of a region on a clock of a factor, held while it is served; keep says whether the folder keeps it.
+
+    FileRefused for a scenario, StateInUse and StateBroken for the directory, OSError where it cannot be written.
+    """
+    wanted = None if scenario is None else load_scenario(scenario)
+    if not keep:
+        cloud = as_met(new_azure(plan, wanted or Scenario()))
+        yield Live(cloud, TimeSource(factor, cloud.now))
+        return
+    with StateDirectory(folder) as directory:
+        cloud = as_met(open_cloud(directory, lambda: new_azure(plan, wanted or Scenario())))
+        cloud.subscriptions |= {one.lower() for one in subscriptions(plan)}
+        if wanted is not None and in_region(wanted, plan) != scenario_of(cloud):
+            begin(cloud, in_region(wanted, plan))
+        write(directory, cloud)
+        yield Live(cloud, TimeSource(factor, cloud.now), directory)
+
+
+def as_met(cloud: Cloud) -> Cloud:
+    """Calls over the network are counted, and meet outages, whoever made the Azure."""
+    if not any(isinstance(gate, Throttle) for gate in cloud.gates):
+        cloud.gates[:0] = [Throttle(), ApiOutage()]
+    return cloud

@@ -1,0 +1,183 @@
+"""Decides how instances and their network interfaces are answered as resources, although they live in their scale set's state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.compute import upgrades
+from rehearsal.azure.compute.actions import act_on_instance, delete_instance
+from rehearsal.azure.compute.instance_views import INSTANCE, INTERFACE, instance_body, instance_view, interfaces
+from rehearsal.azure.compute.instances import Instance, state_of
+from rehearsal.azure.compute.scale_set import SCALE_SET
+from rehearsal.azure.compute.scale_set_rules import not_modelled
+from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.preconditions import missing
+from rehearsal.azure.resource import Answer, Json, Request, Resource
+from rehearsal.azure.resource_type import Kind
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+SET_INTERFACE = f"{SCALE_SET}/networkInterfaces"
+ROLLING = f"{SCALE_SET}/rollingUpgrades"
+_OWN = ("protectionPolicy",)
+
+
+def _not_allowed(method: str) -> AzureError:
+    return AzureError(405, "MethodNotAllowed", f"The HTTP method '{method}' is not supported at this location.")
+
+
+def _sets(cloud: Cloud, scope: str) -> Iterator[Resource]:
+    """Scale sets below a scope, or the one that it is, or is part of."""
+    parsed = parse(scope) if "/providers/" in scope.lower() else None
+    if parsed is None:
+        yield from cloud.list(scope, SCALE_SET)
+    elif parsed.type.lower().startswith(SCALE_SET.lower()):
+        found = cloud.resources.get("/".join(scope.lower().split("/")[:9]))
+        if found is not None:
+            yield found
+
+
+def _of_id(cloud: Cloud, arm_id: ArmId) -> tuple[Resource, Instance] | None:
+    """The set and the instance that an id names, or is below."""
+    resource = cloud.resources.get("/".join(arm_id.key.split("/")[:9]))
+    one = state_of(resource).instances.get(arm_id.names[1]) if resource is not None else None
+    return (resource, one) if resource is not None and one is not None else None
+
+
+def _resource(resource: Resource, text: str, resource_type: str, names: tuple[str, ...], body: Json, one: Instance | None) -> Resource:
+    owner = resource.id
+    arm_id = ArmId(text, owner.subscription, owner.group, owner.scope, resource_type, (owner.name, *names))
+    created = one.created if one is not None else resource.created
+    return Resource(arm_id, body, body, resource.owner, created, resource.changed, state=(resource, one))
+
+
+class Instances(Kind):
+    """Instances of Uniform scale sets: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms"""
+
+    type = INSTANCE
+    virtual = True
+
+    def found(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
+        """One instance."""
+        pair = _of_id(cloud, arm_id)
+        return self._made(cloud, *pair) if pair else None
+
+    def each(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
+        """Instances by set, and by id."""
+        for resource in _sets(cloud, scope):
+            for one in list(state_of(resource).instances.values()):
+                yield self._made(cloud, resource, one)
+
+    def _made(self, cloud: Cloud, resource: Resource, one: Instance) -> Resource:
+        body = instance_body(cloud, resource, one)
+        return _resource(resource, body["id"], INSTANCE, (str(one.id),), body, one)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """The body, with the instance view where $expand asks for it."""
+        if "instanceview" not in str(query.get("$expand", "")).lower():
+            return resource.body
+        view = instance_view(cloud, *resource.state)
+        return {**resource.body, "properties": {**resource.properties, "instanceView": view}}
+
+    def answer(self, cloud: Cloud, request: Request) -> Answer:
+        """GET, PUT of a protection policy, DELETE and the actions."""
+        pair = _of_id(cloud, request.id)
+        if pair is None:
+            if request.method == "DELETE":
+                return Answer(204)
+            raise missing(request.id)
+        resource, one = pair
+        match request.method:
+            case "GET" | "HEAD" if request.action.lower() == "instanceview":
+                return Answer(200, instance_view(cloud, resource, one))
+            case "GET" | "HEAD" if not request.action:
+                return Answer(200, self.view(cloud, self._made(cloud, resource, one), request.query))
+            case "PUT":
+                return self._protect(cloud, resource, one, request)
+            case "DELETE":
+                return delete_instance(cloud, resource, one)
+            case "POST":
+                return act_on_instance(cloud, resource, one, request)
+            case "GET" | "HEAD":
+                raise missing(request.id)
+            case _:
+                raise _not_allowed(request.method)
+
+    def _protect(self, cloud: Cloud, resource: Resource, one: Instance, request: Request) -> Answer:
+        """https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-instance-protection"""
+        body = cloud.bodies.checked(self, request) if cloud.bodies else dict(request.body or {})
+        known = instance_body(cloud, resource, one)
+        for name, value in (body.get("properties") or {}).items():
+            if name not in _OWN and value != known["properties"].get(name) and name != "instanceView":
+                raise not_modelled(f"a change of '{name}' of one instance, only of its protectionPolicy and tags", name)
+        policy = (body.get("properties") or {}).get("protectionPolicy")
+        if policy is not None:
+            actions = bool(policy.get("protectFromScaleSetActions"))
+            if actions and policy.get("protectFromScaleIn") is False:
+                message = "protectFromScaleIn cannot be false while protectFromScaleSetActions is true, which protects from scale-in too."
+                raise invalid(message, "protectionPolicy")
+            one.protect_from_actions = actions
+            one.protect_from_scale_in = actions or bool(policy.get("protectFromScaleIn"))
+        if "tags" in body:
+            one.tags = body["tags"]
+        return Answer(200, instance_body(cloud, resource, one))
+
+
+class Interfaces(Kind):
+    """Network interfaces of instances, by set or by instance: they are read, and change with their machine."""
+
+    virtual = True
+
+    def __init__(self, resource_type: str) -> None:
+        self.type = resource_type
+
+    def found(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
+        """One interface, by its instance."""
+        pair = _of_id(cloud, arm_id) if len(arm_id.names) > 2 else None
+        if pair is None:
+            return None
+        return next((one for one in self._of(*pair) if one.id.name.lower() == arm_id.name.lower()), None)
+
+    def each(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
+        """Interfaces by set, instance and model; those of one instance where the scope is one."""
+        parts = scope.split("/")
+        number = parts[10] if len(parts) > 10 and parts[9].lower() == "virtualmachines" else None
+        for resource in _sets(cloud, scope):
+            instances = state_of(resource).instances
+            chosen = list(instances.values()) if number is None else [instances[number]] if number in instances else []
+            for one in chosen:
+                yield from self._of(resource, one)
+
+    def _of(self, resource: Resource, one: Instance) -> Iterator[Resource]:
+        for body in interfaces(resource, one):
+            yield _resource(resource, body["id"], INTERFACE, (str(one.id), body["name"]), body, one)
+
+    def answer(self, cloud: Cloud, request: Request) -> Answer:
+        """GET alone."""
+        if request.method not in ("GET", "HEAD"):
+            raise _not_allowed(request.method)
+        found = self.found(cloud, request.id)
+        if found is None or request.action:
+            raise missing(request.id)
+        return Answer(200, found.body)
+
+
+class RollingUpgrades(Kind):
+    """The latest rolling upgrade of a set: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-rolling-upgrades"""
+
+    type = ROLLING
+    virtual = True
+
+    def answer(self, cloud: Cloud, request: Request) -> Answer:
+        """GET of latest and POST of cancel."""
+        resource = cloud.get(request.id.parent or "")
+        match request.method, request.id.name.lower():
+            case "GET", "latest":
+                return Answer(200, upgrades.latest(cloud, resource))
+            case "POST", "cancel":
+                return upgrades.cancel(cloud, resource)
+            case _:
+                raise missing(request.id)

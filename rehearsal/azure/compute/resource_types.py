@@ -1,0 +1,20 @@
+"""Decides which resource types of Microsoft.Compute machines are made of."""
+
+from __future__ import annotations
+
+from rehearsal.azure.compute.disks import Disk
+from rehearsal.azure.compute.instance_types import SET_INTERFACE, Instances, Interfaces, RollingUpgrades
+from rehearsal.azure.compute.instance_views import INTERFACE
+from rehearsal.azure.compute.scale_set import ScaleSet
+from rehearsal.azure.compute.virtual_machine import VirtualMachine
+from rehearsal.azure.resource_type import Kind
+
+KINDS: tuple[Kind, ...] = (
+    ScaleSet(),
+    Instances(),
+    Interfaces(INTERFACE),
+    Interfaces(SET_INTERFACE),
+    RollingUpgrades(),
+    VirtualMachine(),
+    Disk(),
+)

@@ -1,0 +1,210 @@
+"""Decides which scale sets Azure takes: placement groups, fault domains, addresses, health, Spot, notices, each by its published rule."""
+
+from __future__ import annotations
+
+import re
+
+from components.plan.vm_sizes import VmSize
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.compute import health_source, iso_durations
+from rehearsal.azure.compute.images import is_managed
+from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES
+from rehearsal.azure.compute.os_disks import check_os_disk
+from rehearsal.azure.errors import AzureError, conflict, invalid
+from rehearsal.azure.quota import size_of
+from rehearsal.azure.resource import Json
+from rehearsal.azure.validation import required_location
+
+_DOCS = "https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets"
+GALLERY_MACHINES, MANAGED_IMAGE_MACHINES = 1_000, 600
+"""Machines of a set of several placement groups, by its image: https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups"""
+ADDRESSES_PER_NIC = 256
+"""https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
+PREFIX_CHARACTERS = 58
+"""Of a Linux host name's 64, six are Azure's: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules"""
+NOTICE_SECONDS = (300.0, 900.0)
+"""https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-terminate-notification"""
+GRACE_SECONDS = (600.0, 5_400.0)
+"""https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-automatic-instance-repairs"""
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9_])?")
+
+
+def not_modelled(what: str, target: str) -> AzureError:
+    """The refusal of what Azure has and this model has not: better than an answer that means nothing."""
+    return AzureError(400, "NotModelled", f"The embedded Azure does not model {what}.", target=target)
+
+
+def check_set(arm_id: ArmId, body: Json) -> None:
+    """Refuse a scale set that could not be; the body is the whole of what is asked for."""
+    required_location(body)
+    if not _NAME.fullmatch(arm_id.name):
+        message = f"The name '{arm_id.name}' is not valid: 1 to 64 letters, digits, hyphens and underscores, no hyphen at either end."
+        raise invalid(message, "name", "InvalidResourceName")
+    properties = body.get("properties") or {}
+    _check_mode(properties)
+    size = size_of(str((body.get("sku") or {}).get("name") or ""), str(body["location"]))
+    profile = _required(properties, "virtualMachineProfile", "properties")
+    _check_capacity(body, properties, profile)
+    _check_spreading(body, properties)
+    check_network(profile)
+    _check_profile(profile, size)
+    _check_repairs(properties, profile)
+    _check_upgrades(properties, profile)
+
+
+def capacity_of_body(body: Json) -> int:
+    """sku.capacity, 0 where it says none."""
+    capacity = (body.get("sku") or {}).get("capacity", 0)
+    if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 0:
+        raise invalid(f"The value '{capacity}' of parameter 'sku.capacity' is not a whole number of at least 0.", "sku.capacity")
+    return capacity
+
+
+def _required(body: Json, name: str, where: str) -> Json:
+    inner = body.get(name)
+    if not isinstance(inner, dict) or not inner:
+        raise invalid(f"Required parameter '{where}.{name}' is missing (null).", name)
+    return inner
+
+
+def _check_mode(properties: Json) -> None:
+    mode = properties.get("orchestrationMode")
+    if mode is None:
+        message = (
+            "Required parameter 'orchestrationMode' is missing (null). Azure's tools differ in what they then choose, so it must be said: "
+            "'Uniform'."
+        )
+        raise invalid(message, "orchestrationMode")
+    if mode != "Uniform":
+        raise not_modelled(f"scale sets of orchestrationMode '{mode}', only 'Uniform' ones", "orchestrationMode")
+
+
+def _check_capacity(body: Json, properties: Json, profile: Json) -> None:
+    capacity = capacity_of_body(body)
+    image = (profile.get("storageProfile") or {}).get("imageReference") or {}
+    if properties.get("singlePlacementGroup", True):
+        bound, why = PLACEMENT_GROUP_MACHINES, "with singlePlacementGroup true; set it to false, or make another scale set"
+    elif is_managed(image):
+        bound, why = MANAGED_IMAGE_MACHINES, "on a managed image; use a gallery image, or make another scale set"
+    else:
+        bound, why = GALLERY_MACHINES, "in any scale set; make another one"
+    if capacity > bound:
+        message = (
+            f"The value '{capacity}' of parameter 'sku.capacity' is out of range: at most {bound} machines {why}: {_DOCS}-placement-groups"
+        )
+        raise invalid(message, "sku.capacity")
+
+
+def _check_spreading(body: Json, properties: Json) -> None:
+    zones = body.get("zones") or []
+    if len(set(zones)) != len(zones) or not set(zones) <= {"1", "2", "3"}:
+        raise invalid(f"The zones {zones} are not each once one of '1', '2', '3'.", "zones", "InvalidAvailabilityZone")
+    count = properties.get("platformFaultDomainCount", 1 if zones else 5)
+    allowed = (1, 5) if zones else (1, 2, 3, 4, 5)
+    if count not in allowed:
+        message = (
+            f"The value '{count}' of parameter 'platformFaultDomainCount' is not one of {allowed} for a "
+            f"{'zonal' if zones else 'regional'} scale set ({_DOCS}-manage-fault-domains)."
+        )
+        raise invalid(message, "platformFaultDomainCount")
+
+
+def check_network(profile: Json) -> None:
+    """One primary NIC, one primary ipConfiguration on each, a subnet for every one, all of one virtual network."""
+    nics = (profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or []
+    if not nics:
+        raise invalid("Required parameter 'networkInterfaceConfigurations' is missing (null).", "networkInterfaceConfigurations")
+    _one_primary([nic.get("properties") or {} for nic in nics], "networkInterfaceConfigurations")
+    _each_named(nics, "networkInterfaceConfigurations")
+    networks = set()
+    for nic in nics:
+        configurations = (nic.get("properties") or {}).get("ipConfigurations") or []
+        if not configurations:
+            raise invalid(f"NIC '{nic.get('name')}' has no ipConfigurations.", "ipConfigurations")
+        if len(configurations) > ADDRESSES_PER_NIC:
+            message = f"NIC '{nic.get('name')}' has {len(configurations)} ipConfigurations, of at most {ADDRESSES_PER_NIC}."
+            raise invalid(message, "ipConfigurations")
+        _one_primary([one.get("properties") or {} for one in configurations], "ipConfigurations")
+        _each_named(configurations, "ipConfigurations")
+        for one in configurations:
+            subnet = ((one.get("properties") or {}).get("subnet") or {}).get("id")
+            if not subnet:
+                raise invalid(f"Required parameter 'subnet' of ipConfiguration '{one.get('name')}' is missing (null).", "subnet")
+            networks.add(str(subnet).lower().rpartition("/subnets/")[0])
+    if len(networks) > 1:
+        message = f"All subnets of a scale set must be of one virtual network, and these are of {len(networks)}."
+        raise invalid(message, "subnet", "SubnetsNotInSameVnet")
+
+
+def _one_primary(items: list[Json], what: str) -> None:
+    primary = sum(1 for one in items if one.get("primary"))
+    if primary == 1 or (len(items) == 1 and "primary" not in items[0]):
+        return
+    raise invalid(f"Exactly one of {what} must be primary; of these {len(items)}, {primary} are.", what)
+
+
+def _each_named(items: list[Json], what: str) -> None:
+    names = [str(one.get("name") or "").lower() for one in items]
+    if "" in names or len(set(names)) != len(names):
+        raise invalid(f"Each of {what} needs a name of its own.", what)
+
+
+def _check_profile(profile: Json, size: VmSize) -> None:
+    priority = profile.get("priority", "Regular")
+    if priority not in ("Regular", "Low", "Spot"):
+        raise invalid(f"The value '{priority}' of parameter 'priority' is not one of Regular, Low, Spot.", "priority")
+    spot = priority != "Regular"
+    if not spot and ("evictionPolicy" in profile or "billingProfile" in profile):
+        raise conflict("OperationNotAllowed", "evictionPolicy and billingProfile are for priority Spot only.", "evictionPolicy")
+    deallocates = spot and profile.get("evictionPolicy", "Deallocate") == "Deallocate"
+    check_os_disk((profile.get("storageProfile") or {}).get("osDisk") or {}, size, deallocates=deallocates)
+    prefix = str((profile.get("osProfile") or {}).get("computerNamePrefix") or "")
+    if len(prefix) > PREFIX_CHARACTERS:
+        message = f"The computerNamePrefix '{prefix}' has {len(prefix)} characters, of at most {PREFIX_CHARACTERS}."
+        raise invalid(message, "computerNamePrefix")
+    notice = (profile.get("scheduledEventsProfile") or {}).get("terminateNotificationProfile") or {}
+    if notice.get("enable"):
+        iso_durations.bounded(notice.get("notBeforeTimeout", "PT5M"), "terminateNotificationProfile.notBeforeTimeout", *NOTICE_SECONDS)
+        if spot:
+            message = f"Terminate notifications cannot be enabled on Spot instances ({_DOCS}-terminate-notification)."
+            raise conflict("OperationNotAllowed", message, "terminateNotificationProfile")
+
+
+def _check_repairs(properties: Json, profile: Json) -> None:
+    source = health_source.source_of(profile)
+    policy = properties.get("automaticRepairsPolicy") or {}
+    if not policy.get("enabled"):
+        return
+    if source is None:
+        message = "Automatic repairs need the Application Health extension or a load balancer's health probe."
+        raise invalid(message, "automaticRepairsPolicy")
+    iso_durations.bounded(policy.get("gracePeriod", "PT10M"), "automaticRepairsPolicy.gracePeriod", *GRACE_SECONDS)
+    if policy.get("repairAction", "Replace") not in ("Replace", "Reimage", "Restart"):
+        raise invalid(
+            f"The value '{policy['repairAction']}' is not one of Replace, Reimage, Restart.", "automaticRepairsPolicy.repairAction"
+        )
+
+
+def _check_upgrades(properties: Json, profile: Json) -> None:
+    policy = properties.get("upgradePolicy") or {}
+    mode = policy.get("mode")
+    if mode not in ("Manual", "Automatic", "Rolling"):
+        raise invalid(
+            f"The value '{mode}' of parameter 'upgradePolicy.mode' is not one of Manual, Automatic, Rolling.", "upgradePolicy.mode"
+        )
+    if (policy.get("automaticOSUpgradePolicy") or {}).get("enableAutomaticOSUpgrade"):
+        raise not_modelled("automatic OS image upgrades", "automaticOSUpgradePolicy")
+    if mode == "Rolling" and health_source.source_of(profile) is None:
+        message = (
+            "Rolling Upgrade mode is not supported for this Virtual Machine Scale Set because a health probe or health extension was not "
+            "specified."
+        )
+        raise conflict("OperationNotAllowed", message, "upgradePolicy.mode")
+    rolling = policy.get("rollingUpgradePolicy") or {}
+    if rolling.get("maxSurge"):
+        raise not_modelled("rolling upgrades with maxSurge", "rollingUpgradePolicy.maxSurge")
+    for name, least in (("maxBatchInstancePercent", 5), ("maxUnhealthyInstancePercent", 5), ("maxUnhealthyUpgradedInstancePercent", 0)):
+        value = rolling.get(name, 20)
+        if not isinstance(value, int) or not least <= value <= 100:
+            raise invalid(f"The value '{value}' of parameter '{name}' is out of range: {least} to 100.", name)
+    iso_durations.span_seconds(rolling.get("pauseTimeBetweenBatches", "PT0S"), "pauseTimeBetweenBatches")

@@ -1,0 +1,117 @@
+"""Decides how resources that their parent's body lists come and go with it: subnets of a network, rules of a security group, routes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.errors import invalid
+from rehearsal.azure.network.network_resource_type import NetworkKind, check_names, properties_of
+from rehearsal.azure.references import references
+from rehearsal.azure.resource import SUCCEEDED, Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+NAME = re.compile(r"[A-Za-z0-9]([\w.-]{0,78}\w)?", re.ASCII)
+"""https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftnetwork"""
+
+Wanted = Mapping[str, tuple[ArmId, Json]]
+"""Parts that a body lists: id and body by key."""
+
+
+def listed(arm_id: ArmId, body: Json, collection: str) -> Wanted | None:
+    """What a body lists of a collection; None where it does not speak of it. AzureError for a name that may not be, or stands twice."""
+    items = properties_of(body).get(collection)
+    if items is None:
+        return None
+    check_names(arm_id, items)
+    for item in items:
+        if not NAME.fullmatch(item["name"]):
+            message = (
+                f"Resource name {item['name']} is invalid: the name of one of the {collection} of {arm_id.text} matches {NAME.pattern}."
+            )
+            raise invalid(message, arm_id.text, "InvalidResourceName")
+    ids = [parse(f"{arm_id.text}/{collection}/{item['name']}") for item in items]
+    return {one.key: (one, {"properties": deepcopy(properties_of(item))}) for one, item in zip(ids, items, strict=True)}
+
+
+def present(cloud: Cloud, parent_key: str, collection: str) -> Iterator[Resource]:
+    """Parts of a collection that there are, in the order of their making."""
+    below = f"{parent_key}/{collection.lower()}/"
+    return (cloud.resources[key] for key in list(cloud.index.children(parent_key)) if key.startswith(below))
+
+
+def check_leaving(cloud: Cloud, arm_id: ArmId, wanted: Wanted, collection: str) -> None:
+    """Refuse a list that leaves out what may not go."""
+    for part in present(cloud, arm_id.key, collection):
+        if part.key not in wanted:
+            cloud.check_removable(part)
+
+
+def exchange(cloud: Cloud, parent: Resource, wanted: Wanted | None, collection: str) -> None:
+    """Make the parts those that the parent's body listed, and keep the list out of the body: an answer shows the parts as they are then."""
+    parent.properties.pop(collection, None)
+    cloud.index.add(parent.id, references(parent.body, parent.key))
+    if wanted is None:
+        return
+    for part in present(cloud, parent.key, collection):
+        if part.key not in wanted:
+            cloud.drop(part)
+    for arm_id, body in wanted.values():
+        place(cloud, arm_id, body, parent.owner)
+
+
+def place(cloud: Cloud, arm_id: ArmId, body: Json, owner: str) -> Resource:
+    """Store a part at once, as its kind completes it; what was looked at before is not looked at again."""
+    kind = cloud.kind_of(arm_id)
+    resource = cloud.resources.get(arm_id.key)
+    if resource is not None and resource.sent == body:
+        return resource
+    before = resource.body if resource else None
+    known = {"id": resource.id.text if resource else arm_id.text, "name": arm_id.name, "type": arm_id.type}
+    complete = {**kind.complete(cloud, arm_id, body, resource), **known}
+    if resource is None:
+        resource = cloud.resources[arm_id.key] = Resource(arm_id, complete, body, owner, cloud.now, cloud.now)
+    else:
+        resource.body, resource.sent, resource.changed = complete, body, cloud.now
+        resource.version += 1
+    cloud.index.add(arm_id, references(complete, arm_id.key))
+    kind.accepted(cloud, resource, before)
+    cloud.settle(resource, SUCCEEDED)
+    return resource
+
+
+def shown(cloud: Cloud, parent: Resource, collection: str) -> list[Json]:
+    """The parts as an answer about their parent lists them."""
+    return [cloud.kind_of(part.id).view(cloud, part, {}) for part in present(cloud, parent.key, collection)]
+
+
+def sent_anew(cloud: Cloud, parent: Resource, collection: str) -> Json:
+    """What was asked of the parent, with the parts that there are by now: what a PATCH is merged into."""
+    sent = deepcopy(parent.sent)
+    asked = [{"name": part.id.name, **deepcopy(part.sent)} for part in present(cloud, parent.key, collection)]
+    sent.setdefault("properties", {})[collection] = asked
+    return sent
+
+
+class ListingKind(NetworkKind):
+    """A resource whose body makes its parts of one collection those that it lists, none where it lists none."""
+
+    collection: str
+
+    def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
+        """The parts become those of the body."""
+        exchange(cloud, resource, listed(resource.id, resource.body, self.collection) or {}, self.collection)
+
+    def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
+        """A PATCH leaves the parts as they are by now."""
+        return sent_anew(cloud, resource, self.collection)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """With its parts."""
+        told = super().view(cloud, resource, query)
+        return {**told, "properties": {**told["properties"], self.collection: shown(cloud, resource, self.collection)}}

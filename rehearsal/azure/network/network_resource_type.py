@@ -1,0 +1,161 @@
+"""Decides what all network resources of Azure have in common: versions, items with ids, zones, durations, and who may not lose what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from rehearsal.azure import durations
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.errors import AzureError, busy, invalid
+from rehearsal.azure.network.named_resources import check_named
+from rehearsal.azure.preconditions import etag
+from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.validation import required_location
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+PROVIDER = "Microsoft.Network"
+
+
+class NetworkKind(Kind):
+    """A resource of Microsoft.Network: https://learn.microsoft.com/rest/api/virtualnetwork.
+
+    A body is answered with its etag, a resourceGuid, ids of its items, and the ids of those who refer to it.
+    """
+
+    put_takes = "network.put"
+    delete_takes = "network.delete"
+    noun = "Resource"
+    tracked = True
+    """Whether it has a location and tags of its own."""
+    guid = True
+    """Whether Azure gives it a resourceGuid."""
+    items: tuple[str, ...] = ()
+    """Properties that list parts with a name and an id, which are no resources of their own."""
+    typed_items = True
+    """Whether an answer tells the type of an item."""
+    users: Mapping[str, str] = {}
+    """Properties of the answer that list who refers to the resource, with the lower-case type of those."""
+    codes_by_user: Mapping[str, str] = {}
+    """Codes of the refusal to delete, by the lower-case type of who uses the resource, where they differ from in_use_code."""
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """A location is required, what it names is of the right type, and zones are for ever."""
+        if self.tracked:
+            required_location(body)
+        check_named(arm_id, body)
+        for name in self.items:
+            check_names(arm_id, list_of(body, name))
+        if previous is not None:
+            check_zones_stay(arm_id, previous.body, body)
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """A copy of the body with ids and states of its items."""
+        whole = deepcopy(body)
+        inner: Json = whole.setdefault("properties", {})
+        if self.guid:
+            inner["resourceGuid"] = cloud.stable_uuid("resourceGuid", arm_id.key)
+        for name in self.items:
+            for item in inner.get(name) or ():
+                item["id"] = f"{arm_id.text}/{name}/{item['name']}"
+                if self.typed_items:
+                    item["type"] = f"{arm_id.type}/{name}"
+                item.setdefault("properties", {})["provisioningState"] = "Succeeded"
+        return whole
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+        """What the scenario says of changes of this type."""
+        return durations.seconds(cloud, self.put_takes, resource.key, resource.version)
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """It stays while one of its parts is being changed."""
+        check_parts_rest(cloud, resource.key)
+
+    def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
+        """What the scenario says of deletes of this type."""
+        return durations.seconds(cloud, self.delete_takes, resource.key, "delete")
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """The body with its etag and who uses it."""
+        told = {**resource.body, "etag": etag(resource)}
+        if self.users:
+            found = users_by_type(cloud, resource)
+            listed = {name: [{"id": one} for one in found[kind]] for name, kind in self.users.items() if kind in found}
+            told["properties"] = {**told["properties"], **listed}
+        return told
+
+    def in_use(self, resource: Resource, by: Iterable[str]) -> AzureError:
+        """Azure refuses with 400, and names the code after the type."""
+        users = sorted(by)
+        types = (parse(user).type.lower() for user in users)
+        code = next((self.codes_by_user[one] for one in types if one in self.codes_by_user), self.in_use_code)
+        return AzureError(
+            400, code, f"{self.noun} {resource.id.text} is in use by {', '.join(users[:3])} and cannot be deleted.", target=resource.id.text
+        )
+
+
+def check_parts_rest(cloud: Cloud, key: str) -> None:
+    """Refuse to change or delete what one part of is being changed."""
+    for part in cloud.index.children(key):
+        if cloud.resources[part].operation:
+            raise busy(cloud.resources[part].id.text)
+
+
+def users_by_type(cloud: Cloud, resource: Resource) -> dict[str, list[str]]:
+    """Ids of those who refer to a resource, by lower-case type, in the order of their making."""
+    found: dict[str, list[str]] = {}
+    for key in cloud.index.users(resource.key):
+        user = cloud.resources[key].id
+        found.setdefault(user.type.lower(), []).append(user.text)
+    return found
+
+
+def properties_of(body: Mapping[str, Any]) -> Json:
+    """The inner properties of a body or an item, empty where it has none."""
+    inner: Json = body.get("properties") or {}
+    return inner
+
+
+def list_of(body: Mapping[str, Any], name: str) -> list[Json]:
+    """A list among the inner properties, empty where there is none."""
+    found: list[Json] = properties_of(body).get(name) or []
+    return found
+
+
+def id_of(reference: Mapping[str, Any] | None) -> str:
+    """The id that a reference such as {"id": …} holds, empty without one."""
+    return str((reference or {}).get("id") or "")
+
+
+def check_names(arm_id: ArmId, items: Iterable[Json]) -> None:
+    """Refuse items without a name, or two of one name."""
+    seen: set[str] = set()
+    for item in items:
+        name = str(item.get("name") or "")
+        if not name:
+            raise invalid(f"A part of {arm_id.text} has no name.", arm_id.text, "InvalidRequestFormat")
+        if name.lower() in seen:
+            message = f"Cannot parse the request: resource {arm_id.text} has two child resources with the same name ({name})."
+            raise invalid(message, arm_id.text, "InvalidRequestFormat")
+        seen.add(name.lower())
+
+
+def zones_of(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Availability zones, in their order, empty for a resource without."""
+    return tuple(sorted(str(zone) for zone in body.get("zones") or ()))
+
+
+def check_zones_stay(arm_id: ArmId, before: Json, body: Json) -> None:
+    """Refuse other zones than at creation."""
+    old, new = zones_of(before), zones_of(body)
+    if old != new:
+        message = (
+            f"Resource {arm_id.text} has an existing availability zone constraint {', '.join(old) or 'Regional'} and the request has "
+            f"availability zone constraint {', '.join(new) or 'Regional'}, which do not match. Zones cannot be added/updated/removed once "
+            "the resource is created. The resource cannot be updated from regional to zonal or vice-versa."
+        )
+        raise invalid(message, arm_id.text, "ResourceAvailabilityZonesCannotBeModified")

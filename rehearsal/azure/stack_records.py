@@ -1,0 +1,91 @@
+"""Says what is kept of a program's resources beside Azure itself: who declared them, and all of those that have no home in Azure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
+
+from rehearsal.azure.azure_native_ids import AZURE
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.resource import Json, Resource
+
+SERVICE = "stacks"
+"""Name under which the records are part of a model's state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One resource that a stack has: id is the Azure resource id of what lives in Azure, the provider's otherwise, empty for a component.
+
+    dependencies are URNs that must outlive it, its parent among them. kept holds inputs and outputs of what lives nowhere else (keys,
+    certificates, Kubernetes objects) and is None for the rest: Azure's own model knows those.
+    """
+
+    urn: str
+    type: str
+    parent: str | None
+    id: str
+    dependencies: tuple[str, ...] = ()
+    protect: bool = False
+    retain: bool = False
+    kept: Json | None = None
+
+    @property
+    def name(self) -> str:
+        """The logical name."""
+        return self.urn.rpartition("::")[2]
+
+    @property
+    def azure(self) -> bool:
+        """Whether it lives in Azure."""
+        return self.type.startswith(AZURE)
+
+
+@dataclass(slots=True)
+class Stack:
+    """What one stack has, by URN in the order of making, and what it exports; secrets are plain here, and the file is its owner's alone."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    exports: Json = field(default_factory=dict)
+
+
+class Stacks:
+    """Every stack of a state, by name."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Stack] = {}
+
+    def of(self, name: str) -> Stack:
+        """A stack, which is empty before its first update."""
+        return self.by_name.setdefault(name, Stack())
+
+    def __iter__(self) -> Iterator[tuple[str, Record]]:
+        """Stack name and record of everything, base stacks as they were made first."""
+        return ((name, record) for name, stack in self.by_name.items() for record in stack.records.values())
+
+    def dump(self) -> Json:
+        """Plain JSON of it."""
+        return {
+            name: {"exports": stack.exports, "records": [asdict(record) for record in stack.records.values()]}
+            for name, stack in self.by_name.items()
+        }
+
+    def load(self, data: Mapping[str, Any]) -> None:
+        """Take up what dump told of."""
+        self.by_name = {name: _stack(saved) for name, saved in data.items()}
+
+
+def _stack(saved: Mapping[str, Any]) -> Stack:
+    records = (Record(**{**item, "dependencies": tuple(item["dependencies"])}) for item in saved["records"])
+    return Stack({record.urn: record for record in records}, saved["exports"])
+
+
+def resource_of(cloud: Cloud, record: Record) -> Resource | None:
+    """What of a record lives in Azure; None where it lives elsewhere, or is gone."""
+    return cloud.find(record.id) if record.azure else None
+
+
+def stacks_of(cloud: Cloud) -> Stacks:
+    """The stacks of a model's state."""
+    return cast("Stacks", cloud.services.setdefault(SERVICE, Stacks()))

@@ -1,0 +1,231 @@
+"""Keeps what there is and what goes on: resources, operations, and what will happen to them as time passes."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, ArmId, parse
+from rehearsal.azure.clock import EPOCH, Event, Events
+from rehearsal.azure.errors import AzureError
+from rehearsal.azure.preconditions import missing
+from rehearsal.azure.references import Index, references
+from rehearsal.azure.resource import FAILED, SUCCEEDED, Json, Operation, Resource
+from rehearsal.azure.resource_type import Kind
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+FINISH = "finish"
+"""Name of the event at which an operation of known length ends."""
+
+
+class Ledger:
+    """Resources by key, operations by id, events to come. Nothing in it waits, reads or writes.
+
+    subscriptions are those that exist; tenant is their Entra ID tenant. draws come from the seed and from what is asked for alone, so that
+    no request changes another's luck.
+    """
+
+    def __init__(self, kinds: Iterable[Kind], *, subscriptions: Iterable[str], tenant: str, seed: int = 0, now: float = EPOCH) -> None:
+        self.kinds = {kind.type.lower(): kind for kind in kinds}
+        self.subscriptions = {one.lower() for one in subscriptions}
+        self.tenant, self.seed = tenant, seed
+        self.events = Events(now)
+        self.resources: dict[str, Resource] = {}
+        self.operations: dict[str, Operation] = {}
+        self.index = Index()
+        self.services: dict[str, Any] = {}
+        """What several kinds share, by name: address pools, capacity, scheduled events. An event whose key is such a name goes to it."""
+        self.watchers: dict[str, list[Callable[[Operation], None]]] = {}
+        self.numbers = 0
+
+    def kind_of(self, arm_id: ArmId) -> Kind:
+        """The kind of an id's type; AzureError where the model has none."""
+        return self.kind_named(arm_id.type)
+
+    def kind_named(self, resource_type: str) -> Kind:
+        """The kind of a resource type; AzureError where the model has none."""
+        kind = self.kinds.get(resource_type.lower())
+        if kind is None:
+            raise AzureError(
+                404,
+                "InvalidResourceType",
+                f"The resource type '{resource_type}' is none of the embedded Azure's; docs/embedded-azure.md lists those that are.",
+                target=resource_type,
+            )
+        return kind
+
+    def canonical(self, arm_id: ArmId) -> ArmId:
+        """An id as Azure tells it: types as they are published, names as they were first written; AzureError where the model has none."""
+        found = self.resources.get(arm_id.key)
+        if found is not None:
+            return found.id
+        kind = self.kind_of(arm_id)
+        if kind.type == GROUP_TYPE:
+            if not arm_id.group:
+                raise missing(arm_id)
+            return parse(f"/subscriptions/{arm_id.subscription}/resourceGroups/{arm_id.group}")
+        last = kind.type.rpartition("/")[2] if arm_id.parent else f"providers/{kind.type}"
+        return parse(f"{self._canonical_text(arm_id.parent or arm_id.scope)}/{last}/{arm_id.name}")
+
+    def _canonical_text(self, text: str) -> str:
+        """The same of what something is part of, which need not be modelled."""
+        arm_id = parse(text)
+        if arm_id.type == SUBSCRIPTION_TYPE:
+            return f"/subscriptions/{arm_id.subscription}"
+        return self.canonical(arm_id).text if arm_id.type.lower() in self.kinds else text
+
+    def find(self, text: str) -> Resource | None:
+        """The resource with an id, in whatever capitals."""
+        key = text.lower()
+        return self.resources.get(key) or self._find_virtual(key)
+
+    def _find_virtual(self, key: str) -> Resource | None:
+        """A resource that lives in another one's state."""
+        try:
+            arm_id = parse(key)
+        except AzureError:
+            return None
+        kind = self.kinds.get(arm_id.type)
+        return kind.found(cast("Cloud", self), arm_id) if kind is not None and kind.virtual else None
+
+    def get(self, text: str) -> Resource:
+        """The resource with an id; AzureError ResourceNotFound."""
+        found = self.find(text)
+        if found is None:
+            raise missing(parse(text))
+        return found
+
+    def children(self, resource: Resource) -> Iterator[Resource]:
+        """Resources that are part of another, the inner ones after the outer."""
+        for key in list(self.index.children(resource.key)):
+            child = self.resources[key]
+            yield child
+            yield from self.children(child)
+
+    def place(self, arm_id: ArmId, body: Json, owner: str, *, sent: Json | None = None, state: Any = None) -> Resource:
+        """Put a resource there that Azure makes by itself (a deleted vault, an account's blob service): nothing is asked or checked."""
+        known = {"id": arm_id.text, "name": arm_id.name, "type": arm_id.type}
+        resource = Resource(arm_id, {**body, **known}, sent or {}, owner, self.now, self.now, state=state)
+        self.resources[resource.key] = resource
+        self.index.add(arm_id, references(resource.body, resource.key))
+        return resource
+
+    def drop(self, resource: Resource) -> None:
+        """Take a resource away, with all that is part of it, as Azure does by itself: nothing is asked or checked."""
+        self._remove(resource)
+
+    @property
+    def now(self) -> float:
+        return self.events.now
+
+    def draw(self, *parts: object) -> float:
+        """A number in [0, 1) that depends on the seed and on what it is drawn for, and on nothing else."""
+        text = "/".join(map(str, (self.seed, *parts)))
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest()) / 2**56
+
+    def stable_uuid(self, *parts: object) -> str:
+        """A UUID that depends on what it stands for alone: principals, clients."""
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join(map(str, parts))))
+
+    def begin(self, key: str, name: str, location: str = "") -> Operation:
+        """Begin an operation on a resource; the resource is held by it only where the kind says so."""
+        self.numbers += 1
+        operation = Operation(self.stable_uuid("operation", self.seed, self.numbers), key, name, location, self.now)
+        self.operations[operation.id] = operation
+        return operation
+
+    def finish(self, operation: Operation, error: AzureError | None = None, result: Json | None = None) -> None:
+        """End an operation, and tell those who wait for it."""
+        operation.ended = self.now
+        operation.status = FAILED if error else SUCCEEDED
+        operation.error = error.body() if error else None
+        operation.result = result
+        resource = self.resources.get(operation.key)
+        if resource is not None and resource.operation == operation.id:
+            resource.operation = ""
+            if operation.name == "delete" and error is None:
+                self._remove(resource)
+            else:
+                self.settle(resource, operation.status)
+        group = self.resources.get(parse(operation.key).group_id.lower())
+        if group is not None and group.operation:
+            self.kinds[GROUP_TYPE.lower()].inner_ended(cast("Cloud", self), group)
+        for tell in self.watchers.pop(operation.id, []):
+            tell(operation)
+
+    def settle(self, resource: Resource, state: str) -> None:
+        """Write the provisioning state of a resource into its body."""
+        told = resource.id.type != GROUP_TYPE and self.kinds[resource.id.type.lower()].tells_provisioning_state
+        if told and "properties" in resource.body:
+            resource.body["properties"]["provisioningState"] = state
+
+    def watch(self, operation: Operation, tell: Callable[[Operation], None]) -> None:
+        """Be told when an operation ends; at once where it has."""
+        if operation.running:
+            self.watchers.setdefault(operation.id, []).append(tell)
+        else:
+            tell(operation)
+
+    def step(self, until: float) -> bool:
+        """Let the next event up to a moment happen; False where none is due, and then it is that moment."""
+        event = self.events.pop_due(until)
+        if event is None:
+            return False
+        self._happen(event)
+        return True
+
+    def advance(self, until: float) -> None:
+        """Let everything happen up to a moment, in seconds since 1970."""
+        while self.step(until):
+            pass
+
+    def settle_all(self, limit: float = 7 * 86_400) -> None:
+        """Let time go on until no operation runs, at most limit seconds."""
+        end = self.now + limit
+        while (waiting := next((one for one in self.operations.values() if one.running), None)) is not None:
+            while waiting.running:
+                due = self.events.next_at()
+                if due is None or due > end:
+                    raise RuntimeError("operations run that nothing will end")
+                self.step(due)
+
+    def _happen(self, event: Event) -> None:
+        if event.name == FINISH:
+            self._finish_planned(self.operations[event.args[0]])
+            return
+        if event.key in self.services:
+            self.services[event.key].event(cast("Cloud", self), event.name, event.args)
+            return
+        resource = self.resources.get(event.key)
+        if resource is not None:
+            self.kinds[resource.id.type.lower()].event(cast("Cloud", self), resource, event.name, event.args)
+
+    def _finish_planned(self, operation: Operation) -> None:
+        resource = self.resources.get(operation.key)
+        if not operation.running:
+            return
+        if resource is None:
+            # What it is part of has gone meanwhile, and it with that.
+            self.finish(operation, None if operation.name == "delete" else missing(parse(operation.key)))
+            return
+        error = None
+        if operation.name != "delete":
+            try:
+                self.kinds[resource.id.type.lower()].finished(cast("Cloud", self), resource, operation)
+            except AzureError as failed:
+                error = failed
+        self.finish(operation, error)
+
+    def _remove(self, resource: Resource) -> None:
+        for child in reversed(list(self.children(resource))):
+            self._remove_one(child)
+        self._remove_one(resource)
+
+    def _remove_one(self, resource: Resource) -> None:
+        del self.resources[resource.key]
+        self.index.remove(resource.id)
+        self.kinds[resource.id.type.lower()].removed(cast("Cloud", self), resource)

@@ -1,0 +1,126 @@
+"""Decides where built programs lie, and that only whole ones ever stand there, made by one process at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pwd
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal.binaries.pins import Pins
+
+POLL = 0.5
+"""Seconds between two looks whether the process that builds has come to its end."""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """`base` is gpufleet's folder of things that can be made again, `folder` the one of these pins' programs below it."""
+
+    base: Path
+    folder: Path
+
+    @property
+    def go(self) -> Path:
+        """Folder of the Go toolchain and its caches, where the machine has no Go of its own."""
+        return self.base / "go"
+
+    @property
+    def stages(self) -> Path:
+        return self.folder / "stages"
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[Path]:
+        """A new folder on the same disk for what is not finished; what killed processes left there goes first."""
+        root = self.base / "engines" / "unfinished"
+        _remove(root)
+        root.mkdir(parents=True)
+        path = Path(tempfile.mkdtemp(dir=root))
+        try:
+            yield path
+        finally:
+            _remove(root)
+
+    @contextlib.contextmanager
+    def held(self, waits: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
+        """The right to build, for one process at a time, which ends with the process; gives what tells the others what is being done.
+
+        While another process has it, `waits` is called with what that one does, twice a second.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.base / "engines" / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            while not _locked(descriptor):
+                waits(os.pread(descriptor, 200, 0).decode(errors="replace").strip())
+                time.sleep(POLL)
+
+            def tell(text: str) -> None:
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"process {os.getpid()}: {text}".encode(), 0)
+
+            tell("begins")
+            yield tell
+        finally:
+            os.close(descriptor)
+
+    def install(self, made: Path, name: str) -> Path:
+        """Give what is finished its final name, at once and for good: a file, or a folder of files."""
+        files = [path for path in made.rglob("*") if path.is_file()] if made.is_dir() else [made]
+        for path in (*files, *{file.parent for file in files if made.is_dir()}):
+            _sync(path)
+        final = self.folder / name
+        if final.is_dir() and not final.is_symlink():
+            _remove(final)
+        made.replace(final)
+        _sync(self.folder)
+        return final
+
+    def remove_go_caches(self) -> None:
+        for folder in ("modules", "build"):
+            _remove(self.go / folder)
+
+
+def cache_of(pins: Pins) -> Cache:
+    """The cache of these pins: below GPUFLEET_CACHE, else XDG_CACHE_HOME/gpufleet, else ~/.cache/gpufleet."""
+    base = base_folder()
+    return Cache(base, base / "engines" / pins.digest())
+
+
+def base_folder() -> Path:
+    """gpufleet's folder of things that can be made again: GPUFLEET_CACHE, else XDG_CACHE_HOME/gpufleet, else ~/.cache/gpufleet."""
+    if own := os.environ.get("GPUFLEET_CACHE"):
+        return Path(own).absolute()
+    xdg = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # A relative one is to be ignored: https://specifications.freedesktop.org/basedir-spec/latest/
+    return (xdg if xdg.is_absolute() else _home() / ".cache") / "gpufleet"
+
+
+def _home() -> Path:
+    return Path(os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)

@@ -1,0 +1,184 @@
+"""Decides where each pinned program comes from: PATH when it is the very version, else the cache, else it is built."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from rehearsal.binaries.build import NO_STAGES, build, stages_whole
+from rehearsal.binaries.cache import Cache, cache_of
+from rehearsal.binaries.missing_binaries import EnginesMissing
+from rehearsal.binaries.pins import CNI_PINS, PINS, Pins, Program
+from rehearsal.binaries.progress import Moment, Phase, Tell, in_lines
+from rehearsal.binaries.version_check import why_not
+
+__all__ = [
+    "Engines",
+    "EnginesMissing",
+    "Found",
+    "Source",
+    "Survey",
+    "cni_plugins",
+    "engines",
+    "locate",
+    "locate_stages",
+    "prepare",
+    "survey",
+]
+
+BUILD_THEM = "gpufleet engines builds them, which takes about 10 minutes on two cores"
+
+
+@dataclass(frozen=True)
+class Engines:
+    """The programs by name, and the folder of kwok's stage files: a folder of YAML files for each set of them."""
+
+    programs: Mapping[str, Path]
+    stages: Path
+
+    def program(self, name: str) -> Path:
+        """Where the program is; KeyError for one that was not asked for (kube-proxy and kubemark come with `measuring`)."""
+        return self.programs[name]
+
+    def stage_files(self, name: str) -> tuple[Path, ...]:
+        """The files of a set: node-fast, node-heartbeat-with-lease, pod-fast or pod-general."""
+        return tuple(sorted((self.stages / name).glob("*.yaml")))
+
+
+class Source(Enum):
+    PATH = "PATH"
+    CACHE = "cache"
+    BUILT = "built now"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Found:
+    """One program: where it comes from, and why other files of its name were passed over, in words."""
+
+    program: Program
+    version: str
+    source: Source
+    path: Path
+    passed_over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All programs that were asked for, in the pins' order, and the folder of the stage files; None where that is missing."""
+
+    rows: tuple[Found, ...]
+    stages: Path | None
+    cache: Cache
+
+    @property
+    def missing(self) -> tuple[Program, ...]:
+        return tuple(row.program for row in self.rows if row.source is Source.MISSING)
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Names of everything that is not there."""
+        return (*(program.name for program in self.missing), *(() if self.stages else (NO_STAGES,)))
+
+
+def engines(say: Callable[[str], None] = lambda _: None, *, build: bool = True, measuring: bool = False) -> Engines:
+    """The pinned programs, built first where they are missing and `build` allows it; `say` is told of that in lines.
+
+    With `measuring` also kube-proxy and kubemark. Raises EnginesMissing.
+    """
+    found = _all_of(PINS, say, build, measuring)
+    return Engines({row.program.name: row.path for row in found.rows}, found.stages or found.cache.stages)
+
+
+def cni_plugins(say: Callable[[str], None] = lambda _: None, *, build: bool = True) -> Mapping[str, Path]:
+    """The pinned CNI plugins by name, had as the programs of engines are. Raises EnginesMissing."""
+    return {row.program.name: row.path for row in _all_of(CNI_PINS, say, build).rows}
+
+
+def _all_of(pins: Pins, say: Callable[[str], None], build: bool, measuring: bool = False) -> Survey:
+    found = prepare(pins, in_lines(say), measuring) if build else survey(pins, measuring)
+    if found.lacking:
+        raise EnginesMissing(", ".join(found.lacking), _nowhere(found.cache), BUILD_THEM)
+    return found
+
+
+def survey(pins: Pins, measuring: bool = False) -> Survey:
+    """Look where the programs are; nothing is made."""
+    cache = cache_of(pins)
+    programs = pins.wanted(measuring)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        rows = tuple(pool.map(lambda program: _look(pins, cache, program), programs))
+    return Survey(rows, cache.stages if stages_whole(pins, cache) else None, cache)
+
+
+def locate(pins: Pins, name: str) -> Path:
+    """Where this one program is; nothing is made. Raises EnginesMissing."""
+    cache = cache_of(pins)
+    (program,) = (program for program in pins.programs if program.name == name)
+    row = _look(pins, cache, program)
+    if row.source is Source.MISSING:
+        raise EnginesMissing(name, _nowhere(cache), BUILD_THEM)
+    return row.path
+
+
+def locate_stages(pins: Pins) -> Path:
+    """Where the folder of kwok's stage files is; nothing is made. Raises EnginesMissing."""
+    cache = cache_of(pins)
+    if not stages_whole(pins, cache):
+        raise EnginesMissing(NO_STAGES, _nowhere(cache), BUILD_THEM)
+    return cache.stages
+
+
+def prepare(pins: Pins, tell: Tell, measuring: bool = False) -> Survey:
+    """Look where the programs are, and build what is missing; of two processes one builds and the other waits. Raises EnginesMissing."""
+    try:
+        found = survey(pins, measuring)
+        return _with_the_rest(pins, found, tell) if found.lacking else found
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        raise EnginesMissing(
+            "the engines cannot be kept",
+            f"{error.strerror or error}{where}",
+            "make room there, or set GPUFLEET_CACHE to a folder that you may write",
+        ) from error
+
+
+def _with_the_rest(pins: Pins, found: Survey, tell: Tell) -> Survey:
+    began = time.monotonic()
+    with found.cache.held(lambda what: tell(Moment(Phase.WAITS, what, time.monotonic() - began))) as others:
+        again = {row.program: _look(pins, found.cache, row.program) for row in found.rows if row.source is Source.MISSING}
+        missing = tuple(program for program, row in again.items() if row.source is Source.MISSING)
+        stages = not stages_whole(pins, found.cache)
+        if missing or stages:
+            build(pins, found.cache, missing, stages, tell, others)
+    built = {program: replace(again[program], source=Source.BUILT, path=found.cache.folder / program.name) for program in missing}
+    return Survey(tuple(built.get(row.program, again.get(row.program, row)) for row in found.rows), found.cache.stages, found.cache)
+
+
+def _look(pins: Pins, cache: Cache, program: Program) -> Found:
+    version = pins.version(program)
+    passed_over: list[str] = []
+    for source, path in _places(cache, program):
+        reason = why_not(path, program, version)
+        if not reason:
+            return Found(program, version, source, path, tuple(passed_over))
+        passed_over.append(f"{path}: {reason}")
+    return Found(program, version, Source.MISSING, cache.folder / program.name, tuple(passed_over))
+
+
+def _nowhere(cache: Cache) -> str:
+    return f"neither on PATH in the pinned version nor in {cache.folder}"
+
+
+def _places(cache: Cache, program: Program) -> Sequence[tuple[Source, Path]]:
+    """Where a file of the program's name lies: the one that PATH gives, and the cache's own."""
+    on_path = shutil.which(program.name)
+    cached = cache.folder / program.name
+    places = [(Source.PATH, Path(on_path).absolute())] if on_path and Path(on_path).absolute() != cached else []
+    return [*places, *([(Source.CACHE, cached)] if cached.exists() else [])]

@@ -1,0 +1,250 @@
+"""Lists, from the plan alone, every Azure resource that a region's two stacks must register, with what is planned about each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.endpoints import ZONES
+from components.plan import naming
+from components.plan.model import ClusterPlan, EtcdPlan, NatGatewayPlan, PoolPlan, RegionPlan, SubnetPlan
+from components.plan.network_rules import SecurityGroupPlan
+from components.spec.pool import Capacity
+from rehearsal.checks.network_model import key
+
+NETWORK, COMPUTE, VAULTS, STORAGE = "Microsoft.Network", "Microsoft.Compute", "Microsoft.KeyVault", "Microsoft.Storage"
+
+Facts = Mapping[str, Any]
+"""What is planned or found about a resource, by a word for a person; resource ids in lower case, lists as tuples."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One planned resource: its Azure id, and what is planned about it."""
+
+    id: str
+    facts: Facts = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Group:
+    """One resource group, and the ids of what lies in it."""
+
+    subscription: str
+    name: str
+
+    @property
+    def id(self) -> str:
+        """Id of the group itself."""
+        return f"/subscriptions/{self.subscription}/resourceGroups/{self.name}"
+
+    def of(self, provider: str, *path: str) -> str:
+        """Id of a resource in the group."""
+        return naming.resource_id(self.subscription, self.name, provider, *path)
+
+    def vnet(self, name: str) -> str:
+        """Id of a virtual network in the group."""
+        return self.of(NETWORK, "virtualNetworks", name)
+
+
+def planned_things(plan: RegionPlan) -> Iterator[Thing]:
+    """Every Azure resource of the region but role assignments, whose names no plan knows."""
+    base = Group(plan.spec.subscription, plan.base_resource_group)
+    yield Thing(base.id, {"location": plan.spec.location})
+    yield from _hub(plan, base)
+    yield from _gallery(plan, base)
+    yield from _backup(plan, base)
+    for cluster in plan.clusters:
+        group = Group(cluster.subscription, cluster.resource_group)
+        yield Thing(group.id, {"location": plan.spec.location})
+        for vault in cluster.vaults:
+            yield Thing(vault.id)
+            yield from (Thing(f"{vault.id}/secrets/{secret}") for secret in vault.secrets)
+        yield from (Thing(identity.id) for identity in cluster.identities)
+        yield from _network(cluster, group, base, plan)
+        yield from _endpoints(cluster, group, base, plan)
+        yield from _control_plane(cluster, group)
+        yield from _api_entry(cluster, group, base, plan)
+        yield from _ingress(cluster, group)
+        for pool in cluster.pools:
+            yield from _pool(cluster, pool, group)
+
+
+def _subnets(vnet: str, group: Group, subnets: tuple[SubnetPlan, ...]) -> Iterator[Thing]:
+    for subnet in subnets:
+        facts = {
+            "address prefix": (subnet.cidr,),
+            "security group": key(group.of(NETWORK, "networkSecurityGroups", subnet.security_group)) if subnet.security_group else None,
+            "NAT gateway": key(group.of(NETWORK, "natGateways", subnet.nat_gateway)) if subnet.nat_gateway else None,
+        }
+        yield Thing(f"{vnet}/subnets/{subnet.name}", facts)
+
+
+def _security_groups(group: Group, groups: tuple[SecurityGroupPlan, ...]) -> Iterator[Thing]:
+    for item in groups:
+        rules = tuple((r.name, r.priority, r.direction, r.access, r.protocol, r.sources, r.destinations, r.ports) for r in item.rules)
+        yield Thing(group.of(NETWORK, "networkSecurityGroups", item.name), {"rules": rules})
+
+
+def _nat_gateways(group: Group, gateways: tuple[NatGatewayPlan, ...]) -> Iterator[Thing]:
+    for gateway in gateways:
+        prefix = group.of(NETWORK, "publicIPPrefixes", gateway.prefix_name)
+        yield Thing(prefix, {"prefix length": gateway.prefix_length})
+        zones = (gateway.zone,) if gateway.zone else ()
+        yield Thing(group.of(NETWORK, "natGateways", gateway.name), {"public prefixes": (key(prefix),), "zones": zones})
+
+
+def _zone(group: Group, zone: str, vnet: str, name: str) -> Iterator[Thing]:
+    """A private DNS zone and its link to a network."""
+    own = group.of(NETWORK, "privateDnsZones", zone)
+    yield Thing(own)
+    yield Thing(f"{own}/virtualNetworkLinks/{name}", {"network": key(vnet)})
+
+
+def _hub(plan: RegionPlan, base: Group) -> Iterator[Thing]:
+    hub = plan.hub
+    vnet = base.vnet(hub.vnet_name)
+    resolver = base.of(NETWORK, "dnsResolvers", hub.resolver_name)
+
+    def subnet(role: str) -> str:
+        return key(f"{vnet}/subnets/{hub.subnet(role).name}")
+
+    yield Thing(vnet, {"address prefixes": (hub.address_prefix,), "subnets written inline": 0})
+    yield from _subnets(vnet, base, hub.subnets)
+    yield from _security_groups(base, hub.security_groups)
+    yield from _nat_gateways(base, hub.nat_gateways)
+    yield Thing(resolver, {"network": key(vnet)})
+    yield Thing(f"{resolver}/inboundEndpoints/inbound", {"addresses": (hub.resolver_address,), "subnets": (subnet("resolver"),)})
+    yield Thing(base.of(NETWORK, "publicIPAddresses", hub.gateway_address_name))
+    size = plan.spec.hub.gateway.value
+    facts = {"size": size, "people's addresses": (hub.client_pool,), "subnets": (subnet("gateway"),)}
+    yield Thing(base.of(NETWORK, "virtualNetworkGateways", hub.gateway_name), facts)
+    yield from _zone(base, hub.private_zone, vnet, hub.vnet_name)
+
+
+def _gallery(plan: RegionPlan, base: Group) -> Iterator[Thing]:
+    yield Thing(base.of(COMPUTE, "galleries", plan.gallery.name))
+    yield from (Thing(definition) for definition in dict.fromkeys(image.definition_id for image in plan.gallery.images))
+    for image in plan.gallery.images:
+        yield Thing(image.version_id, {"replicas": (image.replicas,), "made from": key(image.capture)})
+
+
+def _backup(plan: RegionPlan, base: Group) -> Iterator[Thing]:
+    account, days = base.of(STORAGE, "storageAccounts", plan.backup.account), plan.backup.retention_days
+    yield Thing(account, {"SKU": plan.backup.sku})
+    yield Thing(f"{account}/blobServices/default", {"days that deleted blobs are kept": days})
+    yield Thing(f"{account}/managementPolicies/default")
+    for cluster in plan.clusters:
+        container = f"{account}/blobServices/default/containers/{cluster.backup_container}"
+        yield Thing(container)
+        yield Thing(f"{container}/immutabilityPolicies/default", {"days": days})
+
+
+def _network(cluster: ClusterPlan, group: Group, base: Group, plan: RegionPlan) -> Iterator[Thing]:
+    network = cluster.network
+    vnet = group.vnet(network.vnet_name)
+    yield Thing(vnet, {"address prefixes": network.address_prefixes, "subnets written inline": 0})
+    yield from _subnets(vnet, group, network.subnets)
+    yield from _security_groups(group, network.security_groups)
+    yield from _nat_gateways(group, network.nat_gateways)
+    if network.peering_name and network.hub_peering_name:
+        hub = base.vnet(plan.hub.vnet_name)
+        yield Thing(f"{vnet}/virtualNetworkPeerings/{network.peering_name}", {"network": key(hub)})
+        yield Thing(f"{hub}/virtualNetworkPeerings/{network.hub_peering_name}", {"network": key(vnet)})
+    yield from _zone(group, network.private_zone, vnet, network.vnet_name)
+    zone = group.of(NETWORK, "privateDnsZones", network.private_zone)
+    named = [(member.dns_name, member.address) for ring in (cluster.etcd, cluster.events_etcd) for member in ring.members]
+    for name, address in (*named, (cluster.api_servers.dns_name, cluster.api_servers.address)):
+        yield Thing(f"{zone}/A/{name.removesuffix(f'.{network.private_zone}')}", {"addresses": (address,)})
+
+
+def _subnet_of(cluster: ClusterPlan, group: Group, role: str) -> str:
+    """Key of a cluster's subnet."""
+    return key(f"{group.vnet(cluster.network.vnet_name)}/subnets/{cluster.network.subnet(role).name}")
+
+
+def _endpoints(cluster: ClusterPlan, group: Group, base: Group, plan: RegionPlan) -> Iterator[Thing]:
+    vnet = group.vnet(cluster.network.vnet_name)
+    for zone in ZONES.values():
+        yield from _zone(group, zone, vnet, cluster.network.vnet_name)
+    targets = [(vault.endpoint_name, "vault", vault.id) for vault in cluster.vaults]
+    targets.append((cluster.backup_endpoint_name, "blob", base.of(STORAGE, "storageAccounts", plan.backup.account)))
+    for name, kind, target in targets:
+        endpoint = group.of(NETWORK, "privateEndpoints", name)
+        yield Thing(endpoint, {"target": (key(target),), "subnets": (_subnet_of(cluster, group, "endpoints"),), "addresses": ()})
+        zone = key(group.of(NETWORK, "privateDnsZones", ZONES[kind]))
+        yield Thing(f"{endpoint}/privateDnsZoneGroups/default", {"zones": (zone,)})
+
+
+def _control_plane(cluster: ClusterPlan, group: Group) -> Iterator[Thing]:
+    for ring in (cluster.etcd, cluster.events_etcd):
+        yield from _ring(cluster, ring, group)
+    servers = cluster.api_servers
+    subnet = _subnet_of(cluster, group, "api")
+    yield Thing(group.of(NETWORK, "loadBalancers", servers.load_balancer), {"front ends": ((servers.address, subnet),)})
+    facts = {
+        "machines": servers.count,
+        "size": servers.size.name,
+        "zones": servers.zones,
+        "subnets": (subnet,),
+        "ipConfigurations per machine": 1,
+        "image": key(servers.image.machine_image_id),
+        "host name prefix": servers.computer_name_prefix,
+        "identities": (key(cluster.identity("control").id),),
+        "one placement group": False,
+        "spot": False,
+    }
+    yield Thing(group.of(COMPUTE, "virtualMachineScaleSets", servers.name), facts)
+
+
+def _ring(cluster: ClusterPlan, ring: EtcdPlan, group: Group) -> Iterator[Thing]:
+    for member in ring.members:
+        nic = group.of(NETWORK, "networkInterfaces", member.nic_name)
+        yield Thing(nic, {"addresses": (member.address,), "subnets": (_subnet_of(cluster, group, ring.role),)})
+        facts = {
+            "size": ring.size.name,
+            "zones": (member.zone,),
+            "interfaces": (key(nic),),
+            "image": key(ring.image.machine_image_id),
+            "host name": member.name,
+            "identities": (key(cluster.identity("etcd").id),),
+        }
+        yield Thing(group.of(COMPUTE, "virtualMachines", member.name), facts)
+
+
+def _api_entry(cluster: ClusterPlan, group: Group, base: Group, plan: RegionPlan) -> Iterator[Thing]:
+    """The hub's way to the API servers: their name there, and the private link where there is one."""
+    servers = cluster.api_servers
+    record = servers.dns_name.removesuffix(f".{plan.hub.private_zone}")
+    zone = base.of(NETWORK, "privateDnsZones", plan.hub.private_zone)
+    yield Thing(f"{zone}/A/{record}", {"addresses": (servers.endpoint_address or servers.address,)})
+    if servers.private_link_name and servers.endpoint_name:
+        service = group.of(NETWORK, "privateLinkServices", servers.private_link_name)
+        yield Thing(service, {"addresses": servers.private_link_addresses, "subnets": (_subnet_of(cluster, group, "private-link"),)})
+        entry = key(f"{base.vnet(plan.hub.vnet_name)}/subnets/{plan.hub.subnet('endpoints').name}")
+        facts = {"target": (key(service),), "subnets": (entry,), "addresses": (servers.endpoint_address,)}
+        yield Thing(base.of(NETWORK, "privateEndpoints", servers.endpoint_name), facts)
+
+
+def _ingress(cluster: ClusterPlan, group: Group) -> Iterator[Thing]:
+    if cluster.ingress is not None:
+        front_end = (cluster.ingress.address, _subnet_of(cluster, group, "ingress"))
+        yield Thing(group.of(NETWORK, "loadBalancers", cluster.ingress.load_balancer), {"front ends": (front_end,)})
+
+
+def _pool(cluster: ClusterPlan, pool: PoolPlan, group: Group) -> Iterator[Thing]:
+    for item in pool.scale_sets:
+        facts = {
+            "machines": item.capacity,
+            "size": pool.size.name,
+            "zones": (pool.spec.zone.value,),
+            "subnets": (_subnet_of(cluster, group, item.subnet_role),),
+            "ipConfigurations per machine": pool.addresses_per_machine,
+            "image": key(pool.image.machine_image_id),
+            "host name prefix": item.computer_name_prefix,
+            "identities": (key(cluster.identity("node").id),),
+            "one placement group": item.single_placement_group,
+            "spot": pool.spec.capacity is Capacity.SPOT,
+        }
+        yield Thing(group.of(COMPUTE, "virtualMachineScaleSets", item.name), facts)

@@ -1,0 +1,79 @@
+"""Decides whether a program registered what was planned: everything once, nothing else, and each thing as planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from components.plan.model import RegionPlan
+from rehearsal.checks.expected_resources import Thing, planned_things
+from rehearsal.checks.finding import Finding
+from rehearsal.checks.network_model import key
+from rehearsal.checks.registered_properties import facts_of
+from rehearsal.program.graph import Graph, Resource
+
+ALL_THERE = "every planned thing is registered, exactly once"
+NOTHING_ELSE = "nothing is registered that is not planned"
+AS_PLANNED = "everything registered is as planned"
+
+GRANT = "azure-native:authorization:RoleAssignment"
+"""Who may do what is checked by rehearsal.checks.role_assignments."""
+SHOWN = 240
+"""Characters of a value that a finding shows."""
+
+
+def compared(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+    """Compare the Azure resources of a region's two stacks with its plan, by Azure id."""
+    registered: dict[str, list[Resource]] = {}
+    for resource in (*base, *clusters):
+        if resource.type != GRANT:
+            registered.setdefault(key(resource.id), []).append(resource)
+    planned = {key(thing.id): thing for thing in planned_things(plan)}
+    return (*_amiss(planned, registered), *_unplanned(planned, registered))
+
+
+def _amiss(planned: dict[str, Thing], registered: dict[str, list[Resource]]) -> Iterator[Finding]:
+    for name, thing in planned.items():
+        found = registered.get(name, [])
+        if not found:
+            yield Finding(ALL_THERE, short(thing.id), "registered once", "nothing", "let the program register it")
+        elif len(found) > 1:
+            yield Finding(ALL_THERE, short(thing.id), "registered once", _urns(found), "let the program register it once")
+        for resource in found:
+            yield from _differences(thing, resource)
+
+
+def _differences(thing: Thing, resource: Resource) -> Iterator[Finding]:
+    found = facts_of(resource)
+    for word, value in thing.facts.items():
+        if word not in found or found[word] != value:
+            planned, registered = _sides(value, found.get(word))
+            yield Finding(AS_PLANNED, f"{short(thing.id)}: {word}", planned, registered, "let the program take the value from the plan")
+
+
+def _sides(planned: object, found: object) -> tuple[str, str]:
+    """Both sides of a difference as text; of two lists only what the other does not have, or all where just their order differs."""
+    if isinstance(planned, tuple) and isinstance(found, tuple):
+        missing, surplus = (tuple(item for item in one if item not in other) for one, other in ((planned, found), (found, planned)))
+        if missing or surplus:
+            return _shown(missing), _shown(surplus)
+    return _shown(planned), _shown(found)
+
+
+def _unplanned(planned: dict[str, Thing], registered: dict[str, list[Resource]]) -> Iterator[Finding]:
+    for name, found in registered.items():
+        if name not in planned:
+            yield Finding(NOTHING_ELSE, short(str(found[0].id)), "nothing", _urns(found), "plan it, or let the program leave it out")
+
+
+def _urns(resources: Sequence[Resource]) -> str:
+    return f"{resources[0].type} {', '.join(resource.name for resource in resources)}"
+
+
+def short(resource_id: str) -> str:
+    """A resource id without its subscription, for a person."""
+    return resource_id.partition("/resourceGroups/")[2].replace("/providers/Microsoft.", "/") or resource_id
+
+
+def _shown(value: object) -> str:
+    text = (", ".join(map(str, value)) or "nothing") if isinstance(value, tuple) else "nothing" if value is None else str(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

@@ -1,0 +1,67 @@
+"""Holds what the two stacks send to Azure against what it takes: request bodies, the custom data in them, and network writes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.plan import azure_limits
+from components.plan.limit import Limit, amount, row
+from components.plan.model import RegionPlan
+from components.plan.network_writes import network_writes
+from components.plan.subscription_limits import place
+from rehearsal.checks.finding import Finding
+from rehearsal.checks.usage import COUNTED
+from rehearsal.program.graph import Graph, Resource
+
+TAKEN = "Azure takes every request: no body and no custom data in it is too large"
+NETWORK = "microsoft.network"
+
+
+def sent(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+    """Network writes that are not as many as the plan counted, and requests that are too large; both graphs are azure_parts."""
+    graphs = {plan.base_stack: base, plan.stack: clusters}
+    return (*_miscounted(network_writes(plan), graphs), *(finding for graph in graphs.values() for finding in _too_large(graph)))
+
+
+def _miscounted(planned: Counter[tuple[str, str]], graphs: Mapping[str, Graph]) -> Iterator[Finding]:
+    found = Counter((stack, _subscription(resource)) for stack, graph in graphs.items() for resource in graph if _is_network(resource))
+    for stack, subscription in sorted({*planned, *found}):
+        expected, count = planned[stack, subscription], found[stack, subscription]
+        if expected != count:
+            where = f"{place(subscription)}, update of {stack}: {azure_limits.NETWORK_WRITES.name}"
+            yield Finding(COUNTED, where, f"{expected:,}", f"{count:,}", "find out which of the two miscounts")
+
+
+def _is_network(resource: Resource) -> bool:
+    """Whether a write of the resource goes to Microsoft.Network."""
+    return str(resource.id).rpartition("/providers/")[2].partition("/")[0].lower() == NETWORK
+
+
+def _subscription(resource: Resource) -> str:
+    return str(resource.id).split("/")[2]
+
+
+def _too_large(graph: Graph) -> Iterator[Finding]:
+    for resource in graph:
+        # The inputs are the body but for the braces that Azure wants around properties, and for the name, which stands in the URL.
+        yield from _over(azure_limits.REQUEST_BODY, resource, len(json.dumps(resource.inputs)))
+        data = _custom_data(resource.inputs)
+        if data is not None:
+            yield from _over(azure_limits.CUSTOM_DATA, resource, len(data))
+
+
+def _over(limit: Limit, resource: Resource, use: int) -> Iterator[Finding]:
+    """A finding where a resource exceeds a limit."""
+    told = row(limit, str(resource.id or resource.name), use)
+    if told.broken and told.bound is not None:
+        found = f"{amount(use)} {limit.unit}"
+        yield Finding(TAKEN, f"{told.where}: {limit.name}", f"at most {amount(told.bound)}", found, f"{limit.reason}; {limit.remedy}")
+
+
+def _custom_data(inputs: Mapping[str, Any]) -> str | None:
+    """Custom data of a machine, or of a scale set's machines, in base64."""
+    profile = inputs.get("osProfile") or (inputs.get("virtualMachineProfile") or {}).get("osProfile") or {}
+    return profile.get("customData")

@@ -1,0 +1,66 @@
+"""Decides whether each identity may do exactly what its machines need: read its own vault, and what its role adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from components.identity import BLOB_CONTRIBUTOR, READER, SECRETS_USER
+from components.plan.model import ClusterPlan, RegionPlan
+from rehearsal.checks.expected_resources import STORAGE, Group
+from rehearsal.checks.finding import Finding
+from rehearsal.checks.inventory import GRANT, short
+from rehearsal.checks.network_model import key
+from rehearsal.program.graph import Graph, reveal
+
+GRANTS = "every identity may read its own vault, and do what its role needs, and no more"
+IDENTITY = "azure-native:managedidentity:UserAssignedIdentity"
+
+Grant = tuple[str, str, str]
+"""Key of an identity, id of a role definition, key of the scope."""
+
+
+def granted(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+    """Compare the role assignments of a region's two stacks with what the roles of its machines need."""
+    principals = {
+        str(reveal(resource.outputs.get("principalId"))): key(resource.id)
+        for graph in (base, clusters)
+        for resource in graph.of_type(IDENTITY)
+    }
+    found: list[Grant] = []
+    for resource in (*base.of_type(GRANT), *clusters.of_type(GRANT)):
+        inputs = resource.inputs
+        identity = principals.get(str(inputs.get("principalId")), f"principal {inputs.get('principalId')}")
+        found.append((identity, key(inputs.get("roleDefinitionId")).rpartition("/")[2], key(inputs.get("scope"))))
+    needed = {grant for cluster in plan.clusters for grant in _needed(plan, cluster)}
+    return (*_missing(needed, found), *_surplus(needed, found))
+
+
+def _needed(plan: RegionPlan, cluster: ClusterPlan) -> Iterator[Grant]:
+    group, base = Group(cluster.subscription, cluster.resource_group), Group(plan.spec.subscription, plan.base_resource_group)
+    account = base.of(STORAGE, "storageAccounts", plan.backup.account)
+    for identity in cluster.identities:
+        own = key(identity.id)
+        yield own, SECRETS_USER, key(cluster.vault(identity.role).id)
+        if identity.role == "etcd":
+            yield own, BLOB_CONTRIBUTOR, key(f"{account}/blobServices/default/containers/{cluster.backup_container}")
+        if identity.role == "control":
+            yield own, READER, key(group.id)
+
+
+def _missing(needed: set[Grant], found: list[Grant]) -> Iterator[Finding]:
+    for grant in sorted(needed):
+        if found.count(grant) != 1:
+            yield Finding(
+                GRANTS, _name(grant[0]), f"one grant of {grant[1]} on {_name(grant[2])}", f"{found.count(grant)}", "grant it once"
+            )
+
+
+def _surplus(needed: set[Grant], found: list[Grant]) -> Iterator[Finding]:
+    for grant in found:
+        if grant not in needed:
+            yield Finding(GRANTS, _name(grant[0]), "no other grant", f"{grant[1]} on {_name(grant[2])}", "take the grant away")
+
+
+def _name(lower_id: str) -> str:
+    """A lower-case id for a person."""
+    return short(lower_id.replace("/resourcegroups/", "/resourceGroups/").replace("/providers/microsoft.", "/providers/Microsoft."))

@@ -1,0 +1,141 @@
+"""Decides what a network security group lets through, for whole sets of flows at once, in Azure's order and with Azure's default rules.
+
+https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from rehearsal.checks import range_sets
+from rehearsal.checks.range_sets import Spans
+
+PROTOCOLS = frozenset({"Tcp", "Udp", "Icmp", "Esp", "Ah"})
+INBOUND, OUTBOUND = "Inbound", "Outbound"
+PLATFORM = range_sets.of_networks(["168.63.129.16/32"])
+"""The address that probes come from: https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16"""
+
+
+@dataclass(frozen=True)
+class Flows:
+    """All flows of some protocols from some addresses to some addresses at some destination ports."""
+
+    protocols: frozenset[str]
+    sources: Spans
+    destinations: Spans
+    ports: Spans
+
+    def __bool__(self) -> bool:
+        """Whether there is any flow among them."""
+        return bool(self.protocols and self.sources and self.destinations and self.ports)
+
+    def text(self) -> str:
+        """Protocols, ports and addresses, for a person."""
+        protocols = "any protocol" if self.protocols == PROTOCOLS else "/".join(sorted(self.protocols)).upper()
+        ends = f"from {range_sets.networks_text(self.sources)} to {range_sets.networks_text(self.destinations)}"
+        return f"{protocols} {range_sets.ports_text(self.ports)} {ends}"
+
+
+def common(first: Flows, second: Flows) -> Flows:
+    """The flows in both."""
+    return Flows(
+        first.protocols & second.protocols,
+        range_sets.common(first.sources, second.sources),
+        range_sets.common(first.destinations, second.destinations),
+        range_sets.common(first.ports, second.ports),
+    )
+
+
+def without(first: Flows, second: Flows) -> tuple[Flows, ...]:
+    """The flows in the first and not in the second, as disjoint parts."""
+    middle = common(first, second)
+    if not middle:
+        return (first,)
+    parts = (
+        replace(first, protocols=first.protocols - middle.protocols),
+        replace(first, protocols=middle.protocols, sources=range_sets.without(first.sources, middle.sources)),
+        Flows(middle.protocols, middle.sources, range_sets.without(first.destinations, middle.destinations), first.ports),
+        Flows(middle.protocols, middle.sources, middle.destinations, range_sets.without(first.ports, middle.ports)),
+    )
+    return tuple(part for part in parts if part)
+
+
+def common_to_all(first: Iterable[Flows], second: Sequence[Flows]) -> tuple[Flows, ...]:
+    """The flows that are in any of the first and in any of the second."""
+    return tuple(both for one in first for other in second if (both := common(one, other)))
+
+
+def left_of(wanted: Flows, allowed: Iterable[Flows]) -> tuple[Flows, ...]:
+    """What of the wanted flows is not among the allowed ones."""
+    left: tuple[Flows, ...] = (wanted,)
+    for flows in allowed:
+        left = tuple(part for piece in left for part in without(piece, flows))
+    return left
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: which flows it decides, at which priority and how."""
+
+    name: str
+    priority: int
+    direction: str
+    allows: bool
+    flows: Flows
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """What the service tags mean to a security group: virtual_network is the network's and its peers' addresses."""
+
+    virtual_network: Spans
+
+    def addresses(self, prefix: str, allows: bool) -> Spans:
+        """Addresses of a CIDR, `*` or service tag.
+
+        Tags of public services are taken at their worst: all public addresses for a rule that allows, none for one that refuses.
+        """
+        match prefix:
+            case "*" | "Any":
+                return range_sets.ALL_ADDRESSES
+            case "VirtualNetwork":
+                return self.virtual_network
+            case "AzureLoadBalancer":
+                return PLATFORM
+            case "Internet":
+                return self.internet
+            case _ if prefix[:1].isdigit():
+                return range_sets.of_networks([prefix])
+            case _:
+                return self.internet if allows else range_sets.NONE
+
+    @property
+    def internet(self) -> Spans:
+        """Every address outside the virtual network and its peers."""
+        return range_sets.without(range_sets.ALL_ADDRESSES, range_sets.union(self.virtual_network, PLATFORM))
+
+
+def default_rules(around: Neighbourhood) -> tuple[Rule, ...]:
+    """The rules that Azure puts behind those of every security group."""
+    everything = Flows(PROTOCOLS, range_sets.ALL_ADDRESSES, range_sets.ALL_ADDRESSES, range_sets.ALL_PORTS)
+    inside = replace(everything, sources=around.virtual_network, destinations=around.virtual_network)
+    return (
+        Rule("AllowVnetInBound", 65_000, INBOUND, True, inside),
+        Rule("AllowAzureLoadBalancerInBound", 65_001, INBOUND, True, replace(everything, sources=PLATFORM)),
+        Rule("DenyAllInBound", 65_500, INBOUND, False, everything),
+        Rule("AllowVnetOutBound", 65_000, OUTBOUND, True, inside),
+        Rule("AllowInternetOutBound", 65_001, OUTBOUND, True, replace(everything, destinations=around.internet)),
+        Rule("DenyAllOutBound", 65_500, OUTBOUND, False, everything),
+    )
+
+
+def passed(rules: Iterable[Rule], direction: str, asked: Flows) -> tuple[Flows, ...]:
+    """What of some flows the rules of one direction let through: the first rule that matches a flow decides it."""
+    open_: tuple[Flows, ...] = (asked,)
+    through: list[Flows] = []
+    for rule in sorted((rule for rule in rules if rule.direction == direction), key=lambda rule: rule.priority):
+        if rule.allows:
+            through += [both for flows in open_ if (both := common(flows, rule.flows))]
+        open_ = tuple(part for flows in open_ for part in without(flows, rule.flows))
+    return tuple(through)

@@ -1,0 +1,139 @@
+"""Counts, from the registered resources alone, what a region uses, and compares it with the numbers that the plan counted with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.plan import azure_limits
+from components.plan.limits import HUB_ADDRESSES, check
+from components.plan.model import RegionPlan
+from components.plan.subscription_limits import SPOT_FAMILY, place
+from components.plan.vm_sizes import VM_SIZES
+from rehearsal.checks.expected_resources import Group
+from rehearsal.checks.finding import Finding
+from rehearsal.checks.network_model import Fabric, key
+from rehearsal.checks.registered_properties import facts_of
+from rehearsal.program.graph import Resource
+
+COUNTED = "addresses, machines, vCPUs and GPUs counted in the graph are those of the plan"
+GATEWAY_INSTANCES = 2
+"""Addresses that a VPN gateway takes, one per instance: https://learn.microsoft.com/azure/vpn-gateway/about-gateway-skus"""
+GPUS = "GPUs"
+
+Use = tuple[str, str]
+"""A limit's name, or GPUs, and where it applies, both as the plan's rows name them."""
+
+
+def counted(plan: RegionPlan, fabric: Fabric) -> tuple[Finding, ...]:
+    """Compare counts with the plan's rows of limits: equal, but for the hub, whose plan sets a few addresses aside."""
+    found = uses(plan, fabric)
+    planned = {(row.limit, row.where): int(row.use) for row in check(plan) if row.limit in COUNTABLE} | _planned_gpus(plan)
+    return tuple(_differences(planned, found))
+
+
+def _differences(planned: dict[Use, int], found: Counter[Use]) -> Iterator[Finding]:
+    for use in sorted({*planned, *(use for use, count in found.items() if count)}):
+        expected, count = planned.get(use, 0), found[use]
+        least = expected - HUB_ADDRESSES if use[0] == azure_limits.PEERED_ADDRESSES.name else expected
+        if not least <= count <= expected:
+            yield Finding(COUNTED, f"{use[1]}: {use[0]}", f"{expected:,}", f"{count:,}", "find out which of the two miscounts")
+
+
+def uses(plan: RegionPlan, fabric: Fabric) -> Counter[Use]:
+    """What the graphs use, by limit and place."""
+    found = Counter(_addresses(plan, fabric))
+    for resource, size, count, spot in _machines(fabric):
+        where = _subscription(resource)
+        found[azure_limits.MACHINES.name, where] += count
+        found[azure_limits.INTERFACES.name, where] += count
+        known = VM_SIZES.get(size)
+        if known:
+            family = SPOT_FAMILY if spot else known.family
+            found[azure_limits.VCPUS.name, f"{where}/{family}"] += count * known.vcpus
+            found[GPUS, f"{where}/{known.gpu}"] += count * known.gpus
+    for limit, type_ in PER_SUBSCRIPTION.items():
+        for resource in fabric.of_type(type_):
+            found[limit, _subscription(resource)] += 1
+    for resource in fabric.of_type("network:PublicIPPrefix"):
+        found[azure_limits.PUBLIC_ADDRESSES.name, _subscription(resource)] += 1 << (32 - int(resource.inputs["prefixLength"]))
+    for resource in fabric.of_type("network:PublicIPAddress"):
+        found[azure_limits.PUBLIC_ADDRESSES.name, _subscription(resource)] += 1
+    return found
+
+
+PER_SUBSCRIPTION = {
+    azure_limits.SCALE_SETS.name: "compute:VirtualMachineScaleSet",
+    azure_limits.VNETS.name: "network:VirtualNetwork",
+    azure_limits.SECURITY_GROUPS.name: "network:NetworkSecurityGroup",
+    azure_limits.RESOURCE_GROUPS.name: "resources:ResourceGroup",
+}
+"""Limits on the number of resources of a type in a subscription."""
+COUNTABLE = {
+    *PER_SUBSCRIPTION,
+    *(limit.name for limit in (azure_limits.VNET_ADDRESSES, azure_limits.PEERED_ADDRESSES, azure_limits.MACHINES, azure_limits.INTERFACES)),
+    *(limit.name for limit in (azure_limits.VCPUS, azure_limits.PUBLIC_ADDRESSES)),
+}
+"""Limits whose use can be counted in a graph."""
+
+
+def _subscription(resource: Resource) -> str:
+    """The subscription of a resource, as the plan's rows name it."""
+    return place(str(resource.id).split("/")[2])
+
+
+def _machines(fabric: Fabric) -> Iterator[tuple[Resource, str, int, bool]]:
+    """Every scale set and single machine: itself, its size, how many machines, whether spot."""
+    for resource in fabric.of_type("compute:VirtualMachineScaleSet"):
+        facts = facts_of(resource)
+        yield resource, str(facts["size"]), int(facts["machines"] or 0), bool(facts["spot"])
+    for resource in fabric.of_type("compute:VirtualMachine"):
+        yield resource, str(facts_of(resource)["size"]), 1, resource.inputs.get("priority") == "Spot"
+
+
+def _planned_gpus(plan: RegionPlan) -> dict[Use, int]:
+    found: Counter[Use] = Counter()
+    for cluster in plan.clusters:
+        for pool in cluster.pools:
+            if pool.size.gpus:
+                found[GPUS, place(cluster.subscription, pool.size.gpu)] += pool.spec.nodes * pool.size.gpus
+    return dict(found)
+
+
+def held_addresses(fabric: Fabric) -> Counter[str]:
+    """Private addresses in use by subnet, lower-case id: ipConfigurations times machines, interfaces, front ends and endpoints."""
+    found: Counter[str] = Counter()
+    capacity = {str(resource.id): int(facts_of(resource)["machines"] or 0) for resource in fabric.of_type("compute:VirtualMachineScaleSet")}
+    for owner, item in fabric.interfaces():
+        found[_subnet(item)] += capacity.get(owner, 1)
+    for type_, field in (
+        ("network:LoadBalancer", "frontendIPConfigurations"),
+        ("network:PrivateLinkService", "ipConfigurations"),
+        ("dnsresolver:InboundEndpoint", "ipConfigurations"),
+    ):
+        found.update(_subnet(item) for resource in fabric.of_type(type_) for item in resource.inputs.get(field) or ())
+    found.update(_subnet(resource.inputs) for resource in fabric.of_type("network:PrivateEndpoint"))
+    for resource in fabric.of_type("network:VirtualNetworkGateway"):
+        for item in resource.inputs.get("ipConfigurations") or ():
+            found[_subnet(item)] += GATEWAY_INSTANCES
+    return found
+
+
+def _subnet(item: Mapping[str, Any]) -> str:
+    """Key of the subnet that something names; empty where it names none."""
+    return key((item.get("subnet") or {}).get("id") or "")
+
+
+def _addresses(plan: RegionPlan, fabric: Fabric) -> dict[Use, int]:
+    """Private addresses in use per cluster network, and in the hub's with all networks peered with it."""
+    by_vnet: Counter[str] = Counter()
+    for subnet, count in held_addresses(fabric).items():
+        by_vnet[subnet.rpartition("/subnets/")[0]] += count
+    names = {
+        key(Group(cluster.subscription, cluster.resource_group).vnet(cluster.network.vnet_name)): cluster.name for cluster in plan.clusters
+    }
+    hub = key(Group(plan.spec.subscription, plan.base_resource_group).vnet(plan.hub.vnet_name))
+    found = {(azure_limits.VNET_ADDRESSES.name, names.get(vnet, vnet)): by_vnet[vnet] for vnet in fabric.vnets if vnet != hub}
+    found[azure_limits.PEERED_ADDRESSES.name, f"{plan.name}/hub"] = sum(by_vnet[member] for member in (hub, *fabric.peers.get(hub, ())))
+    return found

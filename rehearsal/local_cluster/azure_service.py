@@ -1,0 +1,110 @@
+"""Serves a model of Azure to programs on this machine, as long as a rehearsal lasts."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+from urllib.parse import urlsplit
+
+from rehearsal.arm.listeners import Listening, opened
+from rehearsal.arm.live_model import Live
+from rehearsal.arm.served_azure import as_met
+from rehearsal.arm.time_source import TimeSource
+from rehearsal.azure.cloud import Cloud
+
+T = TypeVar("T")
+
+LOOPBACK = "127.0.0.1"
+
+
+class AzureService(AbstractContextManager["AzureService"]):
+    """A model behind HTTPS on loopback: base answers for Azure Resource Manager and vaults, metadata for each machine's metadata service.
+
+    authority is the file of the certificate authority that clients trust, identity what they sign in as. Once served, the model belongs to
+    the serving thread: whoever wants to read or change it does so by ask.
+    """
+
+    def __init__(self, live: Live, folder: Path, port: int = 0) -> None:
+        """To be entered; folder takes keys and certificates, port 0 is any that is free."""
+        self._live, self._folder, self._port = live, folder, port
+        self._loop: asyncio.AbstractEventLoop
+        self._thread = threading.Thread(target=self._serve, name="embedded Azure", daemon=True)
+        self._listens: Future[Listening] = Future()
+        self._stop = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        """Begin to serve; OSError where loopback has no port free or the folder cannot be written."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._thread.start()
+        listening = self._listens.result()
+        self.base, self.metadata, self.authority = listening.base, listening.metadata, listening.authority
+        self.identity = listening.identity
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def ask(self, work: Callable[[Cloud], T]) -> T:
+        """Do something with the model as it is now, between two requests of others, and return what comes of it."""
+        done: Future[T] = Future()
+
+        def now() -> None:
+            try:
+                self._live.catch_up()
+                done.set_result(work(self._live.cloud))
+            except BaseException as error:  # noqa: BLE001 it is handed on to who asked
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(now)
+        return done.result()
+
+    def metadata_of(self, resource_id: str) -> str:
+        """Base URL of the metadata service of a machine, in the place of http://169.254.169.254."""
+        return f"{self.metadata}/imds{resource_id}"
+
+    def vault_uri(self, uri: str) -> str:
+        """Where a vault is found that Azure would have at https://<vault>.vault.azure.net/."""
+        vault = str(urlsplit(uri).hostname).partition(".")[0]
+        return f"{self.base}/keyvault/{vault}"
+
+    def environment(self, resource_id: str) -> dict[str, str]:
+        """Environment by which a machine's programs find this Azure instead of the real one."""
+        return {
+            "GPUFLEET_IMDS": self.metadata_of(resource_id),
+            "GPUFLEET_RESOURCE_MANAGER": self.base,
+            "AZURE_POD_IDENTITY_AUTHORITY_HOST": self.metadata_of(resource_id),
+            "SSL_CERT_FILE": str(self.authority),
+            "REQUESTS_CA_BUNDLE": str(self.authority),
+        }
+
+    def _serve(self) -> None:
+        try:
+            asyncio.run(self._until_stopped())
+        except BaseException as error:
+            if self._listens.done():
+                raise
+            self._listens.set_exception(error)
+
+    async def _until_stopped(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with opened(self._live, self._folder, (LOOPBACK, self._port), 0) as listening:
+            self._listens.set_result(listening)
+            await self._stop.wait()
+        self._live.snapshot()
+
+
+def unkept(cloud: Cloud) -> Live:
+    """The model on real time, of which nothing is kept."""
+    return Live(as_met(cloud), TimeSource(1.0, cloud.now))
+
+
+def serve_azure(cloud: Cloud, folder: Path) -> AzureService:
+    """The model as a service on real time, to be entered; folder takes keys and certificates, and nothing of the model is kept."""
+    return AzureService(unkept(cloud), folder)

@@ -1,0 +1,1 @@
+"""Network load balancer in front of the API servers of a local cluster."""

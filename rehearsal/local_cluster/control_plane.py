@@ -1,0 +1,278 @@
+"""Brings up a cluster's real control plane on this machine, from what its machines in the embedded Azure were given at boot."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import yaml
+
+from components.plan.model import API_SERVER_PORT, ClusterPlan, EtcdPlan, RegionPlan
+from rehearsal.azure.cloud import Cloud
+from rehearsal.binaries.find import Engines
+from rehearsal.local_cluster.administrator import administrators_kubeconfig
+from rehearsal.local_cluster.azure_service import AzureService
+from rehearsal.local_cluster.balancer.health_probe import Backend, ProbeSettings
+from rehearsal.local_cluster.balancer.load_balancer import balancer_program
+from rehearsal.local_cluster.machine import Machine
+from rehearsal.local_cluster.machine_programs import Programs
+from rehearsal.local_cluster.overrides import Alteration
+from rehearsal.local_cluster.placement import LOOPBACK, Placement
+from rehearsal.local_cluster.provisioned_machines import (
+    API_SERVER,
+    ETCD,
+    EVENTS,
+    HealthProbe,
+    NotProvisioned,
+    Provisioned,
+    control_plane_machines,
+    health_probe,
+)
+from rehearsal.local_cluster.run_directory import RunDirectory
+from rehearsal.local_cluster.systemd.service_log import last_lines
+from rehearsal.local_cluster.systemd.supervisor import Service, Supervisor
+from rehearsal.local_cluster.tls_streams import open_tls
+
+PROBE_SECONDS = 2.0
+LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of a plan is run: api_servers None for as many as planned.
+
+    altered is for tests, program -> flag -> value, for example a quota of 16 MiB; it is told as an alteration.
+    """
+
+    api_servers: int | None = None
+    altered: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the model tells of a control plane: its machines, its balancer's probe, and an administrator's kubeconfig as YAML."""
+
+    machines: tuple[Provisioned, ...]
+    probe: HealthProbe
+    kubeconfig: str
+
+    @classmethod
+    def of(cls, cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan) -> Self:
+        """NotProvisioned."""
+        return cls(control_plane_machines(cloud, cluster), health_probe(cloud, cluster), administrators_kubeconfig(cloud, plan, cluster))
+
+
+Disks = Callable[[Provisioned], Mapping[str, Path]]
+"""Folders that outlast a machine's run, by its own paths."""
+
+
+class ControlPlaneNotReady(Exception):
+    """A control plane that does not answer in time; the text ends with what its programs said last."""
+
+
+class ControlPlane(AbstractContextManager["ControlPlane"]):
+    """A running control plane; url is the load balancer's, kubeconfig the break-glass administrator's through it, authority its CA."""
+
+    balancer: Service
+
+    def __init__(self, run: RunDirectory, cluster: ClusterPlan, machines: tuple[Machine, ...], kubeconfig: str, url: str) -> None:
+        self.cluster, self.machines = cluster, machines
+        self.etcd, self.events, self.api_servers = (
+            tuple(one for one in machines if one.role == role) for role in (ETCD, EVENTS, API_SERVER)
+        )
+        self.url = url
+        self._folder = run.path / "administrator"
+        self._folder.mkdir(mode=0o700)
+        self._administrator = yaml.safe_load(kubeconfig)
+        self.kubeconfig = self._written("kubeconfig", self.url)
+        self.authority = self._folder / "authority.pem"
+        self.authority.write_bytes(_authority(self._administrator))
+        self._trust = ssl.create_default_context(cafile=str(self.authority))
+
+    @classmethod
+    def start(
+        cls,
+        plan: RegionPlan,
+        cluster: ClusterPlan,
+        azure: AzureService,
+        engines: Engines,
+        run: RunDirectory,
+        supervisor: Supervisor,
+        size: Size = Size(),
+        say: Callable[[str], None] = lambda _: None,
+    ) -> Self:
+        """Lay every machine of the control plane and boot them all at once; they find one another, as in Azure.
+
+        NotProvisioned where the model lacks one, BootRefused, UnitRefused or Unplaced where one could not boot as it was told.
+        """
+        told = azure.ask(lambda cloud: Told.of(cloud, plan, cluster))
+        chosen = replace(told, machines=_reduced(told.machines, cluster, size))
+        at = (LOOPBACK, run.port(f"{cluster.api_servers.load_balancer}/{API_SERVER_PORT}"))
+        made = cls.boot(chosen, cluster, azure, Programs(engines.programs, size.altered), run, supervisor, at)
+        say(f"{cluster.name}: {len(made.machines)} machines of the control plane boot, each from its custom data")
+        return made
+
+    @classmethod
+    def boot(
+        cls,
+        told: Told,
+        cluster: ClusterPlan,
+        azure: AzureService,
+        programs: Programs,
+        run: RunDirectory,
+        supervisor: Supervisor,
+        at: tuple[str, int],
+        disks: Disks = lambda _: {},
+    ) -> Self:
+        """Lay and boot these machines behind a balancer that listens at an address and port; as start, but for what it asks the model."""
+        machines = lay(told.machines, cluster, azure, programs, run, supervisor, disks)
+        made = cls(run, cluster, machines, told.kubeconfig, f"https://{at[0]}:{at[1]}")
+        made.balancer = made._balance(run, supervisor, told.probe, at)
+        for machine in machines:
+            machine.start()
+        return made
+
+    @property
+    def altered(self) -> tuple[Alteration, ...]:
+        """What Size.altered changed, once for each program and flag."""
+        return tuple(dict.fromkeys(one for machine in self.machines for one in machine.altered))
+
+    def machine(self, name: str) -> Machine:
+        """Machine of a name; KeyError."""
+        for one in self.machines:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    def server(self, machine: Machine) -> str:
+        """URL of one API server, without the balancer."""
+        return f"https://{LOOPBACK}:{machine.port(API_SERVER_PORT)}"
+
+    def direct_kubeconfig(self, machine: Machine) -> Path:
+        """Kubeconfig of the break-glass administrator to one API server."""
+        return self._written(f"kubeconfig-{machine.name}", self.server(machine))
+
+    def answers(self, url: str) -> bool:
+        """Whether a server says that it is ready, asked without credentials as the load balancer does."""
+        return asyncio.run(_is_ready(url, self._trust))
+
+    def wait_ready(self, seconds: float) -> None:
+        """Return once every API server that is on, and the balancer, answer; ControlPlaneNotReady."""
+        until = time.monotonic() + seconds
+        waiting = {self.server(one): one.name for one in self.api_servers if one.on} | {self.url: "the load balancer"}
+        while waiting:
+            waiting = {url: name for url, name in waiting.items() if not self.answers(url)}
+            if waiting and time.monotonic() > until:
+                names = ", ".join(waiting.values())
+                raise ControlPlaneNotReady(
+                    f"after {seconds:.0f} s no answer of {names}; what their programs said last:\n{last_words(self.machines)}"
+                )
+            if waiting:
+                time.sleep(LOOK_SECONDS)
+
+    def stop(self) -> None:
+        """Cut the power of every machine."""
+        for machine in self.machines:
+            machine.kill()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.stop()
+
+    def _written(self, name: str, server: str) -> Path:
+        """The administrator's kubeconfig with another server, which is all that is changed."""
+        path = self._folder / name
+        document = {**self._administrator, "clusters": [_with_server(one, server) for one in self._administrator["clusters"]]}
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        return path
+
+    def _balance(self, run: RunDirectory, supervisor: Supervisor, probe: HealthProbe, at: tuple[str, int]) -> Service:
+        """Start what stands for the internal load balancer, with the probe that Azure was told."""
+        name = self.cluster.api_servers.load_balancer
+        backends = [Backend(one.name, LOOPBACK, one.port(API_SERVER_PORT)) for one in self.api_servers]
+        settings = ProbeSettings(probe.interval_seconds, probe.failures, probe.path)
+        service = supervisor.add(balancer_program(f"{name}/balancer", run.path / name, at[1], backends, settings, at[0]))
+        service.start()
+        return service
+
+
+async def _is_ready(url: str, trust: ssl.SSLContext) -> bool:
+    """Whether /readyz of a server answers 200 in time; by asyncio, for Python's blocking TLS loses a socket that is reset too early."""
+    asked = urlsplit(url)
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            reader, writer = await open_tls(str(asked.hostname), asked.port or 443, trust)
+            try:
+                writer.write(f"GET /readyz HTTP/1.0\r\nHost: {asked.netloc}\r\n\r\n".encode())
+                return (await reader.readline()).split(b" ")[1:2] == [b"200"]
+            finally:
+                writer.transport.abort()
+                # The transport ends in the loop's next turn.
+                await asyncio.sleep(0)
+    except (OSError, TimeoutError):
+        return False
+
+
+def last_words(machines: Iterable[Machine]) -> str:
+    """What those programs of machines that are not ready said last, in lines."""
+    services = (service for machine in machines for service in machine.services.values())
+    waiting = (service.program for service in services if service.state not in ("ready", "stopped"))
+    return "\n".join(f"{one.name}:\n  " + "\n  ".join(last_lines(one.log)) for one in waiting)
+
+
+def lay(
+    given: tuple[Provisioned, ...],
+    cluster: ClusterPlan,
+    azure: AzureService,
+    programs: Programs,
+    run: RunDirectory,
+    supervisor: Supervisor,
+    disks: Disks = lambda _: {},
+) -> tuple[Machine, ...]:
+    """Machines with their files and services, none of which runs yet; BootRefused, UnitRefused, Unplaced."""
+    hosts = {**_hosts(cluster), **{one.address: one.name for one in given}}
+    return tuple(
+        Machine(
+            one,
+            Placement(one.name, run.path / one.name, hosts, run.port, azure.vault_uri),
+            programs,
+            azure.environment(one.resource_id),
+            supervisor,
+            disks(one),
+        )
+        for one in given
+    )
+
+
+def _reduced(given: tuple[Provisioned, ...], cluster: ClusterPlan, size: Size) -> tuple[Provisioned, ...]:
+    """The machines that are run; NotProvisioned where there are fewer API servers than asked for."""
+    servers = [one for one in given if one.role == API_SERVER]
+    count = size.api_servers or len(servers)
+    if count > len(servers):
+        raise NotProvisioned(cluster.api_servers.name, f"{count} API servers are asked for, and it has {len(servers)}")
+    return tuple(one for one in given if one.role != API_SERVER or one in servers[:count])
+
+
+def _hosts(cluster: ClusterPlan) -> dict[str, str]:
+    """Who has each name and address of the plan: a member, or the load balancer."""
+    rings: tuple[EtcdPlan, ...] = (cluster.etcd, cluster.events_etcd)
+    members = {host: one.name for ring in rings for one in ring.members for host in (one.dns_name, one.address)}
+    servers = cluster.api_servers
+    return {**members, servers.dns_name: servers.load_balancer, servers.address: servers.load_balancer}
+
+
+def _with_server(cluster: dict[str, Any], server: str) -> dict[str, Any]:
+    return {**cluster, "cluster": {**cluster["cluster"], "server": server}}
+
+
+def _authority(kubeconfig: dict[str, Any]) -> bytes:
+    return base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"])

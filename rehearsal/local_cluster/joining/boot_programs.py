@@ -1,0 +1,98 @@
+"""Decides what the programs that machines run at boot say of a machine here: the same files, asked as modules."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import components.boot
+from cni.node.imds import machine
+from cni.node.links import Link
+from cni.node.settings import Settings
+from cni.node.status import max_pods
+
+FILES = Path(components.boot.__path__[0]) / "files"
+_NEVER_JOINED = Path(os.devnull) / "joined"
+
+
+class _Network:
+    """Stands for the kernel's choice of a source address, which on the machine itself is its primary address."""
+
+    AF_INET = SOCK_DGRAM = 0
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def socket(self, *_: int) -> _Network:
+        return self
+
+    def __enter__(self) -> _Network:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def connect(self, _: tuple[str, int]) -> None: ...
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._address, 0
+
+
+@cache
+def _load(name: str) -> ModuleType:
+    """A program of components/boot/files as a module of this process."""
+    spec = importlib.util.spec_from_file_location(f"gpufleet_machine_{name}", FILES / f"{name}.py")
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{FILES / name}.py is no Python program")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def _join() -> Any:
+    module = _load("join")
+    # Whatever this machine has at the place where a node keeps its certificate, the machines here have never joined.
+    module.JOINED = _NEVER_JOINED  # type: ignore[attr-defined]
+    return module
+
+
+def whoami(document: dict[str, Any]) -> tuple[str, str]:
+    """Own address and provider id of a machine with this metadata document, as gpufleet-join finds them; Refused as there."""
+    join = _join()
+    network = document["network"]
+    join.socket = _Network(network["interface"][0]["ipv4"]["ipAddress"][0]["privateIpAddress"])
+    own, _ = join.own_address(network)
+    return str(own), str(join.provider_id(document["compute"]))
+
+
+def pods_of(settings: Settings, network: dict[str, Any]) -> int:
+    """Most pods of a machine with this network document, as gpufleet-node tells its kubelet; Refused as there."""
+    card = network["interface"][0]
+    mac = str(card["macAddress"]).lower()
+    # The one link that a machine has before any pod.
+    link = Link(
+        name="eth0",
+        mac=":".join(mac[at : at + 2] for at in range(0, len(mac), 2)),
+        mtu=settings.mtu,
+        addresses=(str(card["ipv4"]["ipAddress"][0]["privateIpAddress"]),),
+        enslaved=False,
+        default_route=True,
+    )
+    return max_pods(settings, machine(network, (link,)))
+
+
+def wait_seconds(spread: float, tries: int, vm_id: str) -> float:
+    """How long gpufleet-join waits before a try."""
+    return float(_join().wait_seconds(spread, tries, vm_id))
+
+
+def fetched(manifest: dict[str, Any], values: dict[str, str]) -> dict[str, str]:
+    """Files that gpufleet-fetch-secrets writes by path; Refused where a value is not of its kind."""
+    program: Any = _load("fetch_secrets")
+    for name, kind in manifest["secrets"].items():
+        program.check(name, kind, values[name])
+    return dict(program.files_of(manifest, values))

@@ -1,0 +1,212 @@
+"""Decides how one machine talks to the API server: one connection of its own, what is tried again, when, and for how long.
+
+Spoken here and not by a client library, whose machinery takes more CPU than the TLS handshake, times thousands of machines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import ssl
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from rehearsal.local_cluster.joining import protobuf
+from rehearsal.local_cluster.joining.figures import TOO_MANY, Tally
+from rehearsal.local_cluster.tls_streams import open_tls
+
+Json = dict[str, Any]
+JSON, PATCH = "application/json", "application/strategic-merge-patch+json"
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
+"""Seconds before a request is sent again that a server did not answer, doubled each time, and scattered."""
+ANSWER_SECONDS = 70.0
+"""Longer than the API server takes for a request at most."""
+PASSING = frozenset({TOO_MANY, 500, 502, 503, 504})
+"""Statuses of a server that may answer otherwise later."""
+MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+LINE_BYTES = 1 << 22
+_scatter = random.SystemRandom().uniform
+BROKEN = (OSError, EOFError, ssl.SSLError, asyncio.LimitOverrunError, TimeoutError)
+
+
+class Refused(Exception):
+    """An answer that stays: its status (0 where none came in time) and message."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status, self.message = status, message
+        super().__init__(f"HTTP {status}: {message}" if status else message)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer: status, headers by lower-case name, body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Json:
+        found: Json = json.loads(self.body)
+        return found
+
+    @property
+    def message(self) -> str:
+        """What the API server says of a refusal, in one line."""
+        encoded = self.headers.get("content-type", "").startswith(protobuf.CONTENT)
+        try:
+            said = protobuf.status_message(self.body) if encoded else str(self.json().get("message", ""))
+        except ValueError:
+            said = self.body.decode(errors="replace")
+        return " ".join(said.split())[:400]
+
+
+class Connection:
+    """A connection to the API server at a URL, opened when it is first needed and anew when it broke; headers go with every request."""
+
+    def __init__(self, url: str, context: ssl.SSLContext, tally: Tally, deadline: float, headers: Mapping[str, str] | None = None) -> None:
+        parts = urlsplit(url)
+        self._host, self._port = str(parts.hostname), parts.port or 443
+        self._context, self._tally, self.deadline = context, tally, deadline
+        lines = {"Host": parts.netloc, "User-Agent": "gpufleet-rehearsal", "Accept": JSON, **(headers or {})}
+        self._accept = f"Accept: {lines.pop('Accept')}\r\n"
+        self._head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self._acting = ""
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    def act_as(self, user: str) -> None:
+        """Let further requests be a node's, for which the server sets the group: who names one asks for more than acting for nodes.
+
+        https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/#constrained-impersonation
+        """
+        self._acting = f"Impersonate-User: {user}\r\n"
+
+    async def __aenter__(self) -> Connection:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.drop()
+
+    def drop(self) -> None:
+        """Give the connection up; the next request opens another."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+        self._reader = self._writer = None
+
+    async def ask(self, method: str, path: str, body: Json | bytes | None = None, accept: frozenset[int] = frozenset()) -> Answer:
+        """The answer to a request that is below 400 or accepted; Refused by any other that stays, or when the deadline has passed.
+
+        A body of bytes is Kubernetes' protobuf, and so is the answer.
+
+        A request is sent again after 429, 5xx and a broken connection, so what it asks must be such that a second one does no harm.
+        """
+        tries = 0
+        while True:
+            try:
+                answer = await self._once(method, path, body)
+            except BROKEN as error:
+                self.drop()
+                self._tally.broken += 1
+                refusal, wait = Refused(0, f"{type(error).__name__}: {error}"), None
+            else:
+                if answer.status < 400 or answer.status in accept:
+                    return answer
+                refusal = Refused(answer.status, answer.message)
+                if answer.status not in PASSING:
+                    raise refusal
+                wait = _retry_after(answer)
+            wait = pause(tries) if wait is None else wait
+            tries += 1
+            if time.monotonic() + wait > self.deadline:
+                raise refusal
+            self._tally.retries += 1
+            await asyncio.sleep(wait)
+
+    async def _once(self, method: str, path: str, body: Json | bytes | None) -> Answer:
+        began = time.perf_counter()
+        async with asyncio.timeout(ANSWER_SECONDS):
+            reader = await self._send(method, path, body)
+            status, told = await _head(reader)
+            answer = Answer(status, told, b"".join([part async for part in _body(reader, told)]))
+        if told.get("connection") == "close":
+            self.drop()
+        self._tally.statuses[status] += 1
+        if method in MUTATING:
+            self._tally.mutating.append(time.perf_counter() - began)
+        return answer
+
+    async def watch(self, path: str) -> AsyncGenerator[Json]:
+        """Events of a watch until the server ends it, refuses it for now, or it breaks; Refused where it is refused for good.
+
+        To be closed by who stops reading: the connection is given up with it.
+        """
+        try:
+            reader = await self._send("GET", path, None)
+            status, told = await _head(reader)
+            self._tally.statuses[status] += 1
+            rest = b""
+            async for part in _body(reader, told):
+                *lines, rest = (rest + part).split(b"\n")
+                if status in PASSING:
+                    self._tally.retries += 1
+                    return
+                if status >= 400:
+                    raise Refused(status, Answer(status, told, part).message)
+                for line in lines:
+                    yield json.loads(line)
+        except BROKEN:
+            self._tally.broken += 1
+        finally:
+            # What a watch leaves behind unread would be taken for the next answer.
+            self.drop()
+
+    async def _send(self, method: str, path: str, body: Json | bytes | None) -> asyncio.StreamReader:
+        if self._reader is None or self._writer is None:
+            self._tally.connections += 1
+            self._reader, self._writer = await open_tls(self._host, self._port, self._context, LINE_BYTES)
+        accept, content, kind = self._accept, b"", ""
+        if isinstance(body, bytes):
+            accept, content, kind = f"Accept: {protobuf.CONTENT}\r\n", body, protobuf.CONTENT
+        elif body is not None:
+            content, kind = json.dumps(body, separators=(",", ":")).encode(), PATCH if method == "PATCH" else JSON
+        size = f"Content-Type: {kind}\r\nContent-Length: {len(content)}\r\n" if kind else ""
+        self._writer.write(f"{method} {path} HTTP/1.1\r\n{self._head}{accept}{self._acting}{size}\r\n".encode() + content)
+        return self._reader
+
+
+async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    """Status and headers of the answer that comes next."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    pairs = (line.partition(":") for line in head[1:] if line)
+    return int(head[0].split(" ", 2)[1]), {name.lower(): value.strip() for name, _, value in pairs}
+
+
+async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
+    """Body of an answer in parts."""
+    if headers.get("transfer-encoding") != "chunked":
+        if size := int(headers.get("content-length", "0")):
+            yield await reader.readexactly(size)
+        return
+    while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
+        yield (await reader.readexactly(size + 2))[:-2]
+    await reader.readuntil(b"\r\n")
+
+
+def bearer(token: str) -> dict[str, str]:
+    """Header of who proves itself by a token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+def pause(tries: int) -> float:
+    """Seconds to wait after so many tries."""
+    return _scatter(0.5, 1.0) * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 10))
+
+
+def _retry_after(answer: Answer) -> float | None:
+    """Seconds that the server asks to stay away, and a little more, lest all come back at once."""
+    asked = answer.headers.get("retry-after", "")
+    return int(asked) + _scatter(0.0, 1.0) if asked.isdigit() else None

@@ -1,0 +1,174 @@
+"""Decides which machine joins when, and under which identity: by its own connections, or by a few that act for all."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rehearsal.local_cluster.joining.boot_programs import wait_seconds
+from rehearsal.local_cluster.joining.certificates import Identity, client_context
+from rehearsal.local_cluster.joining.cluster_access import Gate
+from rehearsal.local_cluster.joining.connection import Connection, bearer
+from rehearsal.local_cluster.joining.figures import Joined, NodeFailure, Tally, joined
+from rehearsal.local_cluster.joining.machines import JoiningMachine
+from rehearsal.local_cluster.joining.node import NODE_USER, NODES_GROUP
+from rehearsal.local_cluster.joining.registration_steps import Asking, StepFailed
+
+DEADLINE_SECONDS = 300.0
+IMPERSONATING_CONNECTIONS = 8
+AT_ONCE = 1_500
+"""Machines on their way at the same time at most: one costs about 0.3 MB here, most of it TLS."""
+TOLD_EVERY = 5.0
+
+
+class Identities(StrEnum):
+    """Under which identity machines join.
+
+    BOOTSTRAP leaves nothing out: token, client certificate, Node, serving certificate. ISSUED brings its client certificate along and asks
+    for none to serve with: it leaves out all signing. IMPERSONATED shares few connections of one identity that may act for nodes: it leaves
+    out a connection per node as well; authorizers, admission, priority and fairness still see each node.
+    """
+
+    BOOTSTRAP = "bootstrap"
+    ISSUED = "issued"
+    IMPERSONATED = "impersonated"
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """Whether first joins are spread as the boot files say, and a factor on the waiting that a test may set below 1; off is a storm."""
+
+    on: bool = True
+    factor: float = 1.0
+
+    def wait(self, machine: JoiningMachine) -> float:
+        """Seconds before a machine begins."""
+        return self.factor * wait_seconds(machine.of_set.boot.spread_seconds, 0, machine.vm_id) if self.on else 0.0
+
+
+STORM = Smoothing(on=False)
+
+
+@contextmanager
+def _unsearched() -> Iterator[None]:
+    """Have the collector leave alone what is there now: it would search a model of thousands of machines, half a second long, in which
+    nobody joins."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+class Joiner:
+    """Makes machines nodes through one gate."""
+
+    def __init__(self, gate: Gate, *, at_once: int = AT_ONCE, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+        self._gate, self._at_once, self._patience = gate, at_once, deadline_seconds
+
+    def join(
+        self, machines: Sequence[JoiningMachine], how: Identities, smoothing: Smoothing, say: Callable[[str], None] = lambda _: None
+    ) -> Joined:
+        """Join machines, each told to say when it failed; the others go on. Returns when all have joined or failed.
+
+        With ISSUED the certificates are made before the clock starts.
+        """
+        issued = self._issue(machines) if how is Identities.ISSUED else {}
+        with _unsearched():
+            return asyncio.run(_Round(self._gate, how, smoothing, issued, self._patience, say).run(machines, self._at_once))
+
+    def _issue(self, machines: Iterable[JoiningMachine]) -> dict[str, Identity]:
+        if self._gate.issuer is None:
+            raise ValueError("identities issued ahead need the issuer of the cluster's authority: give Gate.issuer")
+        return {one.name: self._gate.issuer.issue(f"{NODE_USER}{one.name}", NODES_GROUP) for one in machines}
+
+
+class _Round:
+    """One join of many machines."""
+
+    def __init__(
+        self, gate: Gate, how: Identities, smoothing: Smoothing, issued: Mapping[str, Identity], patience: float, say: Callable[[str], None]
+    ) -> None:
+        self._gate, self._how, self._smoothing, self._issued, self._patience, self._say = gate, how, smoothing, issued, patience, say
+        self._tally, self._done = Tally(), 0
+        self._failures: list[NodeFailure] = []
+        self._contexts: dict[str, ssl.SSLContext] = {}
+
+    async def run(self, machines: Sequence[JoiningMachine], at_once: int) -> Joined:
+        """Join them all."""
+        began, cpu = time.monotonic(), time.thread_time()
+        teller = asyncio.create_task(self._tell(len(machines)))
+        if self._how is Identities.IMPERSONATED:
+            await self._by_few(machines)
+        else:
+            room = asyncio.Semaphore(at_once)
+            async with asyncio.TaskGroup() as group:
+                for machine in machines:
+                    group.create_task(self._alone(machine, room))
+        teller.cancel()
+        return joined(self._tally, time.monotonic() - began, self._done, tuple(self._failures), time.thread_time() - cpu)
+
+    async def _tell(self, of: int) -> None:
+        while True:
+            await asyncio.sleep(TOLD_EVERY)
+            self._say(f"{self._done} of {of} machines have joined")
+
+    def _connection(self, context: ssl.SSLContext, headers: Mapping[str, str] | None = None) -> Connection:
+        return Connection(self._gate.url, context, self._tally, time.monotonic() + self._patience, headers)
+
+    async def _alone(self, machine: JoiningMachine, room: asyncio.Semaphore) -> None:
+        """One machine by its own connections."""
+        await asyncio.sleep(self._smoothing.wait(machine))
+        async with room:
+            await self._try(machine.name, self._bootstrap(machine) if self._how is Identities.BOOTSTRAP else self._with_issued(machine))
+
+    async def _try(self, node: str, way: Awaitable[None]) -> None:
+        """Go a machine's way to its end, or note where it ended."""
+        try:
+            await way
+            self._done += 1
+        except StepFailed as error:
+            self._failures.append(error.failure)
+            self._say(f"{node} did not join: {error}")
+
+    async def _bootstrap(self, machine: JoiningMachine) -> None:
+        """What a machine's first boot does."""
+        first, asking = self._gate.first[machine.of_set.name], Asking(machine, self._tally)
+        if first.authority not in self._contexts:
+            self._contexts[first.authority] = client_context(first.authority)
+        async with self._connection(self._contexts[first.authority], bearer(first.token)) as connection:
+            own = await asking.client_identity(connection)
+        async with self._connection(client_context(first.authority, own)) as connection:
+            await asking.register(connection)
+            await asking.serving_identity(connection)
+
+    async def _with_issued(self, machine: JoiningMachine) -> None:
+        """Node alone, by a connection with the machine's own certificate."""
+        async with self._connection(client_context(self._gate.authority, self._issued[machine.name])) as connection:
+            await Asking(machine, self._tally).register(connection)
+
+    async def _by_few(self, machines: Sequence[JoiningMachine]) -> None:
+        """Nodes by few connections of one identity, in the order in which they may begin."""
+        if self._gate.actor is None:
+            raise ValueError("impersonated machines need the token of an account that may impersonate nodes: give Gate.actor")
+        context, headers, began = client_context(self._gate.authority), bearer(self._gate.actor), time.monotonic()
+        timed = iter(sorted(((self._smoothing.wait(one), one) for one in machines), key=lambda pair: pair[0]))
+
+        async def work() -> None:
+            async with self._connection(context, headers) as connection:
+                for wait, machine in timed:
+                    if (left := began + wait - time.monotonic()) > 0.0:
+                        await asyncio.sleep(left)
+                    connection.deadline = time.monotonic() + self._patience
+                    connection.act_as(f"{NODE_USER}{machine.name}")
+                    await self._try(machine.name, Asking(machine, self._tally).register(connection))
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(IMPERSONATING_CONNECTIONS):
+                group.create_task(work())

@@ -1,0 +1,131 @@
+"""Decides which machines of a model boot as nodes of a cluster, and what each is told: metadata, boot files, image, secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import yaml
+
+from components.plan.model import ClusterPlan, ImagePlan, RegionPlan
+from components.plan.vm_sizes import VM_SIZES
+from rehearsal.arm.instance_document import document
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute.instances import Instance, Model, state_of
+from rehearsal.azure.compute.machine import RUNNING, SUCCEEDED
+from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.vaults import vault_named
+from rehearsal.azure.vaults.data_plane import get_secret
+from rehearsal.local_cluster.joining.boot_programs import fetched, pods_of, whoami
+from rehearsal.local_cluster.joining.node import SetOfNodes, node_object
+from rehearsal.local_cluster.joining.node_boot import NodeBoot, NodeRefused, node_boot
+from rehearsal.local_cluster.joining.resources import devices_of
+
+_SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
+IMAGE_DISK_GIB = 30
+"""OS disk of an image of which a scale set asks none larger, that of Ubuntu's marketplace images:
+https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks"""
+
+
+@dataclass(frozen=True)
+class JoiningMachine:
+    """A machine that boots as a node: what it shares with its scale set, and what its metadata service says of itself."""
+
+    of_set: SetOfNodes
+    name: str
+    resource_id: str
+    vm_id: str
+    address: str
+    provider_id: str
+    pods: int
+
+    def node(self, now: str) -> Json:
+        """The Node that it registers at a moment in RFC 3339."""
+        return node_object(self.of_set, self.name, self.address, self.provider_id, self.vm_id, self.pods, now)
+
+
+@dataclass(frozen=True)
+class FirstIdentity:
+    """With what a machine asks for its first certificate: a bootstrap token, and the authority that it trusts (PEM)."""
+
+    token: str = field(repr=False)
+    authority: str
+
+
+def machines_of(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan) -> tuple[JoiningMachine, ...]:
+    """The running machines of the cluster's node scale sets, by set and instance; NodeRefused where boot files start no kubelet.
+
+    Read in one piece: a model that is served changes under whoever reads it.
+    """
+    return tuple(
+        machine
+        for pool in cluster.pools
+        for one in pool.scale_sets
+        for machine in _of_set(cloud, plan, cluster, f"{_group(cluster)}/providers/{_SCALE_SET}/{one.name}")
+    )
+
+
+def _group(cluster: ClusterPlan) -> str:
+    return f"/subscriptions/{cluster.subscription}/resourceGroups/{cluster.resource_group}"
+
+
+def _of_set(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan, set_id: str) -> Iterator[JoiningMachine]:
+    """Machines of a scale set; those made from the same model version share what it tells them."""
+    resource = cloud.find(set_id)
+    if resource is None:
+        return
+    state = state_of(resource)
+    told: dict[int, SetOfNodes] = {}
+    for one in state.living():
+        if one.state != SUCCEEDED or one.power != RUNNING:
+            continue
+        if one.os_model not in told:
+            told[one.os_model] = set_of_nodes(plan, cluster, resource.id.name, state.models[one.os_model])
+        yield _machine(cloud, resource, one, told[one.os_model])
+
+
+def _machine(cloud: Cloud, resource: Resource, one: Instance, of_set: SetOfNodes) -> JoiningMachine:
+    machine = cloud.get(f"{resource.id.text}/virtualMachines/{one.id}")
+    told = document(cloud, machine)
+    address, provider_id = whoami(told)
+    pods = pods_of(of_set.boot.network, told["network"])
+    name = str(told["compute"]["osProfile"]["computerName"]).lower()
+    return JoiningMachine(of_set, name, machine.id.text, str(told["compute"]["vmId"]), address, provider_id, pods)
+
+
+def set_of_nodes(plan: RegionPlan, cluster: ClusterPlan, name: str, model: Model) -> SetOfNodes:
+    """What a model of a scale set makes of all its machines."""
+    profile = model.profile
+    disk = (profile.get("storageProfile") or {}).get("osDisk") or {}
+    return SetOfNodes(
+        name=name,
+        boot=node_boot(str((profile.get("osProfile") or {}).get("customData", "")), name),
+        size=VM_SIZES[model.size],
+        image=_image(plan, cluster, name, str(model.image.get("id", ""))).definition,
+        os_disk_gib=int(disk.get("diskSizeGB") or IMAGE_DISK_GIB),
+        devices=devices_of(cluster),
+    )
+
+
+def _image(plan: RegionPlan, cluster: ClusterPlan, name: str, image_id: str) -> ImagePlan:
+    """The published image that machines were made from."""
+    for one in (*plan.gallery.images, *(pool.image for pool in cluster.pools)):
+        if one.machine_image_id.lower() == image_id.lower():
+            return one
+    raise NodeRefused(
+        name, f"its machines are made from {image_id or 'no image'}, which no image of the plan is", "bring the region up again"
+    )
+
+
+def first_identity(cloud: Cloud, boot: NodeBoot) -> FirstIdentity:
+    """What the machine's fetch of its secrets puts in place; AzureError where the vault has not what its manifest names."""
+    manifest = boot.secrets
+    host = str(urlsplit(str(manifest["vault"])).hostname)
+    vault = vault_named(cloud, host.partition(".")[0])
+    if vault is None:
+        raise NodeRefused(boot.where, f"there is no vault {manifest['vault']}", "bring the region up again")
+    files = fetched(manifest, {secret: str(get_secret(cloud, vault, secret)["value"]) for secret in manifest["secrets"]})
+    kubeconfig = yaml.load(files[boot.bootstrap_path], Loader=yaml.CSafeLoader)
+    authority = files[kubeconfig["clusters"][0]["cluster"]["certificate-authority"]]
+    return FirstIdentity(str(kubeconfig["users"][0]["user"]["token"]), authority)

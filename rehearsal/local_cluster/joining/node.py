@@ -1,0 +1,141 @@
+"""Decides the Node object with which a machine registers: what a kubelet 1.36 that is started by its boot files would post.
+
+https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/kubelet_node_status.go (initialNode). GPUs and InfiniBand are there at
+once, which on a real machine their device plugins report some seconds later: nothing here runs containers.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from components.plan.vm_sizes import VmSize
+from components.spec.images import ImageDefinition
+from rehearsal.local_cluster.joining.node_boot import KUBELET, NodeBoot, NodeRefused
+from rehearsal.local_cluster.joining.resources import CPU, GIB, MEMORY, Devices, allocatable, capacity, reserved, written
+from rehearsal.local_cluster.systemd.unit_file import seconds
+
+Json = dict[str, Any]
+NODE_USER, NODES_GROUP = "system:node:", "system:nodes"
+SYSTEM, ARCHITECTURE = "linux", "amd64"
+_GOOD = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+_NOT_YET = "[container runtime status check may not have completed yet, PLEG is not healthy: pleg has yet to be successful]"
+
+
+@dataclass(frozen=True)
+class SetOfNodes:
+    """What the machines share that were made from one model of a scale set: boot files, VM size, image, and devices that plugins offer."""
+
+    name: str
+    boot: NodeBoot
+    size: VmSize
+    image: ImageDefinition
+    os_disk_gib: int
+    devices: tuple[Devices, ...]
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """Labels of a node but its host name: the kubelet's own, over which those of --node-labels go."""
+        own = {
+            "kubernetes.io/os": SYSTEM,
+            "kubernetes.io/arch": ARCHITECTURE,
+            "beta.kubernetes.io/os": SYSTEM,
+            "beta.kubernetes.io/arch": ARCHITECTURE,
+        }
+        return {**own, **self.boot.labels}
+
+    @cached_property
+    def disk_bytes(self) -> int:
+        """Bytes of the filesystem that holds pods' local data: the NVMe devices of the boot files, or the OS disk."""
+        devices = self.boot.data_devices
+        if devices > self.size.local_nvme_disks:
+            remedy = "let components/boot/nvme.py count the devices of the VM size"
+            raise NodeRefused(
+                self.name, f"boot waits for {devices} NVMe devices and {self.size.name} has {self.size.local_nvme_disks}", remedy
+            )
+        return (devices * self.size.local_nvme_gib // self.size.local_nvme_disks if devices else self.os_disk_gib) * GIB
+
+    def resources(self, pods: int) -> tuple[dict[str, str], dict[str, str]]:
+        """Capacity and allocatable of a machine that takes so many pods; NodeRefused where more is reserved than there is."""
+        if pods not in self._resources:
+            self._resources[pods] = self._resources_of(pods)
+        return self._resources[pods]
+
+    @cached_property
+    def _resources(self) -> dict[int, tuple[dict[str, str], dict[str, str]]]:
+        return {}
+
+    def _resources_of(self, pods: int) -> tuple[dict[str, str], dict[str, str]]:
+        found = {one.resource: one.count(self.size, self.labels) for one in self.devices}
+        held = capacity(self.size, self.disk_bytes, pods, {name: count for name, count in found.items() if count})
+        shares = reserved(self.boot.kubelet, held)
+        for name in (CPU, MEMORY):
+            if shares.get(name, 0) > held[name]:
+                remedy = "reserve less in components/boot/kubelet.py"
+                raise NodeRefused(self.name, f"kubelet.yaml reserves more {name} than {self.size.name} has", remedy)
+        return written(held), written(allocatable(self.boot.kubelet, held))
+
+    @cached_property
+    def taints(self) -> list[Json]:
+        """Taints of registerWithTaints, without empty values."""
+        return [{key: value for key, value in one.items() if value} for one in self.boot.kubelet.get("registerWithTaints") or ()]
+
+    @cached_property
+    def system(self) -> dict[str, str]:
+        """What of nodeInfo the image decides."""
+        packages, release = self.image.packages, ".".join(self.image.base.version.split(".")[:2])
+        return {
+            "kernelVersion": packages.kernel,
+            "osImage": f"Ubuntu {release} LTS",
+            "containerRuntimeVersion": f"containerd://{packages.containerd}",
+            "kubeletVersion": f"v{packages.kubelet}",
+            "kubeProxyVersion": "",
+            "operatingSystem": SYSTEM,
+            "architecture": ARCHITECTURE,
+        }
+
+    @property
+    def heartbeats(self) -> tuple[int, int]:
+        """Seconds that a node's lease lasts, and after which an unchanged status is reported."""
+        return int(self.boot.kubelet["nodeLeaseDurationSeconds"]), int(seconds(KUBELET, self.boot.kubelet["nodeStatusReportFrequency"]))
+
+
+def node_object(of_set: SetOfNodes, name: str, address: str, provider_id: str, vm_id: str, pods: int, now: str) -> Json:
+    """The Node of a machine as its kubelet first posts it, not yet ready; pods is the most that it takes, now a moment in RFC 3339."""
+    held, left = of_set.resources(pods)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, **of_set.labels},
+            "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+        },
+        "spec": {"providerID": provider_id, **({"taints": of_set.taints} if of_set.taints else {})},
+        "status": {
+            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
+            "capacity": held,
+            "allocatable": left,
+            "conditions": conditions(now),
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": int(of_set.boot.kubelet["port"])}},
+            "nodeInfo": {
+                "machineID": vm_id.replace("-", ""),
+                "systemUUID": vm_id,
+                "bootID": str(uuid.uuid5(uuid.NAMESPACE_URL, f"boot/{vm_id}")),
+                **of_set.system,
+            },
+        },
+    }
+
+
+def conditions(now: str) -> list[Json]:
+    """A kubelet's conditions when it registers."""
+    moments = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    good = [{"type": kind, "status": "False", "reason": why, "message": text, **moments} for kind, why, text in _GOOD]
+    return [*good, {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": _NOT_YET, **moments}]

@@ -1,0 +1,120 @@
+"""Decides how one machine becomes a node, request by request: certificate, Node, certificate to serve with."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import datetime
+import hashlib
+import time
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from rehearsal.local_cluster.joining import certificates
+from rehearsal.local_cluster.joining.certificates import CLIENT_SIGNER, SERVING_SIGNER, USAGES, Identity
+from rehearsal.local_cluster.joining.connection import Connection, Json, Refused, pause
+from rehearsal.local_cluster.joining.figures import NodeFailure, Tally
+from rehearsal.local_cluster.joining.machines import JoiningMachine
+from rehearsal.local_cluster.joining.protobuf import node_bytes
+
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+NODES = "/api/v1/nodes"
+EXISTS = 409
+WATCH_SECONDS = 300
+
+
+class StepFailed(Exception):
+    """A machine that cannot go on: its failure."""
+
+    def __init__(self, failure: NodeFailure) -> None:
+        self.failure = failure
+        super().__init__(f"{failure.node}: {failure.step}: {failure.message}")
+
+
+class Asking:
+    """One machine on its way: notes how long each step took, and at which one it failed."""
+
+    def __init__(self, machine: JoiningMachine, tally: Tally) -> None:
+        self.machine, self._tally = machine, tally
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """A step by name; StepFailed where the server refuses it."""
+        began = time.perf_counter()
+        try:
+            yield
+        except Refused as error:
+            raise StepFailed(NodeFailure(self.machine.name, name, error.status, error.message)) from error
+        self._tally.step(name, time.perf_counter() - began)
+
+    async def client_identity(self, connection: Connection) -> Identity:
+        """The first client certificate, asked for with the bootstrap token."""
+        key = certificates.new_key()
+        pem = certificates.request(key, self.machine.name)
+        with self.step("client request"):
+            asked = await self._request(connection, CLIENT_SIGNER, pem)
+        with self.step("client certificate"):
+            return Identity(await self._issued(connection, asked), certificates.pem_of(key))
+
+    async def register(self, connection: Connection) -> None:
+        """Create the Node, or report the status of the one that is there, as after a reimage."""
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        node = self.machine.node(now)
+        with self.step("node"):
+            answer = await connection.ask("POST", NODES, node_bytes(node), accept=frozenset({EXISTS}))
+            if answer.status == EXISTS:
+                await connection.ask("PATCH", f"{NODES}/{self.machine.name}/status", {"status": node["status"]})
+
+    async def serving_identity(self, connection: Connection) -> Identity:
+        """The certificate under which the API servers reach the kubelet, for its name and address."""
+        key: ec.EllipticCurvePrivateKey = certificates.new_key()
+        pem = certificates.request(key, self.machine.name, (self.machine.name,), (self.machine.address,))
+        with self.step("serving request"):
+            asked = await self._request(connection, SERVING_SIGNER, pem)
+        with self.step("serving certificate"):
+            return Identity(await self._issued(connection, asked), certificates.pem_of(key))
+
+    async def _request(self, connection: Connection, signer: str, pem: bytes) -> Json:
+        """Create a signing request; one that was created and whose answer was lost is found by its name."""
+        digest = hashlib.sha256(pem).hexdigest()[:32]
+        name = f"node-csr-{digest}" if signer == CLIENT_SIGNER else f"csr-{digest}"
+        spec = {"request": base64.b64encode(pem).decode(), "signerName": signer, "usages": list(USAGES[signer])}
+        body = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name}, "spec": spec}
+        answer = await connection.ask("POST", REQUESTS, body, accept=frozenset({EXISTS}))
+        return answer.json() if answer.status != EXISTS else (await connection.ask("GET", f"{REQUESTS}/{name}")).json()
+
+    async def _issued(self, connection: Connection, asked: Json) -> bytes:
+        """The certificate of a signing request; Refused where it is denied or fails, or nobody decides in time."""
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(connection.deadline - began):
+                return await self._watched(connection, asked)
+        except TimeoutError:
+            raise Refused(0, f"nobody has decided {asked['metadata']['name']} in {time.monotonic() - began:.0f} s") from None
+
+    async def _watched(self, connection: Connection, asked: Json) -> bytes:
+        """The certificate, for which kubelets too watch their own request; looked up anew whenever the watch ends."""
+        tries = 0
+        while (found := certificate_of(asked)) is None:
+            name, version = asked["metadata"]["name"], asked["metadata"]["resourceVersion"]
+            query = f"watch=true&fieldSelector=metadata.name%3D{name}&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
+            async with aclosing(connection.watch(f"{REQUESTS}?{query}")) as events:
+                async for event in events:
+                    if event["type"] == "MODIFIED" and (found := certificate_of(event["object"])) is not None:
+                        return found
+            await asyncio.sleep(pause(tries))
+            tries += 1
+            asked = (await connection.ask("GET", f"{REQUESTS}/{name}")).json()
+        return found
+
+
+def certificate_of(request: Json) -> bytes | None:
+    """The certificate of a signing request, None while it waits; Refused where there will be none."""
+    status = request.get("status") or {}
+    for condition in status.get("conditions") or ():
+        if condition["type"] in ("Denied", "Failed"):
+            raise Refused(0, f"{condition['type'].lower()}: {condition.get('message') or condition.get('reason')}")
+    encoded = status.get("certificate")
+    return base64.b64decode(encoded) if encoded else None

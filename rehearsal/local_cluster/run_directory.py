@@ -1,0 +1,258 @@
+"""Decides where a run keeps its files and which ports are its own, and that both are free again however the run ends."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rehearsal.local_cluster import reaper
+
+LEAST_FREE_BYTES = 2 * 2**30
+"""Room that a base folder in memory must have: etcd's data, logs and keys of a cluster at full size."""
+LONGEST_PATH = 64
+"""Characters of a run's folder, so that a socket some folders below it fits sun_path's 108 bytes (unix(7))."""
+GUARDIAN_SECONDS = 90.0
+FIRST_PORT, LAST_PORT, BLOCK = 20_000, 29_999, 100
+"""Ports of runs: above those of well-known services, below Kubernetes' node ports (30000-32767,
+https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport) and, as a rule, below the ephemeral range."""
+LAST_OF_ALL = 65_535
+EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+class RunRefused(Exception):
+    """A run cannot have what it needs: a folder, or ports."""
+
+
+def base_folder() -> Path:
+    """Where runs are kept: in memory, because the keys in it then never reach a disk and etcd's fsync costs nothing.
+
+    The first of $XDG_RUNTIME_DIR and /dev/shm that has LEAST_FREE_BYTES free and lets programs be executed (a container's /dev/shm often
+    does neither), else the folder for temporary files.
+    """
+    for candidate in (os.environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm"):  # noqa: S108 - the private folder is made below it
+        if not candidate or not os.access(candidate, os.W_OK | os.X_OK):
+            continue
+        room = os.statvfs(candidate)
+        if room.f_bavail * room.f_frsize >= LEAST_FREE_BYTES and not room.f_flag & os.ST_NOEXEC:
+            return Path(candidate)
+    return Path(tempfile.gettempdir())
+
+
+class RunDirectory:
+    """A private folder, ports and a marker of one run, all of them gone when its process is gone, however it ended.
+
+    A guardian process waits for this process's end, kills what carries the marker and removes the folder; where both are killed at once,
+    the next run that starts does it. A process that this one forks without exec keeps the run alive.
+    """
+
+    path: Path
+    """The folder, mode 0700, on a short path."""
+    marker: str
+    """Value of the variable guardian.MARKER that every process of the run must carry in its environment from its start."""
+
+    def __init__(self, base: Path | None = None) -> None:
+        """Make the folder, sweep those whose processes are gone; RunRefused; OSError where the base folder cannot be written."""
+        if sys.platform != "linux":
+            raise RunRefused(f"programs of a cluster are run and ended by means of Linux; this is {sys.platform}: use a Linux machine")
+        parent = (base or base_folder()) / f"gpufleet-{os.getuid()}"
+        self.marker = secrets.token_hex(16)
+        self._ports: dict[str, int] = {}
+        self._before_end: list[Callable[[], None]] = []
+        self._mutex = threading.Lock()
+        self._ended = False
+        self.path, self._lock_file, self._lock = _claim(parent, self.marker)
+        try:
+            self._block, self._reserved = _reserve_block()
+            self._reader, self._writer = os.pipe()
+            self._guardian = self._start_guardian()
+        except BaseException:
+            reaper.remove(self.path, self._lock_file)
+            os.close(self._lock)
+            raise
+        threading.Thread(target=self._watch_guardian, name="guardian's watch", daemon=True).start()
+
+    def __enter__(self) -> RunDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def guardian_pid(self) -> int:
+        """Process id of the guardian of the moment."""
+        return self._guardian.pid
+
+    def port(self, what: str) -> int:
+        """A free loopback port for this name, the same for the same name all run long; RunRefused when the block of ports is used up."""
+        with self._mutex:
+            if what not in self._ports:
+                taken = set(self._ports.values())
+                self._ports[what] = next((port for port in self._block if port not in taken and _free(port)), 0)
+                if not self._ports[what]:
+                    del self._ports[what]
+                    raise RunRefused(
+                        f"{what}: none of the {len(self._block)} ports {self._block.start}-{self._block.stop - 1} is free; end other runs"
+                    )
+            return self._ports[what]
+
+    def before_end(self, action: Callable[[], None]) -> None:
+        """Have something done first when the run is closed; the latest comes first."""
+        self._before_end.append(action)
+
+    def close(self) -> None:
+        """End the run: what before_end was given, then every process with the marker, then the folder; a second call does nothing."""
+        with self._mutex:
+            if self._ended:
+                return
+            self._ended = True
+        try:
+            for action in reversed(self._before_end):
+                action()
+        finally:
+            os.close(self._writer)
+            os.close(self._reader)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._guardian.wait(GUARDIAN_SECONDS)
+            if self.path.exists():
+                reaper.clean(self.marker, self.path, self._lock_file)
+            self._reserved.close()
+            os.close(self._lock)
+
+    def _start_guardian(self) -> subprocess.Popen[bytes]:
+        """Start a guardian, which shares the locks, so that nobody sweeps or takes the ports before it is done.
+
+        Its environment is empty: carrying the marker of a run around this one, it would be killed together with this process.
+        """
+        argv = [sys.executable, "-I", "-S", reaper.__file__, str(self.path), str(self._lock_file)]
+        return subprocess.Popen(  # noqa: S603
+            argv,
+            stdin=self._reader,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={},
+            cwd="/",
+            start_new_session=True,
+            pass_fds=(self._lock, self._reserved.fileno()),
+        )
+
+    def _watch_guardian(self) -> None:
+        """Start another guardian whenever one ends before the run does."""
+        while True:
+            self._guardian.wait()
+            with self._mutex:
+                if self._ended:
+                    return
+                self._guardian = self._start_guardian()
+
+
+def _private(folder: Path) -> Path:
+    """The folder of all runs of this user; RunRefused where somebody else has made it, or where its path is too long for sockets."""
+    if len(str(folder)) > LONGEST_PATH - 10:
+        raise RunRefused(
+            f"{folder} has {len(str(folder))} characters, more than the {LONGEST_PATH - 10} below which sockets have room;"
+            " set TMPDIR to a shorter folder"
+        )
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700, parents=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise RunRefused(f"{folder} is not a folder that only its owner may enter; remove it, or set TMPDIR to a folder of your own")
+    return folder
+
+
+def _claim(parent: Path, marker: str) -> tuple[Path, Path, int]:
+    """Sweep, and make a new folder; the folder, its lock file and the lock, held. The end of another run may take the empty parent away."""
+    while True:
+        _private(parent)
+        with contextlib.suppress(FileNotFoundError), _locked(parent):
+            _sweep(parent)
+            return _new(parent, marker)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock for a moment."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _new(parent: Path, marker: str) -> tuple[Path, Path, int]:
+    """A new folder, its lock file with the marker in it, and the lock, held."""
+    name = secrets.token_hex(4)
+    lock_file = parent / f"{name}.lock"
+    lock = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(lock, marker.encode())
+    folder = parent / name
+    folder.mkdir(mode=0o700)
+    return folder, lock_file, lock
+
+
+def _sweep(parent: Path) -> None:
+    """Clean what runs have left whose process and guardian are gone, told by a lock that nobody holds."""
+    for lock_file in parent.glob("*.lock"):
+        try:
+            descriptor = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        else:
+            marker = lock_file.read_text().strip()
+            if marker:
+                reaper.clean(marker, lock_file.with_suffix(""), lock_file)
+            else:
+                reaper.remove(lock_file.with_suffix(""), lock_file)
+        finally:
+            os.close(descriptor)
+
+
+def _reserve_block() -> tuple[range, socket.socket]:
+    """Ports that no other run on this machine has, and the socket whose name reserves them; RunRefused.
+
+    The name is an abstract one: it belongs to the network namespace, as ports do, and is free as soon as nobody has the socket open.
+    """
+    for first in _block_starts():
+        holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            holder.bind(f"\0gpufleet-ports-{first}")
+        except OSError:
+            holder.close()
+            continue
+        return range(first, first + BLOCK), holder
+    raise RunRefused("every block of ports is taken by another run on this machine; end one of them")
+
+
+def _block_starts() -> Iterator[int]:
+    """First ports of the blocks outside the ephemeral range, of which the kernel gives ports to anybody's connections."""
+    low, high = (int(word) for word in EPHEMERAL.read_text().split())
+    for first in range(FIRST_PORT, LAST_PORT + 1, BLOCK):
+        if first + BLOCK <= low or first > high:
+            yield first
+    yield from range(max(high, LAST_PORT) + 1, LAST_OF_ALL - BLOCK + 1, BLOCK)
+
+
+def _free(port: int) -> bool:
+    """Whether a program could listen on a loopback port."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,1 @@
+"""Run systemd units without systemd: unit files, services and their processes."""

@@ -1,0 +1,58 @@
+"""Decides what becomes of each resource that a program registers: who makes it, and what is not tried because something failed before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from typing_extensions import override
+
+from rehearsal.azure.azure_native_ids import AZURE
+from rehearsal.local_up.azure_resources import AzureResources
+from rehearsal.local_up.local_resources import LocalResources
+from rehearsal.local_up.update import Update
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.dispatch import LiveFace
+from rehearsal.program.dynamic_providers import DynamicProviders
+from rehearsal.program.monitor import STACK_TYPE
+from rehearsal.program.registration_types import Answered, Registration, Result
+
+
+class ModelFace(LiveFace):
+    """The embedded Azure and what stands beside it, for one update of one stack.
+
+    As `pulumi up --continue-on-error` does, it lets everything go on that does not wait for what failed.
+    """
+
+    def __init__(self, update: Update, *, tenant: str) -> None:
+        self.update = update
+        self._azure = AzureResources(update)
+        self._signed_in = RegisteredFace(tenant=tenant)
+
+    @override
+    def declare(self, registration: Registration, /) -> Result:
+        update = self.update
+        update.declared.add(registration.urn)
+        lacking = sorted(urn for urn in registration.waits_for if urn in update.failures or urn in update.skipped)
+        if lacking:
+            first = lacking[0]
+            update.skipped[registration.urn] = update.skipped.get(first, first)
+            return Result.SKIP
+        if not registration.custom and registration.type != STACK_TYPE:
+            update.record(registration, "")
+        return Result.SUCCESS
+
+    @override
+    def put(self, registration: Registration, dynamic: DynamicProviders, /) -> Future[Answered]:
+        if registration.type.startswith(AZURE):
+            return self._azure.put(registration)
+        return LocalResources(self.update, dynamic).put(registration)
+
+    @override
+    def invoke(self, token: str, args: Mapping[str, Any], provider: Mapping[str, Any], /) -> Mapping[str, Any]:
+        return self._signed_in.invoke(token, args, provider)
+
+    @override
+    def go_on(self) -> bool:
+        return self.update.caller.go_on()

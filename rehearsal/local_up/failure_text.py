@@ -1,0 +1,132 @@
+"""Decides how failures read: one paragraph for each kind of failure, which says what is not up, why, and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from rehearsal.azure.azure_native_calls import RETRIES
+from rehearsal.azure.stack_records import stacks_of
+from rehearsal.checks.machines_up import scale_set_id, scale_sets
+from rehearsal.local_up.machine_counts import planned, provisioned
+from rehearsal.local_up.request_scheduler import Failure
+from rehearsal.local_up.up import Outcome
+from rehearsal.local_up.update import Update
+
+NAMED = 3
+QUOTA = "Azure grants too few vCPUs: ask for the limit that is named above (Azure portal, Quotas), or lower nodes in the region file"
+HARDWARE = (
+    "Azure has no more hardware free there now: run gpufleet up again later, which asks for what is missing only; or plan the pool in "
+    "another zone, or reserve capacity"
+)
+THROTTLED = "Azure took no more calls: run gpufleet up again after the time that it names, with a lower --parallel if it comes back"
+REMEDIES: Mapping[str, str] = {
+    "QuotaExceeded": QUOTA,
+    "AllocationFailed": HARDWARE,
+    "ZonalAllocationFailed": HARDWARE,
+    "OverconstrainedAllocationRequest": HARDWARE,
+    "OverconstrainedZonalAllocationRequest": HARDWARE,
+    "SkuNotAvailable": "the size is not sold in that place: plan the pool with another vm_size or in another zone",
+    "TooManyRequests": THROTTLED,
+    "SubscriptionRequestsThrottled": THROTTLED,
+    "ConflictError": "if a deleted vault holds the name, purge it (gpufleet destroy with the same REGION and --state, and --only-purge), "
+    "then run gpufleet up again",
+    "OperationNotAllowed": "change what Azure does not allow, then run gpufleet up again",
+    "RetryableErrorDueToAnotherOperation": "something else holds it: run gpufleet up again",
+    "ServiceUnavailable": "Azure's API is failing: run gpufleet up again when it has recovered",
+    "InternalServerError": "Azure's API is failing: run gpufleet up again when it has recovered",
+}
+OTHERWISE = "mend what Azure names, then run gpufleet up again"
+
+
+def paragraphs(outcome: Outcome) -> list[str]:
+    """What is up and what is not, then a paragraph for each kind of failure with what to do; of a complete update what held it up."""
+    if outcome.complete:
+        return _held_up(outcome)
+    told = [_standing(outcome), *_held_up(outcome)]
+    for update in outcome.updates:
+        told += _by_code(outcome, update)
+    if outcome.unread:
+        told.append(f"The clusters were not tried, because stack {outcome.plan.base_stack} is not complete.")
+    if outcome.left:
+        told.append(f"{outcome.left:,} resources that are no longer declared stay until an update succeeds.")
+    return told
+
+
+def _standing(outcome: Outcome) -> str:
+    """What is up, in one sentence."""
+    running = wanted = up = sets = 0
+    for cluster in outcome.plan.clusters:
+        for name, capacity, _ in scale_sets(cluster):
+            found = outcome.cloud.find(scale_set_id(cluster, name))
+            here = provisioned(found) if found is not None else 0
+            running, wanted, sets, up = running + min(here, capacity), wanted + capacity, sets + 1, up + (here >= capacity)
+    made = sum(bool(record.id) for _, record in stacks_of(outcome.cloud))
+    failed = sum(len(one.failures) for one in outcome.updates)
+    skipped = sum(len(one.skipped) for one in outcome.updates)
+    return (
+        f"Up are {made:,} resources, among them {running:,} of {wanted:,} machines; {up:,} of {sets:,} scale sets are whole; "
+        f"{failed:,} failed" + (f", and {skipped:,} that wait for them were not tried" if skipped else "") + ". What is up stays up."
+    )
+
+
+def _held_up(outcome: Outcome) -> list[str]:
+    """What Azure refused at first and took later, in one paragraph; nothing where it took everything at once."""
+    retried = outcome.updates[0].caller.retried
+    if not retried:
+        return []
+    told = ", ".join(f"{count:,} of them {code}" if len(retried) > 1 else code for code, count in retried.most_common())
+    again = f"each was made again after the time that Azure asked for, {RETRIES} times at most"
+    calls = f"{retried.total():,} call{'' if retried.total() == 1 else 's'}"
+    advice = "What got through needs nothing more; a lower --parallel, or another time, has fewer put off."
+    return [f"Azure put off {calls} ({told}): {again}. {advice}"]
+
+
+def _by_code(outcome: Outcome, update: Update) -> list[str]:
+    groups: dict[str, list[tuple[str, Failure]]] = {}
+    for urn, failure in update.failures.items():
+        groups.setdefault(_root(failure).code, []).append((urn, failure))
+    return [_paragraph(outcome, update, code, group) for code, group in groups.items()]
+
+
+def _lacking(outcome: Outcome, update: Update, group: Sequence[tuple[str, Failure]]) -> str:
+    """Which pools lack how many of the machines of their failed scale sets: a sentence after a space, or nothing."""
+    failed = {record.id.lower() for urn, _ in group if (record := update.stack.records.get(urn)) is not None}
+    told = []
+    for cluster in outcome.plan.clusters:
+        for pool in cluster.pools:
+            ids = (scale_set_id(cluster, one.name) for one in pool.scale_sets)
+            sets = [(found, planned(found)) for one in ids if one.lower() in failed and (found := outcome.cloud.find(one)) is not None]
+            lacking = sum(count - provisioned(found) for found, count in sets)
+            if lacking:
+                zones = sorted({zone for found, _ in sets for zone in found.body.get("zones", ())})
+                place = f" in zone {', '.join(zones)}" if zones else ", in no zone"
+                whole = f"{lacking:,} of {sum(count for _, count in sets):,} machines"
+                told.append(f"pool {cluster.name}/{pool.name} lacks {whole} of {pool.spec.vm_size}{place}")
+    return f" Missing: {'; '.join(told)}." if told else ""
+
+
+def _paragraph(outcome: Outcome, update: Update, code: str, group: Sequence[tuple[str, Failure]]) -> str:
+    names = [_name(update, urn) for urn, _ in group]
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    waiting = sum(cause in {urn for urn, _ in group} for cause in update.skipped.values())
+    waits = f" {waiting:,} resources wait for {'it' if len(group) == 1 else 'them'}." if waiting else ""
+    sentence = re.sub(r"\s+", " ", group[0][1].message).strip().rstrip(".")
+    remedy = REMEDIES.get(code, OTHERWISE)
+    missing = _lacking(outcome, update, group) if remedy == HARDWARE else ""
+    return f"{code}: {', '.join(names[:NAMED])}{more}: {sentence}.{missing}{waits} What to do: {remedy}."
+
+
+def _root(failure: Failure) -> Failure:
+    """The detail that says most exactly what went wrong, where its code is one that is known."""
+    for detail in failure.details:
+        if _root(detail).code in REMEDIES:
+            return _root(detail)
+    return failure
+
+
+def _name(update: Update, urn: str) -> str:
+    """Azure's name where it is known, Pulumi's otherwise, with the word for its type."""
+    chain, _, name = urn.rpartition("::")
+    record = update.stack.records.get(urn)
+    return f"{chain.rpartition(':')[2]} {record.id.rpartition('/')[2] if record is not None and record.azure else name}"

@@ -1,0 +1,184 @@
+"""Decides the course of bringing a region up in the embedded Azure, and of taking it down again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from components.plan.model import RegionPlan
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.region_cloud import new_azure
+from rehearsal.azure.resource import Request
+from rehearsal.azure.scenario import NOTHING_WRONG
+from rehearsal.azure.stack_records import Record, stacks_of
+from rehearsal.local_up.backend import ModelFace
+from rehearsal.local_up.deleted_vaults import refuse_held, vaults_of
+from rehearsal.local_up.deletion import Removal, note_losses
+from rehearsal.local_up.request_scheduler import Caller, Failure
+from rehearsal.local_up.snapshot import Picture, picture
+from rehearsal.local_up.update import Allowed, Update, UpRefused, refuse_unknown
+from rehearsal.program.graph import Graph
+from rehearsal.program.pulumi_values import from_plain, holds_unknown, to_plain
+from rehearsal.program.run import rare_collections, run_program
+from stacks.program import make
+
+PROJECT = "gpufleet"
+
+Progress = Callable[[str, int, float], None]
+"""Told of the stack at work, how many of its resources are there, and how many seconds of Azure's time have gone by."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an update came to: the Azure in which it was made, and how that was before and after.
+
+    Moments are in seconds since 1970 of Azure's time; updates and graphs are one per stack that was tried. left counts resources that are
+    no longer declared and stay, because something failed; unread says that the clusters were not tried; purged counts deleted vaults.
+    """
+
+    plan: RegionPlan
+    cloud: Cloud
+    began: float
+    ended: float
+    before: Picture
+    after: Picture
+    updates: tuple[Update, ...]
+    graphs: tuple[Graph, ...]
+    left: int = 0
+    unread: bool = False
+    purged: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long it took in Azure's time."""
+        return self.ended - self.began
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is as the region file says."""
+        return not self.unread and not any(update.failures or update.skipped for update in self.updates)
+
+
+@rare_collections()
+def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progress) -> Outcome:
+    """Make a model what a plan says: the base stack, then the clusters, then what is no longer declared.
+
+    NamesHeld and NothingProtected before anything is tried; UpRefused where that would do what nobody has allowed, ProgramFailed where the
+    program does not reach its end: the model is then half-way, and whoever read it from a file reads it again.
+    """
+    refuse_unknown(allowed, (record for _, record in stacks_of(cloud)))
+    refuse_held(plan, cloud)
+    before, began = picture(cloud), cloud.now
+    caller = Caller(cloud, allowed.parallel)
+    updates, graphs = [], []
+    for name in (plan.base_stack, plan.stack):
+        update = Update(name, stacks_of(cloud).of(name), caller, allowed)
+        updates.append(update)
+        graphs.append(_run(plan, update, began, progress))
+        if update.failures:
+            break
+    going = [_undeclared(update) for update in updates]
+    for update, records in zip(updates, going, strict=True):
+        note_losses(update, records, "no longer declared, so that it would be deleted", "put it back into the region file")
+    _refuse(updates, allowed)
+    left = 0
+    # A cluster that goes still uses what the base stack no longer declares.
+    for update, records in reversed(list(zip(updates, going, strict=True))):
+        if any(one.failures for one in updates):
+            left += len(records)
+        else:
+            Removal(update, records).run()
+    unread = len(updates) < 2
+    return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), tuple(graphs), left, unread)
+
+
+def bring_up_anew(plan: RegionPlan, progress: Progress = lambda *_: None) -> Outcome:
+    """Bring a region up, as bring_up does, in an empty Azure in which nothing goes wrong."""
+    return bring_up(plan, new_azure(plan, NOTHING_WRONG), Allowed(), progress)
+
+
+@rare_collections()
+def tear_down(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progress, *, purge: bool = False) -> Outcome:
+    """Delete everything that both stacks have, the clusters first; UpRefused where something protected is not allowed to go.
+
+    With purge the region's deleted vaults go too, which free their names. NothingProtected where what is allowed is not there.
+    """
+    refuse_unknown(allowed, (record for _, record in stacks_of(cloud)))
+    before, began = picture(cloud), cloud.now
+    caller = Caller(cloud, allowed.parallel)
+    updates = [Update(name, stacks_of(cloud).of(name), caller, allowed) for name in (plan.stack, plan.base_stack)]
+    for update in updates:
+        note_losses(update, update.stack.records.values(), "would be destroyed", "leave it")
+    if guarded := [one for update in updates for one in update.guarded]:
+        # Who destroys a region gives up its machines, those that are protected by name.
+        raise UpRefused(guarded, {}, allowed)
+    for update in updates:
+        progress(update.name, 0, cloud.now - began)
+        Removal(update, list(update.stack.records.values())).run()
+        if update.failures:
+            break
+    else:
+        if purge:
+            return _purge(plan, before, began, updates)
+    return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), ())
+
+
+def has_nothing(plan: RegionPlan, cloud: Cloud) -> bool:
+    """Whether neither stack has anything."""
+    return not any(stacks_of(cloud).of(name).records for name in (plan.base_stack, plan.stack))
+
+
+def purge_only(plan: RegionPlan, cloud: Cloud, allowed: Allowed) -> Outcome:
+    """Purge the region's deleted vaults, and touch nothing that stands."""
+    update = Update(plan.base_stack, stacks_of(cloud).of(plan.base_stack), Caller(cloud, allowed.parallel), allowed)
+    return _purge(plan, picture(cloud), cloud.now, [update])
+
+
+def _purge(plan: RegionPlan, before: Picture, began: float, updates: list[Update]) -> Outcome:
+    """Purge the vaults that the base stack's group had; its update comes last."""
+    update = updates[-1]
+    cloud, going = update.caller.cloud, vaults_of(plan, update.caller.cloud)
+    for vault in going:
+        urn = f"urn:pulumi:{update.name}::{PROJECT}::azure-native:keyvault:DeletedVault::{vault.id.name}"
+        update.caller.send(Request("POST", vault.id, "purge", principal=update.principal), partial(_note, update, urn))
+    update.caller.finish()
+    purged = len(going) - len(vaults_of(plan, cloud))
+    return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), (), purged=purged)
+
+
+def _note(update: Update, urn: str, failure: Failure | None) -> None:
+    if failure is not None:
+        update.failures[urn] = failure
+
+
+def _run(plan: RegionPlan, update: Update, began: float, progress: Progress) -> Graph:
+    """Run one stack's program, and keep what it exports."""
+    cloud, stacks = update.caller.cloud, stacks_of(update.caller.cloud)
+    progress(update.name, 0, cloud.now - began)
+    graph = run_program(
+        lambda: make(plan, update.name),
+        PROJECT,
+        update.name,
+        face=ModelFace(update, tenant=plan.spec.access.tenant),
+        stack_outputs={name: from_plain(stack.exports) for name, stack in stacks.by_name.items() if name != update.name},
+        progress=lambda count: progress(update.name, count, cloud.now - began),
+    )
+    exports = {key: to_plain(value) for key, value in graph.stack_outputs.items() if not holds_unknown(value)}
+    update.stack.exports = {**update.stack.exports, **exports} if update.failures else exports
+    return graph
+
+
+def _refuse(updates: Iterable[Update], allowed: Allowed) -> None:
+    """UpRefused where something protected would go, or other than exactly the machines that a person has given up."""
+    guarded = [one for update in updates for one in update.guarded]
+    losses = {name: count for update in updates for name, count in update.losses.items()}
+    if sum(losses.values()) in (0, allowed.machines):
+        losses = {}
+    if guarded or losses:
+        raise UpRefused(guarded, losses, allowed)
+
+
+def _undeclared(update: Update) -> list[Record]:
+    """What a stack has and its program no longer declares."""
+    return [record for urn, record in update.stack.records.items() if urn not in update.declared]

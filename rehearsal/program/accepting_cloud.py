@@ -1,0 +1,127 @@
+"""Answers for a cloud that accepts everything: the ids that Azure and Kubernetes would give and the outputs that programs read."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from rehearsal.azure.azure_native_ids import AZURE, MissingInput, UnknownType, arm_id, stable_uuid
+from rehearsal.program.dispatch import Created
+
+KUBERNETES, DYNAMIC = "kubernetes:", "pulumi-python:dynamic"
+WHO_IS_SIGNED_IN = "azure-native:authorization:getClientConfig"
+
+
+class UnknownFunction(Exception):
+    """A provider function that cannot be answered without a cloud."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+        super().__init__(f"{token} needs a cloud to answer; give the program the value as configuration")
+
+
+class RegisteredFace:
+    """A `CloudFace` without a model behind it: nothing is refused for quota, capacity or conflict, and nothing takes time.
+
+    `subscription` and `tenant` (UUIDs) serve resources that have no explicit provider, or one that names none.
+    """
+
+    def __init__(self, *, subscription: str | None = None, tenant: str | None = None) -> None:
+        self._subscription = subscription
+        self._tenant = tenant
+
+    def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> Created:
+        """The id and computed outputs; UnknownType or MissingInput where there is no telling."""
+        if resource_type.startswith(AZURE):
+            return self._azure(resource_type, name, inputs, provider)
+        if resource_type.startswith(KUBERNETES):
+            return kubernetes_answer(name, inputs)
+        if resource_type.startswith(DYNAMIC):
+            return Created(stable_uuid(resource_type, name), {})
+        raise UnknownType(resource_type)
+
+    def invoke(self, token: str, _args: Mapping[str, Any], provider: Mapping[str, Any], /) -> Mapping[str, Any]:
+        """Who is signed in; UnknownFunction for anything else."""
+        if token != WHO_IS_SIGNED_IN:
+            raise UnknownFunction(token)
+        subscription = self._subscription_of(provider)
+        client, person = stable_uuid(subscription, "client"), stable_uuid(subscription, "object")
+        return {"subscriptionId": subscription, "tenantId": self._tenant_of(provider), "clientId": client, "objectId": person}
+
+    def _azure(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any]) -> Created:
+        module_type = resource_type.removeprefix(AZURE)
+        resource_id = arm_id(resource_type, name, inputs, provider.get("subscriptionId") or self._subscription)
+        arm_name = resource_id.rpartition("/")[2]
+        computed = COMPUTED.get(module_type)
+        outputs = {"name": arm_name, **(computed(resource_id, arm_name, inputs) if computed else {})}
+        if module_type == "managedidentity:UserAssignedIdentity":
+            outputs["tenantId"] = self._tenant_of(provider)
+        return Created(resource_id, outputs)
+
+    def _subscription_of(self, provider: Mapping[str, Any]) -> str:
+        subscription = provider.get("subscriptionId") or self._subscription
+        if not subscription:
+            raise MissingInput("subscriptionId", "give the resource a provider that names its subscription")
+        return str(subscription)
+
+    def _tenant_of(self, provider: Mapping[str, Any]) -> str:
+        return str(provider.get("tenantId") or self._tenant or stable_uuid(self._subscription_of(provider), "tenant"))
+
+
+def kubernetes_answer(name: str, inputs: Mapping[str, Any]) -> Created:
+    """Id and metadata that an API server gives an object; one without a name gets one of the logical name."""
+    metadata = inputs.get("metadata") or {}
+    object_name = metadata.get("name") or f"{name}-{stable_uuid(name)[:8]}"
+    object_id = f"{metadata['namespace']}/{object_name}" if metadata.get("namespace") else object_name
+    return Created(object_id, {"metadata": {**metadata, "name": object_name, "uid": stable_uuid("kubernetes", object_id)}})
+
+
+def _identity(resource_id: str, _name: str, _inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {"principalId": stable_uuid(resource_id, "principal"), "clientId": stable_uuid(resource_id, "client")}
+
+
+def _vault(_resource_id: str, name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {"properties": {**inputs["properties"], "vaultUri": f"https://{name}.vault.azure.net/"}}
+
+
+def _vault_secret(_resource_id: str, name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    uri = f"https://{inputs['vaultName']}.vault.azure.net/secrets/{name}"
+    return {"properties": {"attributes": {}, "secretUri": uri, "secretUriWithVersion": f"{uri}/{stable_uuid(uri).replace('-', '')}"}}
+
+
+def _storage_account(_resource_id: str, name: str, _inputs: Mapping[str, Any]) -> dict[str, Any]:
+    services = ("blob", "dfs", "file", "queue", "table", "web")
+    return {"primaryEndpoints": {service: f"https://{name}.{service}.core.windows.net/" for service in services}}
+
+
+def _load_balancer(resource_id: str, _name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    parts = ("frontendIPConfigurations", "backendAddressPools", "probes", "loadBalancingRules", "outboundRules")
+    return {
+        part: [{**item, "id": f"{resource_id}/{part}/{item.get('name')}"} for item in inputs[part]] for part in parts if inputs.get(part)
+    }
+
+
+def _machine_identity(_resource_id: str, _name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    # Azure takes the ids as keys of an object and answers who each is; the SDK takes them as a list and expects the object back.
+    identity = inputs.get("identity") or {}
+    ids = identity.get("userAssignedIdentities")
+    if not ids:
+        return {}
+    who = {
+        resource_id: {"principalId": stable_uuid(resource_id, "principal"), "clientId": stable_uuid(resource_id, "client")}
+        for resource_id in ids
+    }
+    return {"identity": {**identity, "userAssignedIdentities": who}}
+
+
+COMPUTED: Mapping[str, Callable[[str, str, Mapping[str, Any]], dict[str, Any]]] = MappingProxyType(
+    {
+        "compute:VirtualMachine": _machine_identity,
+        "compute:VirtualMachineScaleSet": _machine_identity,
+        "keyvault:Secret": _vault_secret,
+        "keyvault:Vault": _vault,
+        "managedidentity:UserAssignedIdentity": _identity,
+        "network:LoadBalancer": _load_balancer,
+        "storage:StorageAccount": _storage_account,
+    }
+)
+"""Outputs by type, from id, ARM name and inputs."""

@@ -1,0 +1,167 @@
+"""Decides how Azure Resource Manager is asked: what is sent again and when, and how an operation's end is awaited.
+
+https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from rehearsal.azure.azure_native_calls import LONGEST_DELAY, POLL_SECONDS, RETRIED, RETRIED_CONFLICT, RETRIES, back_off
+from rehearsal.pulumi_cli.providers.azure_native.responses import Answer, AzureRefused, told_wait
+from rehearsal.pulumi_cli.providers.azure_native.sign_in import Account, why
+from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.pulumi_values import Json
+
+TIMEOUT = aiohttp.ClientTimeout(total=None, connect=30, sock_read=100)
+RAREST_LOOK, LATEST_NEWS = 0.25, 0.25
+"""Seconds between two looks where Azure's clock is fast, and the share of an operation's time so far below which they stay."""
+ENDED = frozenset({"Succeeded", "Failed", "Canceled", "Cancelled"})
+
+
+class Cancelled(Exception):
+    """The engine wants everything to end."""
+
+
+class Began(Exception):
+    """A PUT that Azure took, or may have taken, and that did not end well; error says how."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+@dataclass
+class Manager:
+    """Azure Resource Manager at a base URL, asked by one account.
+
+    pace is how many of our seconds one of Azure's lasts: an Azure whose clock runs faster tells waits in milliseconds.
+    """
+
+    session: aiohttp.ClientSession
+    account: Account
+    base: str
+    stopped: asyncio.Event
+    pace: float = 1.0
+
+    async def get(self, path: str, version: str, *, even_stopped: bool = False) -> Json | None:
+        """A resource's body; None where there is none. AzureRefused, Failed or Cancelled."""
+        try:
+            return (await self._send("GET", self._url(path, version), even_stopped=even_stopped)).body
+        except AzureRefused as refused:
+            if refused.status == 404:
+                return None
+            raise
+
+    async def put(self, path: str, version: str, body: Mapping[str, Any], query: str = "") -> None:
+        """Make a resource what a body says, and wait until that is done; Began where it fails after Azure may have taken it."""
+        answer = await self._send("PUT", self._url(path, version) + query, body)
+        try:
+            await self._ended("PUT", answer, self._url(path, version))
+        except (AzureRefused, Failed, Cancelled) as error:
+            raise Began(error) from error
+
+    async def delete(self, path: str, version: str) -> None:
+        """Delete a resource and wait until it is gone; one that is gone already is deleted."""
+        try:
+            answer = await self._send("DELETE", self._url(path, version))
+            await self._ended("DELETE", answer, "")
+        except AzureRefused as refused:
+            if refused.status != 404:
+                raise
+
+    def _url(self, path: str, version: str) -> str:
+        return f"{self.base}{path}?api-version={version}"
+
+    async def _ended(self, method: str, answer: Answer, resource: str) -> None:
+        """Look at an operation until it has ended; AzureRefused where it failed."""
+        status_url, result_url = answer.headers.get("Azure-AsyncOperation"), answer.headers.get("Location")
+        began = time.monotonic()
+        while status_url or (result_url and answer.status == 202) or (resource and _under_way(answer.body)):
+            rare = min(RAREST_LOOK, (time.monotonic() - began) * LATEST_NEWS)
+            await self._wait(max(rare, self._poll_seconds(method, answer)))
+            url = str(status_url or result_url or resource)
+            answer = await self._send("GET", url)
+            if status_url is None:
+                result_url = answer.headers.get("Location", result_url)
+                continue
+            status = str((answer.body or {}).get("status") or "")
+            if not status:
+                raise AzureRefused(0, "", f"{url.partition('?')[0]} does not tell how the operation stands; run the update again")
+            if status in ENDED:
+                if status != "Succeeded":
+                    raise AzureRefused.of_operation(status, answer.body or {})
+                return
+
+    def _poll_seconds(self, method: str, answer: Answer) -> float:
+        wait = told_wait(answer.headers)
+        if "retry-after-ms" in answer.headers and wait is not None:
+            self.pace = min(1.0, wait / POLL_SECONDS["PUT"])
+        return POLL_SECONDS[method] if wait is None else wait
+
+    async def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None, *, even_stopped: bool = False) -> Answer:
+        """One call, sent again as azure-native does; AzureRefused, or Failed where nobody answers; Began for a PUT that
+        got no answer, or a server's error: Azure may have taken it."""
+        content = None if body is None else json.dumps(body).encode()
+        token, attempt, lost = await self.account.token(), 0, False
+        try:
+            while True:
+                attempt += 1
+                wait: float | None = None
+                if self.stopped.is_set() and not even_stopped:
+                    raise Cancelled
+                try:
+                    answer = await self._once(method, url, content, token)
+                    if answer.status < 400:
+                        return answer
+                    error: Exception = AzureRefused.of_answer(answer)
+                    if answer.status == 401 and attempt == 1:
+                        token = await self.account.token(refused=token)
+                        continue
+                    lost = lost or answer.status >= 500
+                    wait = told_wait(answer.headers)
+                    if not _passing(error):
+                        raise error
+                except (aiohttp.ClientError, TimeoutError) as broken:
+                    lost = lost or not isinstance(broken, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+                    error = Failed(f"{method} {url.partition('?')[0]}: Azure cannot be reached ({why(broken)})")
+                delay = wait if wait is not None else back_off(attempt) * self.pace
+                if attempt > RETRIES or delay > LONGEST_DELAY:
+                    raise error
+                await self._wait(delay)
+        except (AzureRefused, Failed, Cancelled) as ended:
+            if lost and method == "PUT":
+                raise Began(ended) from ended
+            raise
+
+    async def _once(self, method: str, url: str, content: bytes | None, token: str) -> Answer:
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        if content is not None:
+            headers["Content-Type"] = "application/json; charset=utf-8"
+        async with self.session.request(method, url, data=content, headers=headers, timeout=TIMEOUT) as response:
+            return Answer(response.status, response.headers, await response.read())
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self.stopped.wait(), seconds)
+        except TimeoutError:
+            return
+        raise Cancelled
+
+
+def _passing(error: Exception) -> bool:
+    """Whether the same call may succeed later."""
+    return isinstance(error, AzureRefused) and (error.status in RETRIED or error.code == RETRIED_CONFLICT)
+
+
+def _under_way(body: Json | None) -> bool:
+    """Whether a resource says of itself that it is still being made."""
+    state = ((body or {}).get("properties") or {}).get("provisioningState") if body else None
+    return isinstance(state, str) and state not in ENDED

@@ -1,0 +1,165 @@
+"""Which settings the provider takes, what each means, and when a changed one makes all of its objects be made anew.
+
+https://www.pulumi.com/registry/packages/kubernetes/api-docs/provider/
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rehearsal.local_cluster.objects.kubeconfig import Access, KubeconfigRefused, parse
+from rehearsal.program.graph import reveal
+from rehearsal.pulumi_cli.providers.errors import CheckFailure
+from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
+from rehearsal.pulumi_cli.providers.requests import Difference
+
+IDENTIFIER = "clusterIdentifier"
+WHERE = ("kubeconfig", "context", "cluster")
+"""Settings that together say which cluster is meant."""
+TEXTS = (*WHERE, "namespace", IDENTIFIER)
+FLAGS: Mapping[str, str] = {
+    "deleteUnreachable": "PULUMI_K8S_DELETE_UNREACHABLE",
+    "skipUpdateUnreachable": "PULUMI_K8S_SKIP_UPDATE_UNREACHABLE",
+    "enablePatchForce": "PULUMI_K8S_ENABLE_PATCH_FORCE",
+    "upsertExistingObjects": "PULUMI_K8S_UPSERT_EXISTING_OBJECTS",
+    "enableConfigMapMutable": "PULUMI_K8S_ENABLE_CONFIGMAP_MUTABLE",
+    "enableSecretMutable": "PULUMI_K8S_ENABLE_SECRET_MUTABLE",
+}
+"""Settings that are true or false, each with the environment's variable that holds where the setting is not made."""
+INDIFFERENT = frozenset({"suppressDeprecationWarnings", "suppressHelmHookWarnings", "kubeClientSettings", "version", "pluginDownloadURL"})
+"""Settings that change nothing of what a rehearsal does."""
+SERVER_SIDE_APPLY = "enableServerSideApply"
+NOT_REHEARSED = frozenset({"alwaysRender", "helmReleaseSettings", "renderYamlToDirectory", "strictMode"})
+KNOWN = frozenset({*TEXTS, *FLAGS, *INDIFFERENT, SERVER_SIDE_APPLY, *NOT_REHEARSED})
+TRUTHS = ("true", "false")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A configuration in force: kubeconfig is its text or a path, the texts are "" where they are not set."""
+
+    kubeconfig: str = field(default="", repr=False)
+    context: str = ""
+    cluster: str = ""
+    namespace: str = ""
+    delete_unreachable: bool = False
+    skip_update_unreachable: bool = False
+    patch_force: bool = False
+    upsert: bool = False
+    mutable: frozenset[str] = frozenset()
+
+    def access(self) -> Access:
+        """Where the cluster is and who asks; KubeconfigRefused."""
+        text, where, folder = _document(self.kubeconfig)
+        return parse(text, where, folder, context=self.context, cluster=self.cluster)
+
+
+def settings_of(config: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+    """The settings of a configuration that check found nothing wrong with."""
+    plain = reveal(config)
+    flags = {key: _truth(plain.get(key, environment.get(variable, ""))) == "true" for key, variable in FLAGS.items()}
+    kinds = (("ConfigMap", "enableConfigMapMutable"), ("Secret", "enableSecretMutable"))
+    return Settings(
+        **{key: str(plain.get(key, "")) for key in (*WHERE, "namespace")},
+        delete_unreachable=flags["deleteUnreachable"],
+        skip_update_unreachable=flags["skipUpdateUnreachable"],
+        patch_force=flags["enablePatchForce"],
+        upsert=flags["upsertExistingObjects"],
+        mutable=frozenset(kind for kind, key in kinds if flags[key]),
+    )
+
+
+def faults(config: Mapping[str, Any]) -> Iterator[CheckFailure]:
+    """What is wrong with a configuration, in which values may be secret or unknown."""
+    plain = reveal(config)
+    for key, value in plain.items():
+        if key not in KNOWN:
+            near = difflib.get_close_matches(key, KNOWN, 1)
+            yield CheckFailure(key, f"{key} is no setting of this provider{f'; did you mean {near[0]}?' if near else ''}")
+        elif has_unknown(value) or key in INDIFFERENT:
+            continue
+        elif key in TEXTS and not isinstance(value, str):
+            yield CheckFailure(key, f"{key} is {type(value).__name__}; give text")
+        elif (key in FLAGS or key == SERVER_SIDE_APPLY) and _truth(value) not in TRUTHS:
+            yield CheckFailure(key, f"{key} is {value!r}; give true or false")
+        elif key in NOT_REHEARSED and _truth(value) not in ("", "false"):
+            yield CheckFailure(key, f"{key} is not rehearsed; leave it out")
+        elif key == SERVER_SIDE_APPLY and _truth(value) != "true":
+            yield CheckFailure(key, f"{key} is {value!r}; only server-side apply, which is the default, is rehearsed")
+    yield from _kubeconfig_faults(plain)
+
+
+def _kubeconfig_faults(plain: Mapping[str, Any]) -> Iterator[CheckFailure]:
+    if any(has_unknown(plain.get(key)) for key in WHERE):
+        return
+    if not (given := plain.get("kubeconfig")):
+        # The real one takes whatever cluster the person works with at the moment.
+        yield CheckFailure("kubeconfig", "kubeconfig is not set; a rehearsal takes none from the environment: give the cluster's own")
+    elif isinstance(given, str):
+        try:
+            settings_of(plain, {}).access()
+        except KubeconfigRefused as refused:
+            yield CheckFailure("kubeconfig", str(refused))
+
+
+def difference(old: Json, new: Json) -> Difference:
+    """What differs between two configurations.
+
+    A changed identifier makes all objects be made anew, and with the same one nothing does; without one another cluster does, which is
+    another entry of the kubeconfig's clusters, or one that is not known yet:
+    https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/provider/provider.go (DiffConfig)
+    """
+    before, after = reveal(old), reveal(new)
+    identified = IDENTIFIER in after and before.get(IDENTIFIER) == after[IDENTIFIER]
+    unknown = {key for key in WHERE if has_unknown(after.get(key))}
+    replacing: set[str] = set()
+    if not identified:
+        if IDENTIFIER in before and IDENTIFIER in after:
+            replacing.add(IDENTIFIER)
+        if unknown:
+            replacing |= unknown
+        elif _other_cluster(before, after):
+            replacing |= set(WHERE)
+    return Difference.of_settings(before, after, replacing)
+
+
+def _other_cluster(before: Json, after: Json) -> bool:
+    one, other = _cluster(before), _cluster(after)
+    return one is not None and other is not None and one != other
+
+
+def _cluster(plain: Json) -> Any:
+    """The entry of the cluster that a kubeconfig leads to; None where it leads to none."""
+    try:
+        document = yaml.safe_load(_document(str(plain["kubeconfig"]))[0])
+        context = plain.get("context") or document["current-context"]
+        (found,) = (entry["context"]["cluster"] for entry in document["contexts"] if entry["name"] == context)
+        name = plain.get("cluster") or found
+        (cluster,) = (entry["cluster"] for entry in document["clusters"] if entry["name"] == name)
+    except (KubeconfigRefused, KeyError, TypeError, ValueError, yaml.YAMLError):
+        return None
+    return cluster
+
+
+def _document(given: str) -> tuple[str, str, Path]:
+    """Text of a kubeconfig, what to call it, and the folder from which its paths count: given is the text itself or a path."""
+    if "\n" in given or given.lstrip().startswith("{"):
+        return given, "kubeconfig", Path()
+    path = Path(given).expanduser()
+    try:
+        return path.read_text(), str(path), path.parent
+    except (OSError, ValueError) as error:
+        raise KubeconfigRefused(
+            "kubeconfig", f"is neither a kubeconfig's text nor a path that can be read ({type(error).__name__})"
+        ) from error
+
+
+def _truth(value: Any) -> str:
+    """A flag as the SDKs send it: as a truth value, or its text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

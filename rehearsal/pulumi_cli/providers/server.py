@@ -1,0 +1,118 @@
+"""Decides how a provider process lives: it serves the protocol on loopback, tells its port, and ends with its engine or when told."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]
+import grpc.aio  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, status_pb2
+
+from rehearsal.pulumi_cli.providers.base import Provider
+from rehearsal.pulumi_cli.providers.engine_client import Engine
+from rehearsal.pulumi_cli.providers.errors import Failed, InitFailed
+from rehearsal.pulumi_cli.providers.pulumi_values import NotUnderstood, encode
+from rehearsal.pulumi_cli.providers.servicer import Calls
+
+SERVICE = "pulumirpc.ResourceProvider"
+OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
+"""A message may be as long as the engine makes it: a stack's outputs pass the 4 MB that gRPC allows by default."""
+GRACE_SECONDS = 10.0
+"""What calls under way are given when the process is told to end."""
+SHOWN_FRAMES = 3
+
+Make = Callable[[Engine], Provider]
+
+
+def main(make: Make, arguments: Sequence[str]) -> int:
+    """Serve a provider as Pulumi starts one: the engine's address may be the last argument. The exit status."""
+    addresses = [argument for argument in arguments if not argument.startswith("-")]
+    return asyncio.run(serve(make, addresses[-1] if addresses else ""))
+
+
+async def serve(make: Make, address: str) -> int:
+    """Serve until the engine at the address has gone, or a signal says so."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    provider = make(Engine(address))
+    server, port = await start(provider)
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+    waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(ended.wait())]
+    if provider.engine.known:
+        waiting.append(asyncio.ensure_future(provider.engine.gone()))
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for one in waiting:
+        one.cancel()
+    await provider.cancel()
+    await server.stop(GRACE_SECONDS)
+    await provider.close()
+    return 0
+
+
+async def start(provider: Provider) -> tuple[grpc.aio.Server, int]:
+    """A server of the provider's protocol on a free port of 127.0.0.1."""
+    server = grpc.aio.server(options=OPTIONS)
+    calls = Calls(provider)
+    methods = provider_pb2.DESCRIPTOR.services_by_name["ResourceProvider"].methods
+    handlers = {method.name: _handler(calls, method) for method in methods}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    return server, port
+
+
+def _handler(calls: Calls, method: Any) -> grpc.RpcMethodHandler:
+    message = _message(method.input_type)
+
+    async def one(content: bytes, context: Any) -> bytes:
+        try:
+            request = message.FromString(content)
+        except DecodeError:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{method.name}: what was sent is no {method.input_type.name}")
+        return bytes((await _answered(calls.answer(method.name, request), method.name, context)).SerializeToString())
+
+    async def many(content: bytes, context: Any) -> Any:
+        yield await one(content, context)
+
+    return grpc.unary_stream_rpc_method_handler(many) if method.server_streaming else grpc.unary_unary_rpc_method_handler(one)
+
+
+def _message(descriptor: Any) -> Any:
+    found = getattr(provider_pb2, descriptor.name, None) or getattr(plugin_pb2, descriptor.name, None)
+    return found or descriptor._concrete_class
+
+
+async def _answered(answer: Awaitable[Any], name: str, context: Any) -> Any:
+    """The answer, or the failure as gRPC has it: one line, and no traceback."""
+    try:
+        return await answer
+    except InitFailed as failed:
+        await _half_made(failed, context)
+    except Failed as failed:
+        await context.abort(failed.code, failed.message)
+    except NotUnderstood as refused:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{name}: {refused}")
+    except Exception as fault:  # noqa: BLE001 the engine must be told, and the process must live on for other resources
+        frames = reversed(traceback.extract_tb(fault.__traceback__)[-SHOWN_FRAMES:])
+        where = ", called at ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in frames)
+        # Not what the fault says, which may quote a secret.
+        await context.abort(grpc.StatusCode.INTERNAL, f"{name}: a fault of the provider, {type(fault).__name__} at {where}; report it")
+
+
+async def _half_made(failed: InitFailed, context: Any) -> None:
+    """https://github.com/pulumi/pulumi/blob/master/sdk/go/common/util/rpcutil/rpcerror/rpcerror.go"""
+    detail = provider_pb2.ErrorResourceInitFailed(
+        id=failed.id, properties=encode(failed.properties), inputs=encode(failed.inputs), reasons=failed.reasons
+    )
+    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(failed))
+    status.details.add().Pack(detail)
+    await context.abort(grpc.StatusCode.UNKNOWN, str(failed), trailing_metadata=(("grpc-status-details-bin", status.SerializeToString()),))

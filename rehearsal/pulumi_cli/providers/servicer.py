@@ -1,0 +1,227 @@
+"""Decides how each call of Pulumi's provider protocol becomes a call of a Provider, and what is answered.
+
+https://github.com/pulumi/pulumi/blob/master/proto/pulumi/provider.proto
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]
+from google.protobuf import empty_pb2  # type: ignore[import-untyped]
+from pulumi.runtime.proto import plugin_pb2, provider_pb2
+
+from rehearsal.pulumi_cli.providers.base import Provider
+from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.pulumi_values import Json, decode, encode, has_unknown
+from rehearsal.pulumi_cli.providers.requests import (
+    CheckAsked,
+    Checked,
+    CreateAsked,
+    DeleteAsked,
+    DiffAsked,
+    Difference,
+    Naming,
+    ReadAsked,
+    UpdateAsked,
+)
+
+Call = Callable[[Any], Awaitable[Any]]
+
+UNSERVED: Mapping[str, str] = {
+    "Call": "no resource here has methods",
+    "Construct": "no component is made here; the program makes its components itself",
+    "GetMapping": "there is no mapping from other tools' resources",
+    "GetMappings": "there are no mappings from other tools' resources",
+    "GetSchema": "the schema is the published package's; take it from the registry",
+    "List": "resources are not listed here; ask Azure or Kubernetes itself",
+    "Parameterize": "there is one version of the package here, which takes no parameters",
+}
+"""Calls that no provider here serves, and why."""
+
+
+class Calls:
+    """The calls of the protocol, by name, in front of one provider."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self._configured = False
+        self._news: Mapping[str, Call] = {
+            "Attach": self._attach,
+            "Cancel": self._cancel,
+            "Check": self._check,
+            "CheckConfig": self._check_config,
+            "Configure": self._configure,
+            "Create": self._create,
+            "Delete": self._delete,
+            "Diff": self._diff,
+            "DiffConfig": self._diff_config,
+            "GetPluginInfo": self._plugin_info,
+            "Handshake": self._handshake,
+            "Invoke": self._invoke,
+            "Read": self._read,
+            "Update": self._update,
+        }
+
+    async def answer(self, name: str, request: Any) -> Any:
+        """The response to a call; Failed, InitFailed, NotUnderstood, and whatever a fault of ours raises."""
+        call = self._news.get(name)
+        if call is None:
+            raise Failed(f"{self.provider.package} does not serve {name}: {UNSERVED[name]}", grpc.StatusCode.UNIMPLEMENTED)
+        return await call(request)
+
+    async def _handshake(self, request: Any) -> Any:
+        self.provider.engine.connect(request.engine_address)
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True, supports_autonaming_configuration=self.provider.autonaming)
+
+    async def _attach(self, request: Any) -> Any:
+        self.provider.engine.connect(request.address)
+        return empty_pb2.Empty()
+
+    async def _plugin_info(self, _request: Any) -> Any:
+        return plugin_pb2.PluginInfo(version=self.provider.version)
+
+    async def _check_config(self, request: Any) -> Any:
+        return _checked(await self.provider.check_config(decode(request.news)))
+
+    async def _diff_config(self, request: Any) -> Any:
+        old = decode(request.old_inputs if request.HasField("old_inputs") else request.olds)
+        return _difference(self.provider.diff_config(old, decode(request.news)))
+
+    async def _configure(self, request: Any) -> Any:
+        config = decode(request.args) if request.HasField("args") else _variables(request)
+        await self.provider.configure(config)
+        self._configured = True
+        return provider_pb2.ConfigureResponse(
+            acceptSecrets=True, supportsPreview=True, supports_autonaming_configuration=self.provider.autonaming
+        )
+
+    async def _cancel(self, _request: Any) -> Any:
+        await self.provider.cancel()
+        return empty_pb2.Empty()
+
+    async def _check(self, request: Any) -> Any:
+        asked = CheckAsked(
+            **_subject(request),
+            old=decode(request.olds) if request.HasField("olds") else None,
+            new=decode(request.news),
+            seed=request.randomSeed,
+            naming=_naming(request),
+        )
+        return _checked(await self.provider.check(asked))
+
+    async def _diff(self, request: Any) -> Any:
+        asked = DiffAsked(
+            **_subject(request),
+            id=request.id,
+            old_inputs=decode(request.old_inputs),
+            old_outputs=decode(request.olds),
+            new=decode(request.news),
+        )
+        return _difference(await self.provider.diff(asked))
+
+    async def _create(self, request: Any) -> Any:
+        self._needs_configuration(request)
+        inputs = _known(decode(request.properties), preview=request.preview)
+        made = await self.provider.create(CreateAsked(**_subject(request), inputs=inputs, timeout=request.timeout, preview=request.preview))
+        return provider_pb2.CreateResponse(id=made.id, properties=encode(made.outputs))
+
+    async def _read(self, request: Any) -> Any:
+        self._needs_configuration(request)
+        inputs = decode(request.inputs) if request.HasField("inputs") else None
+        asked = ReadAsked(**_subject(request), id=_id(request), outputs=decode(request.properties), inputs=inputs, timeout=request.timeout)
+        found = await self.provider.read(asked)
+        if found is None:
+            return provider_pb2.ReadResponse()
+        return provider_pb2.ReadResponse(id=found.id, properties=encode(found.outputs), inputs=encode(found.inputs))
+
+    async def _update(self, request: Any) -> Any:
+        self._needs_configuration(request)
+        asked = UpdateAsked(
+            **_subject(request),
+            id=_id(request),
+            old_inputs=decode(request.old_inputs),
+            old_outputs=decode(request.olds),
+            new=_known(decode(request.news), preview=request.preview),
+            timeout=request.timeout,
+            preview=request.preview,
+        )
+        return provider_pb2.UpdateResponse(properties=encode(await self.provider.update(asked)))
+
+    async def _delete(self, request: Any) -> Any:
+        self._needs_configuration(request)
+        inputs, outputs = decode(request.old_inputs), decode(request.properties)
+        await self.provider.delete(
+            DeleteAsked(**_subject(request), id=_id(request), inputs=inputs, outputs=outputs, timeout=request.timeout)
+        )
+        return empty_pb2.Empty()
+
+    async def _invoke(self, request: Any) -> Any:
+        self._needs_configuration(request)
+        response = provider_pb2.InvokeResponse()
+        getattr(response, "return").CopyFrom(encode(await self.provider.invoke(request.tok, decode(request.args))))
+        return response
+
+    def _needs_configuration(self, request: Any) -> None:
+        if not self._configured and not getattr(request, "preview", False):
+            raise Failed(
+                f"{self.provider.package} was asked for something before it was configured; Configure comes first",
+                grpc.StatusCode.FAILED_PRECONDITION,
+            )
+
+
+def _subject(request: Any) -> dict[str, str]:
+    """URN, type and name; engines before 3.150 send the URN alone."""
+    urn = request.urn
+    parts = urn.split("::", 3)
+    if len(parts) != 4 or not parts[0].startswith("urn:pulumi:"):
+        raise Failed(f"{urn[:200]!r} is no URN; one is urn:pulumi:<stack>::<project>::<types>::<name>", grpc.StatusCode.INVALID_ARGUMENT)
+    return {"urn": urn, "type": request.type or parts[2].rpartition("$")[2], "name": request.name or parts[3]}
+
+
+def _id(request: Any) -> str:
+    if not request.id:
+        raise Failed(f"{request.urn}: the call names no id of the resource", grpc.StatusCode.INVALID_ARGUMENT)
+    return str(request.id)
+
+
+def _known(inputs: Json, *, preview: bool) -> Json:
+    """The inputs, all of which must be known where something is really done."""
+    if not preview:
+        for key, value in inputs.items():
+            if has_unknown(value):
+                raise Failed(f"{key} is not known yet, and only a preview can do without it", grpc.StatusCode.INVALID_ARGUMENT)
+    return inputs
+
+
+def _variables(request: Any) -> Json:
+    """The configuration as engines before 3.0 sent it."""
+    return {key.rpartition(":")[2]: value for key, value in request.variables.items()}
+
+
+def _naming(request: Any) -> Naming | None:
+    if not request.HasField("autonaming"):
+        return None
+    options = request.autonaming
+    return Naming(options.proposed_name, type(options).Mode.Name(options.mode))
+
+
+def _checked(checked: Checked) -> Any:
+    failures = [provider_pb2.CheckFailure(property=one.property, reason=one.reason) for one in checked.failures]
+    return provider_pb2.CheckResponse(inputs=encode(checked.inputs), failures=failures)
+
+
+def _difference(found: Difference) -> Any:
+    response = provider_pb2.DiffResponse(hasDetailedDiff=True, stables=found.stables)
+    response.changes = provider_pb2.DiffResponse.DIFF_SOME if found.changed else provider_pb2.DiffResponse.DIFF_NONE
+    for path, changed in found.changed.items():
+        kind = f"{changed.kind.value}_REPLACE" if changed.replace else changed.kind.value
+        response.detailedDiff[path].CopyFrom(
+            provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.Value(kind), inputDiff=changed.input)
+        )
+        if changed.replace:
+            response.replaces.append(path)
+    response.diffs.extend(dict.fromkeys(path.partition(".")[0].partition("[")[0] for path in found.changed))
+    response.deleteBeforeReplace = found.delete_first and bool(response.replaces)
+    return response

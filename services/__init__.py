@@ -1,0 +1,1 @@
+"""Programs of gpufleet that run in the fleet, one folder each."""

@@ -1,0 +1,1 @@
+"""Approver of the certificate signing requests of kubelets."""

@@ -1,0 +1,141 @@
+"""How signing requests are read from the API server, and decisions written to it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import urllib3
+from kubernetes import client, watch
+
+from services.csr_approver.approver import PEM_BYTES, SIGNER, SigningRequest
+from services.csr_approver.loop import NoAnswer, Overtaken
+
+SELECTOR = f"spec.signerName={SIGNER}"
+PAGE = 500
+WATCH_SECONDS = 600
+"""Time after which a watch ends and the requests are listed anew: what was left for want of a place comes back with the listing."""
+QUIET_SECONDS = 180
+"""Silence after which a watch is given up for dead; the API server sends a bookmark about once a minute."""
+REQUEST_SECONDS = 30
+CONDITION_REASON = "GpufleetCsrApprover"
+OVERTAKEN = (404, 409)
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A request that waits for a decision; seen is our monotonic time in seconds."""
+
+    request: SigningRequest
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A request that is decided, issued or deleted."""
+
+    name: str
+
+
+def request_of(item: Json, seen: float) -> SigningRequest:
+    """A request as the API server shows it; of a text that is too long only so much as shows that it is."""
+    spec = item["spec"]
+    encoded = str(spec.get("request", ""))[: 4 * PEM_BYTES]
+    try:
+        pem = base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        pem = b""
+    return SigningRequest(
+        name=item["metadata"]["name"],
+        version=item["metadata"]["resourceVersion"],
+        signer=str(spec.get("signerName", "")),
+        username=str(spec.get("username", "")),
+        groups=frozenset(spec.get("groups") or ()),
+        usages=frozenset(spec.get("usages") or ()),
+        pem=pem[: PEM_BYTES + 1],
+        seen=seen,
+    )
+
+
+def event_of(item: Json, kind: str, seen: float) -> Undecided | Settled:
+    """What an event of the watch, or an entry of a listing, means for us."""
+    status = item.get("status") or {}
+    if kind == "DELETED" or status.get("conditions") or status.get("certificate"):
+        return Settled(item["metadata"]["name"])
+    return Undecided(request_of(item, seen))
+
+
+class Requests:
+    """The requests of our signer, and the place where decisions on them are written."""
+
+    def __init__(self, api: client.CertificatesV1Api) -> None:
+        self._api = api
+        self.heard_at = time.monotonic()
+        """When the API server last answered, monotonic, in seconds."""
+
+    def events(self) -> Iterator[Undecided | Settled]:
+        """One listing, then every change until the watch ends; ApiException or urllib3's HTTPError where the API server does not answer."""
+        following = ""
+        while True:
+            page = self._page(following)
+            self.heard_at = time.monotonic()
+            for listed in page["items"]:
+                yield event_of(listed, "ADDED", self.heard_at)
+            following = page["metadata"].get("continue", "")
+            if not following:
+                break
+        stream = watch.Watch(return_type="object").stream(  # type: ignore[no-untyped-call]
+            self._api.list_certificate_signing_request,
+            field_selector=SELECTOR,
+            resource_version=page["metadata"]["resourceVersion"],
+            timeout_seconds=WATCH_SECONDS,
+            allow_watch_bookmarks=True,
+            _request_timeout=(REQUEST_SECONDS, QUIET_SECONDS),
+        )
+        for event in stream:
+            self.heard_at = time.monotonic()
+            if event is not None and event["type"] != "BOOKMARK":
+                yield event_of(event["object"], event["type"], self.heard_at)
+
+    def _page(self, following: str) -> Json:
+        """One page of the listing, as JSON: the client's models refuse what a later API server might add."""
+        response: Any = self._api.list_certificate_signing_request(
+            field_selector=SELECTOR, limit=PAGE, _continue=following or None, _request_timeout=REQUEST_SECONDS, _preload_content=False
+        )
+        page: Json = json.loads(response.data)
+        return page
+
+    def approve(self, request: SigningRequest, reason: str) -> None:
+        """Approve a request; Overtaken if it changed since it was seen, NoAnswer if the API server does not answer."""
+        self._decide(request, "Approved", reason)
+
+    def deny(self, request: SigningRequest, reason: str) -> None:
+        """Deny a request; Overtaken if it changed since it was seen, NoAnswer if the API server does not answer."""
+        self._decide(request, "Denied", reason)
+
+    def _decide(self, request: SigningRequest, kind: str, reason: str) -> None:
+        """Write one condition, under the version that was judged: an answer to another is refused by the API server."""
+        condition = client.V1CertificateSigningRequestCondition(
+            type=kind, status="True", reason=CONDITION_REASON, message=reason, last_update_time=datetime.datetime.now(datetime.UTC)
+        )
+        body = client.V1CertificateSigningRequest(
+            metadata=client.V1ObjectMeta(name=request.name, resource_version=request.version),
+            # The API server keeps the specification that it has; the client's model demands one.
+            spec=client.V1CertificateSigningRequestSpec(request="", signer_name=request.signer),
+            status=client.V1CertificateSigningRequestStatus(conditions=[condition]),
+        )
+        try:
+            self._api.replace_certificate_signing_request_approval(request.name, body, _request_timeout=REQUEST_SECONDS)
+        except client.ApiException as error:
+            if error.status in OVERTAKEN:
+                raise Overtaken(f"HTTP {error.status}") from error
+            raise NoAnswer(f"HTTP {error.status} {error.reason}") from error
+        except urllib3.exceptions.HTTPError as error:
+            raise NoAnswer(type(error).__name__) from error

@@ -1,0 +1,1 @@
+"""Upload of etcd snapshots to blob storage."""

@@ -1,0 +1,48 @@
+"""One real control plane of region dev for all tests that leave it as they found it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kept_services import Kept
+from running_plane import RunningPlane, running
+
+from rehearsal.binaries.find import Engines, engines
+from rehearsal.local_cluster.control_plane import ControlPlane
+from rehearsal.local_cluster.run_directory import RunDirectory
+
+
+# Before xdist, which reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one worker run all tests that share the control plane, so that there is one."""
+    for item in items:
+        if "running_plane" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("control plane"))
+
+
+@pytest.fixture(scope="session")
+def real_engines() -> Engines:
+    """The real programs, built first where they are not there."""
+    return engines()
+
+
+@pytest.fixture(scope="session")
+def running_plane(real_engines: Engines) -> Iterator[RunningPlane]:
+    """The control plane with all that it runs in."""
+    with running("dev", real_engines) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def control_plane(running_plane: RunningPlane) -> ControlPlane:
+    """The control plane alone."""
+    return running_plane.control
+
+
+@pytest.fixture
+def kept() -> Iterator[Kept]:
+    """A run and a supervisor in it."""
+    with RunDirectory() as run:
+        yield Kept(run)

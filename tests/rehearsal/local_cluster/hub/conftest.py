@@ -1,0 +1,48 @@
+"""A region that was brought up in a directory, without what Pulumi's own engine would not have told the model either."""
+
+from __future__ import annotations
+
+import pytest
+from kept_region import KeptRegion
+
+from rehearsal.azure.persistence import keep
+from rehearsal.azure.region_cloud import kept_azure
+from rehearsal.azure.scenario import NOTHING_WRONG
+from rehearsal.azure.stack_records import stacks_of
+from rehearsal.azure.state_directory import StateDirectory
+from rehearsal.local_cluster.administrator import administrators_kubeconfig
+from rehearsal.local_cluster.hub.hub_network import why_not
+from rehearsal.local_up.request_scheduler import PARALLEL
+from rehearsal.local_up.up import bring_up
+from rehearsal.local_up.update import Allowed
+from stacks.load import load_plan
+
+
+# Before xdist, which reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have the worker that runs control planes run these too."""
+    for item in items:
+        if "kept_region" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("control plane"))
+
+
+@pytest.fixture(scope="session")
+def namespaces() -> None:
+    """Skips what needs them where there are none."""
+    if reason := why_not():
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def kept_region(tmp_path_factory: pytest.TempPathFactory) -> KeptRegion:
+    folder = tmp_path_factory.mktemp("inside")
+    plan = load_plan("dev")
+    with StateDirectory(folder / "azure") as directory:
+        cloud = kept_azure(directory, plan, NOTHING_WRONG)
+        assert bring_up(plan, cloud, Allowed(frozenset(), None, PARALLEL), lambda *_: None).complete
+        stacks_of(cloud).of(plan.stack).exports.clear()
+        keep(directory, cloud)
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(administrators_kubeconfig(cloud, plan, plan.clusters[0]))
+    return KeptRegion(plan, folder, kubeconfig)

@@ -1,0 +1,119 @@
+"""Inside the hub's network the program's own checks pass, and the clusters are those of before, whatever ended what held them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from holding import Holder
+from kept_region import KeptRegion
+from waiting import until
+
+from components.plan import naming
+from components.plan.model import API_SERVER_PORT
+from rehearsal.binaries.find import Engines
+from rehearsal.local_cluster.hub.hub_network import InsideRefused, inside_hub
+from stacks.load import load_plan
+
+pytestmark = [pytest.mark.usefixtures("namespaces")]
+
+CHECKS = """
+import base64, sys, yaml
+from components.inside_hub import outside
+from components.ready import Endpoint, Patience, wait_until_ready
+resolver, zone, host, port, kubeconfig = sys.argv[1:]
+print(outside(resolver, 53, zone, "gateway"))
+authority = yaml.safe_load(open(kubeconfig))["clusters"][0]["cluster"]["certificate-authority-data"]
+wait_until_ready(Endpoint(host, int(port), base64.b64decode(authority).decode()), Patience(20, 20, 1, 5), print)
+print("ready")
+"""
+CALL = """
+import json, os, ssl, sys, urllib.parse, urllib.request
+base = "https://" + os.environ["ARM_METADATA_HOST"]
+who = {"grant_type": "client_credentials", "client_id": os.environ["ARM_CLIENT_ID"], "client_secret": os.environ["ARM_CLIENT_SECRET"]}
+form = urllib.parse.urlencode({**who, "scope": base + "/.default"}).encode()
+token = json.load(urllib.request.urlopen(f"{base}/{os.environ['ARM_TENANT_ID']}/oauth2/v2.0/token", form))["access_token"]
+method, path = sys.argv[1:3]
+body = sys.argv[3].encode() if len(sys.argv) > 3 else None
+asked = urllib.request.Request(base + path, body, {"Authorization": "Bearer " + token, "Content-Type": "application/json"}, method=method)
+print(urllib.request.urlopen(asked).status)
+"""
+COMPUTE = "?api-version=2024-11-01"
+
+
+def _kubectl(held: Holder, region: KeptRegion, engines: Engines, *words: str, given: str | None = None) -> str:
+    """What kubectl prints inside, with the administrator's kubeconfig as it is: by the servers' own name."""
+    return held.run(str(engines.program("kubectl")), f"--kubeconfig={region.kubeconfig}", "--request-timeout=30s", *words, given=given)
+
+
+def test_the_programs_checks_pass_and_what_was_written_outlasts_a_kill(kept_region: KeptRegion, engines: Engines) -> None:
+    hub, servers = kept_region.plan.hub, kept_region.cluster.api_servers
+    given = (hub.resolver_address, hub.private_zone, servers.dns_name, str(API_SERVER_PORT), str(kept_region.kubeconfig))
+    note = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "note", "namespace": "default"}, "data": {"said": "before"}}
+    with kept_region.held() as first:
+        assert first.python(CHECKS, *given) == "None\nready\n"
+        _kubectl(first, kept_region, engines, "create", "-f", "-", given=json.dumps(note))
+        with pytest.raises(InsideRefused, match=r"azure is in use by another process"), inside_hub(kept_region.plan, kept_region.folder):
+            raise AssertionError
+        first.kill()
+    quorums = sum(len(ring.members) // 2 + 1 for ring in (kept_region.cluster.etcd, kept_region.cluster.events_etcd))
+    assert len(kept_region.disks) == quorums
+    with Holder(kept_region.plan.name, kept_region.folder) as second:
+        _lose_machines(second, kept_region)
+        found = json.loads(_kubectl(second, kept_region, engines, "get", "configmap", "note", "-o", "json"))
+        assert found["data"] == {"said": "before"}
+        who = json.loads(_kubectl(second, kept_region, engines, "auth", "whoami", "-o", "json"))
+        assert who["status"]["userInfo"]["username"] == "gpufleet-break-glass"
+        _lose_the_quorum(second, kept_region)
+
+
+def _lose_machines(held: Holder, region: KeptRegion) -> None:
+    """A member's machine goes: one that did not run takes its place. So does an API server's, which has hardly begun to boot."""
+    cluster = region.cluster
+    first, _, third = (one.name for one in cluster.etcd.members)
+    heard = held.hears("API servers start from their boot files")
+    _delete_member(held, region, first)
+    heard = held.hears(f"have changed: 1 end here, and in their place: {third}", heard)
+    servers = naming.resource_id(
+        cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachineScaleSets", cluster.api_servers.name
+    )
+    held.python(CALL, "POST", f"{servers}/delete{COMPUTE}", json.dumps({"instanceIds": ["0"]}))
+    heard = held.hears("its API servers in Azure have changed", heard)
+    held.hears("its API servers answer", heard)
+    assert not any("its control plane ends" in one for one in held.said)
+    assert first not in region.disks
+    assert third in region.disks
+
+
+def _lose_the_quorum(held: Holder, region: KeptRegion) -> None:
+    """Another member's machine goes, which leaves one of three."""
+    _, second, third = (one.name for one in region.cluster.etcd.members)
+    _delete_member(held, region, second)
+    held.hears("too few of its etcd machines are left in Azure for a quorum: its control plane ends")
+    until(lambda: second not in region.disks and third in region.disks, "its disk is gone too, and the other's is not")
+
+
+def _delete_member(held: Holder, region: KeptRegion, name: str) -> None:
+    cluster = region.cluster
+    machine = naming.resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachines", name)
+    held.python(CALL, "DELETE", f"{machine}{COMPUTE}")
+
+
+def test_a_folder_of_another_region_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "region").write_text("swedencentral\n")
+    with (
+        pytest.raises(InsideRefused, match="holds the region swedencentral, not dev; give another directory"),
+        inside_hub(load_plan("dev"), tmp_path),
+    ):
+        raise AssertionError
+    assert [one.name for one in tmp_path.iterdir()] == ["region"]
+
+
+def test_a_scenario_that_there_is_not_is_refused_in_a_sentence(kept_region: KeptRegion) -> None:
+    with (
+        pytest.raises(InsideRefused, match="no-such-scenario"),
+        inside_hub(kept_region.plan, kept_region.folder, scenario="no-such-scenario"),
+    ):
+        raise AssertionError
+    assert (kept_region.folder / "world.log").read_text() == "", "it ends in order"

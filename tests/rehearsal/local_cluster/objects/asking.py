@@ -1,0 +1,106 @@
+"""How tests ask a real API server: as the break-glass administrator, as anybody whom the administrator names, or by a token."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import urllib3
+from calling import Reply
+from waiting import until
+
+from rehearsal.local_cluster.objects import kubeconfig as kubeconfigs
+
+MERGE = "application/merge-patch+json"
+AUTHENTICATED = "system:authenticated"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks: user, groups, and what a token would tell beside them."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Impersonation: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/"""
+        groups = [("Impersonate-Group", group) for group in self.groups]
+        extra = [(f"Impersonate-Extra-{quote(key, safe='')}", text) for key, text in self.extra.items()]
+        return [("Impersonate-User", self.user), *groups, *extra]
+
+
+def service_account(namespace: str, name: str) -> Caller:
+    """A service account, as its token names it."""
+    return Caller(
+        f"system:serviceaccount:{namespace}:{name}", ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
+    )
+
+
+def node(name: str) -> Caller:
+    """A node's kubelet."""
+    return Caller(f"system:node:{name}", ("system:nodes", AUTHENTICATED))
+
+
+class Api:
+    """An API server, asked over one connection pool."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._access = access = kubeconfigs.read(path)
+        self._pool = urllib3.HTTPSConnectionPool(
+            access.host, access.port, ssl_context=access.tls, server_hostname=access.name, retries=False, maxsize=4
+        )
+        self._strangers = urllib3.HTTPSConnectionPool(
+            access.host, access.port, ssl_context=self._without_certificate(), server_hostname=access.name, retries=False, maxsize=4
+        )
+
+    def _without_certificate(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        authorities = self._access.tls.get_ca_certs(binary_form=True)
+        context.load_verify_locations(cadata="".join(ssl.DER_cert_to_PEM_cert(one) for one in authorities))
+        return context
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._pool.close()
+        self._strangers.close()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        by: Caller | None = None,
+        token: str | None = None,
+        kind: str = "application/json",
+    ) -> Reply:
+        """By nobody named: as the administrator; with a token "": without any name."""
+        headers = urllib3.HTTPHeaderDict([("Content-Type", kind), *(by.headers() if by else [])])
+        if token:
+            headers.add("Authorization", f"Bearer {token}")
+        pool = self._pool if token is None else self._strangers
+        response = pool.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
+        return Reply(response.status, response.headers, response.data.decode())
+
+    def make(self, path: str, item: Mapping[str, Any]) -> Any:
+        """Create an object, or leave the one of its name that is there."""
+        reply = self.ask("POST", path, item)
+        assert reply.status in (201, 409), reply.message
+        return reply.body
+
+    def remove(self, path: str) -> None:
+        """Delete an object at once."""
+        reply = self.ask("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
+        assert reply.status in (200, 202, 404), reply.message
+
+
+eventually = partial(until, seconds=120.0)
+"""Waits until something holds, no longer than a controller may take; what is said where it never does."""

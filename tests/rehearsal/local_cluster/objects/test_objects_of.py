@@ -1,0 +1,57 @@
+"""Which objects of a program's graph are a cluster's, and how they look on the wire."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from rehearsed_regions import rehearsed
+
+from components.kubernetes_objects import AWAITED, SKIP_AWAIT
+from components.manifests.objects import cluster_objects
+from rehearsal.local_cluster.objects.connection import Answer
+from rehearsal.local_cluster.objects.declared import objects_of
+from rehearsal.local_cluster.objects.refusals import conflicts_of, failures_of
+from rehearsal.local_cluster.objects.results import Key, key_of
+
+KEY = Key("ConfigMap", "default", "one", "v1")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_cluster_gets_its_own_objects_and_its_bootstrap_token_and_no_other_clusters(number: int) -> None:
+    region = rehearsed("pair")
+    cluster = region.plan.clusters[number]
+    items = objects_of(region.clusters, cluster)
+    (token,) = (item for item in items if item["kind"] == "Secret")
+    assert [key_of(item) for item in items if item is not token] == sorted(
+        map(key_of, cluster_objects(region.plan, cluster)), key=[key_of(item) for item in items].index
+    )
+
+
+def test_secrets_are_revealed_and_stand_where_the_server_keeps_them() -> None:
+    region = rehearsed("pair")
+    tokens = [next(item for item in objects_of(region.clusters, cluster) if item["kind"] == "Secret") for cluster in region.plan.clusters]
+    for token in tokens:
+        assert "stringData" not in token
+        token_id = base64.b64decode(token["data"]["token-id"]).decode()
+        assert token["metadata"]["name"] == f"bootstrap-token-{token_id}"
+        assert len(base64.b64decode(token["data"]["token-secret"])) == 16
+    assert tokens[0] != tokens[1]
+
+
+def test_the_providers_annotations_go_with_the_objects_as_the_provider_sends_them() -> None:
+    region = rehearsed("dev")
+    for item in objects_of(region.clusters, region.plan.clusters[0]):
+        assert (SKIP_AWAIT.items() <= item["metadata"].get("annotations", {}).items()) is (item["kind"] in AWAITED)
+        # Plain JSON types through and through.
+        assert json.loads(json.dumps(item)) == item
+
+
+def test_a_refusal_without_named_fields_still_says_what_to_do() -> None:
+    expected = {404: "declare", 403: "have", 409: "apply", 500: "look"}
+    for status, remedy in expected.items():
+        answer = Answer(status, {"message": "the server's reason"}, ())
+        (failed,) = failures_of(KEY, answer)
+        assert (failed.path, failed.reason, failed.remedy.split()[0]) == ("", "the server's reason", remedy)
+        assert conflicts_of(KEY, answer) == ()

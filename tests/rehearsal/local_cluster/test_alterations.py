@@ -1,0 +1,176 @@
+"""In all shipped regions, what programs here are started with differs from what was rendered by the written list, and by nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from components.plan.model import ClusterPlan
+from rehearsal.local_cluster import overrides
+from rehearsal.local_cluster.azure_service import serve_azure
+from rehearsal.local_cluster.control_plane import lay
+from rehearsal.local_cluster.machine import Machine
+from rehearsal.local_cluster.machine_programs import Programs
+from rehearsal.local_cluster.overrides import ADDED, ALTERED, DROPPED
+from rehearsal.local_cluster.path_fields import ADDRESSES, FLAGS, PATH
+from rehearsal.local_cluster.provisioned_machines import API_SERVER, control_plane_machines
+from rehearsal.local_cluster.run_directory import RunDirectory
+from rehearsal.local_cluster.systemd.supervisor import Supervisor
+from rehearsal.local_cluster.systemd.unit_file import Command
+from rehearsal.local_up.up import bring_up_anew
+from stacks.load import load_plan
+
+SHIPPED = ("dev", "swedencentral", "southcentralus")
+ENGINES = {
+    name: Path("/engines") / name for name in ("etcd", "etcdctl", "etcdutl", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+}
+Difference = tuple[str, str, str]
+
+
+class Laid:
+    """The control plane of one cluster, laid and not started."""
+
+    def __init__(self, cluster: ClusterPlan, machines: tuple[Machine, ...], ports: dict[int, str]) -> None:
+        self.cluster, self.machines, self.ports = cluster, machines, ports
+
+
+class Noted(RunDirectory):
+    """A run that notes what each port is for."""
+
+    def __init__(self) -> None:
+        self.noted: dict[int, str] = {}
+        super().__init__()
+
+    def port(self, what: str) -> int:
+        port = super().port(what)
+        self.noted[port] = what
+        return port
+
+
+@pytest.fixture(scope="module", params=SHIPPED)
+def laid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Laid]]:
+    plan = load_plan(request.param)
+    cloud = bring_up_anew(plan).cloud
+    found, runs = [], []
+    with serve_azure(cloud, tmp_path_factory.mktemp("azure")) as azure:
+        for cluster in plan.clusters:
+            run = Noted()
+            runs.append(run)
+            given = azure.ask(lambda cloud, cluster=cluster: control_plane_machines(cloud, cluster))
+            machines = lay(given, cluster, azure, Programs(ENGINES, {}), run, Supervisor(run))
+            assert len(given) == len(cluster.etcd.members) + len(cluster.events_etcd.members) + cluster.api_servers.count
+            found.append(Laid(cluster, machines, run.noted))
+        yield found
+    for run in runs:
+        run.close()
+
+
+def _commands(machine: Machine) -> Iterator[tuple[str, Command, tuple[str, ...]]]:
+    """Program, command as rendered, and argv here, of every unit of a machine that is run."""
+    for name, service in machine.services.items():
+        unit, program = machine.units[name], service.program
+        pairs = [
+            *zip(unit.start_pre, program.before, strict=True),
+            (unit.start[0], program.argv),
+            *zip(unit.start_post, program.after, strict=True),
+        ]
+        for command, argv in pairs:
+            yield command.argv[0].rpartition("/")[2], command, argv
+
+
+def _flags(words: tuple[str, ...]) -> dict[str, str]:
+    pairs = (word[2:].partition("=") for word in words if word.startswith("--"))
+    return {name: value for name, _, value in pairs}
+
+
+def _differences(machine: Machine) -> set[Difference]:
+    """Program, flag and kind of change of whatever differs but for where paths and addresses are."""
+    found: set[Difference] = set()
+    for program, command, argv in _commands(machine):
+        rendered, here = _flags(command.argv), _flags(argv)
+        found |= {(program, flag, ADDED) for flag in here.keys() - rendered.keys()}
+        found |= {(program, flag, DROPPED) for flag in rendered.keys() - here.keys()}
+        changed = {flag for flag in rendered.keys() & here.keys() if rendered[flag] != here[flag]}
+        found |= {(program, flag, ALTERED) for flag in changed if FLAGS[program].get(flag) not in (PATH, ADDRESSES)}
+    return found
+
+
+def test_the_flags_that_differ_are_exactly_the_written_list(laid: list[Laid]) -> None:
+    for one in laid:
+        found = set().union(*map(_differences, one.machines))
+        assert found == {(each.program, each.flag, each.change) for each in overrides.FLAGS}
+
+
+def test_every_word_that_was_rendered_is_there_and_in_its_order(laid: list[Laid]) -> None:
+    for one in laid:
+        for machine in one.machines:
+            for program, command, argv in _commands(machine):
+                rendered = [word.partition("=")[0] for word in command.argv[1:] if word.startswith("--")]
+                assert [flag for word in argv if (flag := word.partition("=")[0]) in rendered] == rendered, program
+
+
+def test_a_path_is_the_same_below_the_machines_folder_and_an_address_the_same_owners_port(laid: list[Laid]) -> None:
+    for one in laid:
+        owners = _owners(one)
+        for machine in one.machines:
+            for program, command, argv in _commands(machine):
+                here = _flags(argv)
+                for flag, value in _flags(command.argv).items():
+                    match FLAGS[program].get(flag):
+                        case "path":
+                            assert here[flag] == f"{machine.root}{value}"
+                        case "addresses":
+                            assert _named(here[flag], one.ports) == _owned(value, owners, machine.name), (program, flag)
+
+
+def _owners(one: Laid) -> dict[str, str]:
+    rings = (one.cluster.etcd, one.cluster.events_etcd)
+    return {host: member.name for ring in rings for member in ring.members for host in (member.dns_name, member.address)}
+
+
+def _named(text: str, ports: dict[int, str]) -> str:
+    return re.sub(r"127\.0\.0\.1:(\d+)", lambda found: ports[int(found[1])], text)
+
+
+def _owned(text: str, owners: dict[str, str], machine: str) -> str:
+    return re.sub(r"//([^:/]+):(\d+)", lambda found: f"//{owners.get(found[1], machine)}/{found[2]}", text)
+
+
+def test_units_that_are_enabled_and_not_run_are_exactly_the_written_list(laid: list[Laid]) -> None:
+    for one in laid:
+        enabled = {name for machine in one.machines for name in machine.boot_enabled}
+        run = {name for machine in one.machines for name in machine.enabled}
+        assert enabled - run == overrides.NOT_RUN.keys()
+        assert all(name in machine.services for machine in one.machines for name in machine.enabled)
+
+
+def test_variables_that_no_unit_sets_are_exactly_the_written_list(laid: list[Laid]) -> None:
+    for one in laid:
+        for machine in one.machines:
+            for name, service in machine.services.items():
+                assert service.program.environment.keys() - machine.units[name].environment.keys() == overrides.ENVIRONMENT.keys()
+
+
+def test_no_file_that_a_program_reads_still_holds_an_address_of_the_plan(laid: list[Laid]) -> None:
+    for one in laid:
+        hosts = set(_owners(one)) | {one.cluster.api_servers.address}
+        for machine in one.machines:
+            for path in machine.root.rglob("*"):
+                if path.suffix in (".kubeconfig", ".yaml", ".json") and path.is_file():
+                    assert not [host for host in hosts if host in path.read_text()], path
+
+
+def test_each_api_server_advertises_its_own_address(laid: list[Laid]) -> None:
+    for one in laid:
+        servers = [machine for machine in one.machines if machine.role == API_SERVER]
+        told = [_flags(machine.services["kube-apiserver.service"].program.argv)["advertise-address"] for machine in servers]
+        assert told == [machine.address for machine in servers]
+        assert len(set(told)) == len(told)
+
+
+def test_every_alteration_has_its_reason() -> None:
+    assert all(len(one.why) > 20 for one in overrides.FLAGS)
+    assert all(len(why) > 5 for table in (overrides.NOT_RUN, overrides.ENVIRONMENT, overrides.OTHERWISE) for why in table.values())

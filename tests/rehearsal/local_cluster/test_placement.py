@@ -1,0 +1,115 @@
+"""Paths and addresses of a machine have one place here each; what only looks like an address stays, and what was forgotten is noticed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from components.boot.kubeconfig import document
+from rehearsal.local_cluster.placement import Placement, Unplaced
+
+PORTS = {"dev-etcd-0/2379": 20_001, "dev-etcd-1/2379": 20_002, "dev-api-0/6443": 20_003, "dev-api-lb/6443": 20_004}
+HOSTS = {"etcd-0.dev.internal": "dev-etcd-0", "10.0.0.10": "dev-etcd-0", "10.0.0.11": "dev-etcd-1", "api.dev.internal": "dev-api-lb"}
+
+
+@pytest.fixture
+def placement(tmp_path: Path) -> Placement:
+    return Placement("dev-api-0", tmp_path, HOSTS, PORTS.__getitem__, lambda uri: uri.replace("vault.azure.net", "here"))
+
+
+def test_paths_lie_below_the_machines_folder(placement: Placement, tmp_path: Path) -> None:
+    assert placement.path("/etc/kubernetes/pki") == tmp_path / "etc/kubernetes/pki"
+    for wrong in ("/usr/bin/env", "etc/x", "/etc/../x", "/"):
+        with pytest.raises(Unplaced, match="own paths"):
+            placement.path(wrong)
+
+
+def test_names_addresses_the_balancer_and_loopback_of_a_machine_become_ports(placement: Placement) -> None:
+    assert (
+        placement.addresses("https://etcd-0.dev.internal:2379,https://10.0.0.11:2379") == "https://127.0.0.1:20001,https://127.0.0.1:20002"
+    )
+    assert (
+        placement.addresses("/events#https://10.0.0.10:2379;https://10.0.0.11:2379")
+        == "/events#https://127.0.0.1:20001;https://127.0.0.1:20002"
+    )
+    assert placement.addresses("https://127.0.0.1:6443") == "https://127.0.0.1:20003"
+    assert placement.addresses("https://api.dev.internal:6443") == "https://127.0.0.1:20004"
+
+
+@pytest.mark.parametrize("text", ["https://10.9.9.9:2379", "https://etcd-0.dev.internal", "10.0.0.10:2379"])
+def test_an_address_that_nobody_has_or_that_lacks_a_port_is_refused(placement: Placement, text: str) -> None:
+    with pytest.raises(Unplaced):
+        placement.addresses(text)
+
+
+def test_identifiers_that_look_like_addresses_stay(placement: Placement) -> None:
+    for word in ("--service-account-issuer=https://api.dev.internal:6443", "--external-hostname=api.dev.internal"):
+        assert placement.argument("kube-apiserver", word) == word
+
+
+@pytest.mark.parametrize(
+    ("program", "word"),
+    [
+        ("kube-apiserver", "--some-new-file=/etc/kubernetes/x"),
+        ("kube-apiserver", "--some-new-url=https://etcd-0.dev.internal:2379"),
+        ("kube-scheduler", "--some-new-list=a,10.0.0.11"),
+        ("etcd", "/var/lib/etcd"),
+    ],
+)
+def test_a_path_or_address_in_a_flag_that_no_table_names_is_noticed(placement: Placement, program: str, word: str) -> None:
+    with pytest.raises(Unplaced, match=r"fields\.py"):
+        placement.argument(program, word)
+
+
+def test_a_kubeconfigs_server_and_files_are_placed_and_its_server_name_stays(placement: Placement, tmp_path: Path) -> None:
+    server = {
+        "server": "https://127.0.0.1:6443",
+        "tls-server-name": "api.dev.internal",
+        "certificate-authority": "/etc/kubernetes/pki/ca.pem",
+    }
+    text = document(server, {"client-certificate": "/etc/kubernetes/pki/a.pem", "client-key": "/etc/kubernetes/pki/k.pem"})
+    found = yaml.safe_load(placement.content("/etc/kubernetes/x.kubeconfig", text))
+    assert found["clusters"][0]["cluster"] == {
+        "server": "https://127.0.0.1:20003",
+        "tls-server-name": "api.dev.internal",
+        "certificate-authority": f"{tmp_path}/etc/kubernetes/pki/ca.pem",
+    }
+    assert found["users"][0]["user"]["client-key"] == f"{tmp_path}/etc/kubernetes/pki/k.pem"
+
+
+def test_a_field_that_no_table_names_is_noticed(placement: Placement) -> None:
+    with pytest.raises(Unplaced, match=r"scheduler\.yaml of dev-api-0, extra\.file"):
+        placement.content("/etc/kubernetes/scheduler.yaml", "extra: {file: /etc/kubernetes/y}\n")
+
+
+def test_the_manifest_of_secrets_names_the_vault_and_the_folders_here(placement: Placement, tmp_path: Path) -> None:
+    told = {
+        "vault": "https://v.vault.azure.net",
+        "identity": "/subscriptions/s/x",
+        "directory": "/etc/etcd",
+        "compose": {"/etc/etcd/a.pem": ["{{a}}"]},
+    }
+    found = json.loads(placement.content("/etc/gpufleet/secrets.json", json.dumps(told)))
+    assert found == {
+        "vault": "https://v.here",
+        "identity": "/subscriptions/s/x",
+        "directory": f"{tmp_path}/etc/etcd",
+        "compose": {f"{tmp_path}/etc/etcd/a.pem": ["{{a}}"]},
+    }
+    told["compose"] = {"/etc/etcd/a.pem": ["file: /etc/etcd/other"]}
+    with pytest.raises(Unplaced, match="path of the machine"):
+        placement.content("/etc/gpufleet/secrets.json", json.dumps(told))
+
+
+def test_files_that_only_a_whole_machine_reads_stay_as_they_are(placement: Placement) -> None:
+    assert placement.content("/etc/sysctl.d/x.conf", "a = /etc/b\n") == "a = /etc/b\n"
+
+
+def test_the_founding_members_in_the_environment_are_placed(placement: Placement) -> None:
+    found = placement.environment({"ETCD_INITIAL_CLUSTER": "a=https://10.0.0.10:2379,b=https://10.0.0.11:2379", "GOMEMLIMIT": "5"})
+    assert found == {"ETCD_INITIAL_CLUSTER": "a=https://127.0.0.1:20001,b=https://127.0.0.1:20002", "GOMEMLIMIT": "5"}
+    with pytest.raises(Unplaced, match="OTHER of dev-api-0"):
+        placement.environment({"OTHER": "https://10.0.0.10:2379"})

@@ -1,0 +1,191 @@
+"""An update makes the embedded Azure what the region file says, and no more than that."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from embedded_regions import CPU, GPU, delete_by_hand, found_changes, named, planned, pool, scale_set, standing, updated
+from pinned_graph import pinned
+
+from gpufleet.deleted_vaults import held_lines
+from rehearsal.azure.arm_id import parse
+from rehearsal.azure.compute.instances import addresses_of, state_of
+from rehearsal.azure.resource import Request
+from rehearsal.azure.saved_state import dump
+from rehearsal.local_up.deleted_vaults import NamesHeld, held_names
+from rehearsal.local_up.timeline import course
+from rehearsal.local_up.up import purge_only, tear_down
+from rehearsal.local_up.update import Allowed
+from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.run import run_program
+from stacks.program import make
+
+PRINCIPAL = re.compile(r'"principalId": "[0-9a-f-]+"')
+"""Who an identity is differs from cloud to cloud."""
+OTHER_PIN = {"cpu": "cpu@2026.10.0"}
+
+
+def test_a_second_up_changes_nothing() -> None:
+    cloud = standing()
+    before = {key: (one.version, one.changed) for key, one in cloud.resources.items()}
+    outcome = updated(planned(), cloud)
+    assert outcome.complete
+    assert found_changes(outcome) == []
+    assert {key: (one.version, one.changed) for key, one in cloud.resources.items()} == before
+
+
+def test_every_machine_has_its_addresses_after_the_first_up() -> None:
+    cloud, plan = standing(), planned()
+    for of_pool in plan.clusters[0].pools:
+        for one in of_pool.scale_sets:
+            found = scale_set(cloud, one.name)
+            taken = [address for _, _, _, address in addresses_of(found)]
+            assert len(set(taken)) == one.capacity * of_pool.addresses_per_machine
+
+
+def test_another_image_pin_updates_the_model_and_touches_no_machine() -> None:
+    cloud = standing()
+    before = {key: (one.model, one.os_disk, one.host) for key, one in state_of(scale_set(cloud, "dev-cpu-000")).instances.items()}
+    outcome = updated(planned(pool(CPU, image=OTHER_PIN["cpu"])), cloud)
+    (change,) = found_changes(outcome)
+    assert change.item.record.name == "dev-dev-pool-cpu-000"
+    assert "virtualMachineProfile.storageProfile.imageReference.id" in change.values
+    assert (change.behind, change.machines) == (10, (10, 10))
+    after = state_of(scale_set(cloud, "dev-cpu-000"))
+    assert {key: (one.model, one.os_disk, one.host) for key, one in after.instances.items()} == before
+    assert after.model not in {one.model for one in after.instances.values()}
+    assert course(outcome).behind == 10
+
+
+def test_more_nodes_grow_one_set_and_nothing_else() -> None:
+    outcome = updated(planned(pool(CPU, nodes=28)), standing())
+    (change,) = found_changes(outcome)
+    assert (change.item.record.name, change.machines, list(change.values)) == ("dev-dev-pool-cpu-000", (10, 28), ["sku.capacity"])
+    assert course(outcome).running == course(outcome).machines == 32
+
+
+def test_a_new_pin_while_two_machines_are_deleted_ends_at_the_plans_capacity() -> None:
+    cloud = standing()
+    gone = delete_by_hand(cloud, "dev-cpu-000", 2)
+    assert len(state_of(scale_set(cloud, "dev-cpu-000")).living()) == 8
+    outcome = updated(planned(pool(CPU, image=OTHER_PIN["cpu"])), cloud)
+    assert outcome.complete
+    machines = state_of(scale_set(cloud, "dev-cpu-000")).living()
+    assert len(machines) == 10
+    assert not {str(one.id) for one in machines} & set(gone)
+    (change,) = found_changes(outcome)
+    assert (change.machines, change.item.behind) == ((8, 10), 8)
+
+
+def test_machines_deleted_by_hand_come_back_without_any_other_change() -> None:
+    cloud = standing()
+    delete_by_hand(cloud, "dev-gpu-000", 1)
+    outcome = updated(planned(), cloud)
+    assert named(outcome) == {"dev-dev-pool-gpu-000": "~"}
+    assert len(state_of(scale_set(cloud, "dev-gpu-000")).living()) == 2
+
+
+def test_what_the_program_no_longer_declares_goes_after_what_uses_it() -> None:
+    cloud = standing()
+    balanced = updated(planned(pool(CPU, load_balanced=True)), cloud)
+    assert named(balanced)["dev-dev-ingress-lb"] == "+"
+    outcome = updated(planned(), cloud)
+    assert outcome.complete
+    assert {name: sign for name, sign in named(outcome).items() if sign == "-"} == {
+        "dev-dev-ingress-lb": "-",
+        "dev-dev-network-subnets-ingress": "-",
+    }
+    assert not [key for key in cloud.resources if "ingress" in key]
+
+
+def test_a_changed_etcd_image_reaches_no_running_member() -> None:
+    def change(cluster: dict[str, Any]) -> None:
+        cluster["control_plane"]["etcd"]["image"] = "etcd@2026.10.0"
+
+    assert found_changes(updated(planned(change), standing())) == []
+
+
+def test_a_higher_generation_replaces_the_authorities_and_reissues_what_hangs_on_them() -> None:
+    outcome = updated(planned(lambda cluster: cluster.update(ca_generation=2)), standing())
+    signs = named(outcome)
+    assert {name for name, sign in signs.items() if sign == "+-"} == {
+        f"dev-dev-pki-{name}" for name in ("cluster-ca", "etcd-ca", "events-ca", "front-proxy-ca")
+    }
+    assert sum(change.item.record.type.endswith(":Certificate") for change in found_changes(outcome)) == 15
+
+
+def test_keys_and_certificates_stay_from_one_up_to_the_next() -> None:
+    cloud = standing()
+    kept = {record["urn"]: record["kept"] for record in dump(cloud)["services"]["stacks"]["dev"]["records"]}
+    updated(planned(pool(CPU, nodes=11)), cloud)
+    assert {record["urn"]: record["kept"] for record in dump(cloud)["services"]["stacks"]["dev"]["records"]} == kept
+
+
+def test_destroy_takes_everything_and_the_next_up_is_refused_until_the_vaults_are_purged() -> None:
+    cloud, plan = standing(), planned()
+    outcome = tear_down(plan, cloud, Allowed(frozenset({"all"})), lambda *_: None)
+    assert outcome.complete
+    assert outcome.after == {}
+    assert {one.id.type for one in cloud.resources.values()} == {"Microsoft.KeyVault/locations/deletedVaults"}
+    before = cloud.now
+    with pytest.raises(NamesHeld) as caught:
+        updated(plan, cloud)
+    assert {one.name for one in caught.value.held} == {vault.name for vault in plan.clusters[0].vaults}
+    assert all(one.purgeable for one in caught.value.held)
+    assert cloud.now == before
+    assert len(cloud.resources) == 3
+    assert purge_only(plan, cloud, Allowed()).purged == 3
+    assert held_names(plan, cloud) == []
+    assert updated(plan, cloud).complete
+
+
+def test_a_purge_alone_touches_nothing_that_stands() -> None:
+    cloud, plan = standing(), planned()
+    cloud.handle(Request("DELETE", parse(plan.clusters[0].vault("node").id), principal="an operator"))
+    cloud.advance(cloud.now + 600.0)
+    before = set(cloud.resources)
+    outcome = purge_only(plan, cloud, Allowed())
+    assert (outcome.purged, outcome.complete) == (1, True)
+    assert before - set(cloud.resources) == {key for key in before if "deletedvaults" in key}
+    assert updated(plan, cloud).complete
+
+
+def test_a_vault_that_may_not_be_purged_is_told_apart() -> None:
+    cloud, plan = standing(), planned()
+    for one in cloud.resources.values():
+        if one.id.type == "Microsoft.KeyVault/vaults":
+            one.properties["enablePurgeProtection"] = True
+    tear_down(plan, cloud, Allowed(frozenset({"all"})), lambda *_: None)
+    held = held_names(plan, cloud)
+    assert [one.purgeable for one in held] == [False] * 3
+    told = held_lines(held, "dev", Path("kept"))
+    assert len(told) == 1
+    assert told[0].endswith("this region cannot purge them: wait until then, or begin anew with another --state")
+
+
+@pytest.mark.parametrize("stack", ["dev-base", "dev"])
+def test_an_up_registers_what_a_cloud_that_accepts_everything_sees(stack: str) -> None:
+    plan = planned()
+    face = RegisteredFace(tenant=plan.spec.access.tenant)
+    base = run_program(lambda: make(plan, "dev-base"), "gpufleet", "dev-base", face=face)
+    outcome = updated(plan, standing())
+    graphs = dict(zip(("dev-base", "dev"), outcome.graphs, strict=True))
+    if stack == "dev-base":
+        expected = base
+    else:
+        outputs = {"dev-base": base.stack_outputs}
+        expected = run_program(lambda: make(plan, "dev"), "gpufleet", "dev", face=face, stack_outputs=outputs)
+    assert {item.urn for item in graphs[stack]} == {item.urn for item in expected}
+    assert PRINCIPAL.sub("", pinned(graphs[stack])) == PRINCIPAL.sub("", pinned(expected))
+
+
+def test_no_gpu_pool_means_no_machines_of_it() -> None:
+    cloud = standing()
+    allowed = Allowed(frozenset({"dev-gpu-000"}), machines=2)
+    outcome = updated(planned(lambda cluster: cluster["pools"].pop(GPU)), cloud, allowed)
+    assert outcome.complete
+    assert "dev-dev-pool-gpu-000" in {name for name, sign in named(outcome).items() if sign == "-"}
+    assert not [key for key in cloud.resources if "dev-gpu-000" in key]

@@ -1,0 +1,94 @@
+"""Changes read as pulumi preview prints them, and fit a screen however large the region is."""
+
+from __future__ import annotations
+
+from embedded_regions import CPU, found_changes, planned, pool, standing, updated
+
+from rehearsal.azure.region_cloud import new_azure
+from rehearsal.azure.scenario import AllocationFailure, Scenario
+from rehearsal.checks.machines_up import brought_up
+from rehearsal.local_up.diff_text import DONE, PLANNED, count_line, machine_line, tree_lines
+from rehearsal.local_up.snapshot import Op, changes
+from rehearsal.local_up.timeline import course
+from rehearsal.local_up.up import Outcome, tear_down
+from rehearsal.local_up.update import Allowed
+from stacks.load import load_plan
+
+
+def tree(outcome: Outcome, *, everything: bool = False) -> list[str]:
+    return tree_lines(found_changes(outcome), outcome.before, outcome.after, everything=everything)
+
+
+def test_one_change_is_a_tree_down_to_it() -> None:
+    outcome = updated(planned(pool(CPU, nodes=12)), standing())
+    assert tree(outcome) == [
+        "   stack dev",
+        "     RegionClusters dev",
+        "       Cluster dev",
+        "         NodePool pool-cpu",
+        " ~         VirtualMachineScaleSet dev-cpu-000 [diff: ~sku.capacity] (instances: 10 -> 12)",
+    ]
+    assert count_line(found_changes(outcome), outcome.after, PLANNED) == "~ 1 to update, 240 unchanged"
+    assert machine_line(outcome.before, outcome.after) == "instances: 14 -> 16"
+    assert machine_line(outcome.after, outcome.after) == ""
+
+
+def test_machines_of_an_older_model_are_told_with_what_that_means() -> None:
+    outcome = updated(planned(pool(CPU, image="cpu@2026.10.0")), standing())
+    assert machine_line(outcome.before, outcome.after) == (
+        "instances: 14, 10 instances out of date (they keep their old model, image included, until they are reimaged or replaced, "
+        "which no verb does yet)"
+    )
+
+
+def test_what_was_begun_and_failed_is_marked_and_not_counted_as_made() -> None:
+    outcome = updated(planned(), new_azure(planned(), Scenario(seed=5, allocation_failures=(AllocationFailure(rate=0.3),))))
+    failed = {urn for update in outcome.updates for urn in update.failures}
+    found = changes(outcome.before, outcome.after, failed)
+    lines = tree_lines(found, outcome.before, outcome.after, everything=True)
+    assert [line.strip() for line in lines if " failed" in line] == [
+        "+         VirtualMachine dev-etcd-1 failed",
+        "+         VirtualMachineScaleSet dev-cpu-000 failed (instances: 0 -> 7)",
+    ]
+    assert sum("1 failed" in line for line in tree_lines(found, outcome.before, outcome.after)) == 2
+    assert count_line(found, outcome.after, DONE, len(failed)) == "+ 165 created, 2 failed, 0 unchanged"
+
+
+def test_equal_changes_are_told_once_and_secrets_never() -> None:
+    outcome = updated(planned(lambda cluster: cluster.update(ca_generation=2)), standing())
+    short, whole = "\n".join(tree(outcome)), "\n".join(tree(outcome, everything=True))
+    assert "+-         4 CertificateAuthority (cluster-ca … front-proxy-ca) [diff: ~generation]" in short
+    assert " ~         38 Secret (" in short
+    assert len(tree(outcome, everything=True)) > 58
+    assert "BEGIN" not in whole
+    assert "custom_data" not in whole or "=>" not in whole.partition("custom_data")[2].partition("\n")[0]
+
+
+def test_every_value_is_shown_on_demand() -> None:
+    outcome = updated(planned(pool(CPU, image="cpu@2026.10.0")), standing())
+    (line,) = (line for line in tree(outcome, everything=True) if "imageReference.id: " in line)
+    assert line.count("characters)") == 2
+
+
+def test_a_destroyed_region_reads_from_the_top_down() -> None:
+    plan = planned()
+    outcome = tear_down(plan, standing(), Allowed(frozenset({"all"})), lambda *_: None)
+    lines = tree(outcome)
+    assert len(lines) <= 34
+    assert lines[:4] == ["   stack dev", " -   RegionClusters dev", " -     InsideHub inside-hub", " -     Cluster dev"]
+    assert count_line(found_changes(outcome), outcome.after, DONE) == "- 241 deleted, 0 unchanged"
+    assert {change.op for change in found_changes(outcome)} == {Op.DELETE}
+
+
+def test_the_largest_region_comes_up_whole_and_fits_a_screen() -> None:
+    plan = load_plan("southcentralus")
+    outcome = updated(plan, new_azure(plan, Scenario(seed=1)))
+    assert outcome.complete
+    assert list(brought_up(plan, outcome.cloud)) == []
+    told = course(outcome)
+    assert (told.running, told.machines, told.behind) == (22_515, 22_515, 0)
+    assert told.addresses == sum(pool.private_addresses for cluster in plan.clusters for pool in cluster.pools) + 15
+    assert {row.name for row in told.rows} == {"southcentralus-base", "research-a", "research-b", "frontier"}
+    lines = tree(outcome)
+    assert len(lines) <= 34
+    assert sum("(instances: 0 -> 7,5" in line for line in lines) == 3

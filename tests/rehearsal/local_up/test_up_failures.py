@@ -1,0 +1,110 @@
+"""Where Azure refuses or fails, everything else comes up, the user reads one paragraph for each kind, and a second up goes on."""
+
+from __future__ import annotations
+
+import pytest
+from embedded_regions import planned, scale_set, updated
+
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute.instances import state_of
+from rehearsal.azure.region_cloud import PAUSE_SECONDS, new_azure
+from rehearsal.azure.scenario import AllocationFailure, Outage, Scenario, Throttling, begin
+from rehearsal.azure.scenarios import in_region, load_scenario
+from rehearsal.local_up.failure_text import paragraphs
+from rehearsal.local_up.timeline import course
+from rehearsal.local_up.up import Outcome
+
+
+def first(scenario: Scenario) -> Outcome:
+    return updated(planned(), new_azure(planned(), scenario))
+
+
+def second(cloud: Cloud) -> Outcome:
+    cloud.advance(cloud.now + PAUSE_SECONDS)
+    begin(cloud, in_region(Scenario(), planned()))
+    return updated(planned(), cloud)
+
+
+def assert_whole(outcome: Outcome) -> None:
+    assert outcome.complete
+    assert (course(outcome).running, course(outcome).machines) == (14, 14)
+
+
+def test_quota_one_machine_short_is_one_paragraph_and_the_next_up_goes_on() -> None:
+    outcome = first(load_scenario("quota-one-short"))
+    told = paragraphs(outcome)
+    assert len(told) == 2
+    assert told[0] == ("Up are 240 resources, among them 12 of 14 machines; 2 of 3 scale sets are whole; 1 failed. What is up stays up.")
+    assert told[1].startswith(
+        "QuotaExceeded: VirtualMachineScaleSet dev-dev-pool-gpu-000: Operation could not be completed as it results in"
+    )
+    assert told[1].endswith(
+        "Azure grants too few vCPUs: ask for the limit that is named above (Azure portal, Quotas), or lower nodes in the region file."
+    )
+    assert_whole(second(outcome.cloud))
+
+
+def test_machines_without_hardware_are_one_paragraph_and_the_next_up_asks_for_them_alone() -> None:
+    outcome = first(Scenario(seed=5, allocation_failures=(AllocationFailure(rate=0.3),)))
+    assert not outcome.complete
+    told = paragraphs(outcome)
+    assert sum("AllocationFailed" in paragraph for paragraph in told) == 1
+    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 75 resources wait for them." in "\n".join(told)
+    assert "run gpufleet up again later, which asks for what is missing only" in "\n".join(told)
+    there = {key for key, one in state_of(scale_set(outcome.cloud, "dev-cpu-000")).instances.items() if one.state == "Succeeded"}
+    after = second(outcome.cloud)
+    assert_whole(after)
+    assert there <= set(state_of(scale_set(after.cloud, "dev-cpu-000")).instances)
+
+
+def test_what_waits_for_a_failure_is_not_tried_and_the_rest_is() -> None:
+    outcome = first(Scenario(seed=1, allocation_failures=(AllocationFailure(rate=1.0, vm_size="Standard_D2ads_v6"),)))
+    update = outcome.updates[1]
+    members = {f"dev-dev-{ring}-{member}" for ring in ("etcd", "events") for member in range(3)}
+    assert {urn.rpartition(":")[2] for urn in update.failures} == members | {"dev-dev-pool-cpu-000"}
+    assert all(cause in update.failures for cause in update.skipped.values())
+    assert {urn.rpartition("::")[2] for urn in update.skipped} >= {"dev-dev-api-ready", "dev-dev-objects-Namespace/platform"}
+    assert len(state_of(scale_set(outcome.cloud, "dev-gpu-000")).living()) == 2
+    assert_whole(second(outcome.cloud))
+
+
+def test_calls_that_azure_puts_off_are_told_in_one_paragraph_and_made_again() -> None:
+    outcome = first(Scenario(seed=1, throttling=Throttling(compute=0.005)))
+    assert_whole(outcome)
+    (told,) = paragraphs(outcome)
+    assert told.startswith(
+        "Azure put off 1 call (TooManyRequests): each was made again after the time that Azure asked for, 3 times at most."
+    )
+
+
+def test_throttling_that_lasts_is_one_paragraph_and_the_next_up_goes_on() -> None:
+    outcome = first(Scenario(seed=1, throttling=Throttling(network=0.02)))
+    told = [paragraph for paragraph in paragraphs(outcome) if paragraph.startswith("TooManyRequests")]
+    assert len(told) == 1
+    assert "The request was throttled: more than 20 writes and deletes in 5 minutes" in told[0]
+    assert told[0].endswith("run gpufleet up again after the time that it names, with a lower --parallel if it comes back.")
+    assert_whole(second(outcome.cloud))
+
+
+def test_an_outage_that_lasts_leaves_the_clusters_for_the_next_up() -> None:
+    outcome = first(Scenario(outages=(Outage(services=("Microsoft.KeyVault",)),)))
+    assert outcome.unread
+    assert "The clusters were not tried, because stack dev-base is not complete." in paragraphs(outcome)
+    assert_whole(second(outcome.cloud))
+
+
+def test_nothing_is_deleted_while_something_fails() -> None:
+    whole = first(Scenario(seed=1)).cloud
+    begin(whole, in_region(Scenario(allocation_failures=(AllocationFailure(rate=1.0),)), planned()))
+    other = planned(lambda cluster: (cluster["pools"][0].update(load_balanced=True), cluster["pools"][1].update(nodes=3)))
+    begun = updated(other, whole)
+    assert not begun.complete
+    begin(whole, in_region(Scenario(allocation_failures=(AllocationFailure(rate=1.0),)), planned()))
+    back = updated(planned(lambda cluster: cluster["pools"][1].update(nodes=4)), whole)
+    assert back.left > 0
+    assert f"{back.left:,} resources that are no longer declared stay until an update succeeds." in paragraphs(back)
+
+
+@pytest.mark.parametrize("name", ["calm", "throttled"])
+def test_a_shipped_scenario_lets_dev_come_up(name: str) -> None:
+    assert_whole(first(load_scenario(name)))

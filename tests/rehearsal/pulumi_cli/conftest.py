@@ -1,0 +1,51 @@
+"""What the tests of commands on Pulumi's own engine share; it needs the CLI, which is in no registry."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from engine_commands import Engine
+
+from rehearsal.local_cluster.hub.hub_network import why_not
+from rehearsal.pulumi_cli.engine_choice import Programs, choose
+
+
+@pytest.fixture(scope="session")
+def pulumi_cli() -> Programs:
+    """The CLI; a skip with the reason where Pulumi's own engine is not to be had."""
+    chosen = choose(why_not)
+    if chosen.programs is None:
+        pytest.skip(chosen.why)
+    return chosen.programs
+
+
+@pytest.fixture(scope="session")
+def up_once(pulumi_cli: Programs, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    """Dev, brought up; nobody changes it."""
+    engine = Engine(tmp_path_factory.mktemp("engine") / "dev")
+    told = engine.run("up")
+    assert told.returncode == 0, told.stdout + told.stderr
+    lines = told.stdout.splitlines()
+    assert lines[0].startswith(f"engine: Pulumi's own, {pulumi_cli.version} ({pulumi_cli.cli}), because ")
+    assert any(line.startswith("dev-base: + 44 created, 0 unchanged") for line in lines)
+    assert any(line.startswith("dev: + 224 created, 0 unchanged") for line in lines)
+    return engine
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Callable[[Engine], Engine]:
+    """Make a copy of what an engine works on."""
+
+    def copy(engine: Engine) -> Engine:
+        return Engine(Path(shutil.copytree(engine.folder, tmp_path / "engine", symlinks=True)))
+
+    return copy
+
+
+@pytest.fixture
+def brought_up(up_once: Engine, copied: Callable[[Engine], Engine]) -> Engine:
+    """A copy of dev, brought up."""
+    return copied(up_once)

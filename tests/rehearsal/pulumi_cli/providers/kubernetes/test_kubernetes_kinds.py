@@ -1,0 +1,52 @@
+"""What the provider knows of kinds without a server, against what a real one serves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from asking import Api
+
+from rehearsal.local_cluster.objects.connection import Connection
+from rehearsal.local_cluster.objects.kinds import discover
+from rehearsal.local_cluster.objects.kubeconfig import read
+from rehearsal.pulumi_cli.providers.kubernetes.check import COMMON
+from rehearsal.pulumi_cli.providers.kubernetes.immutable import CONTENT, IMMUTABLE
+from rehearsal.pulumi_cli.providers.kubernetes.readiness import RULES
+from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
+
+
+@pytest.fixture(scope="module")
+def served(kubeconfig: Path) -> dict[Kind, bool]:
+    """Kinds that the server serves, and whether their objects are in namespaces."""
+    connection = Connection(read(kubeconfig), 30.0, print)
+    found = {Kind(*pair): one.namespaced for pair, one in discover(connection).items()}
+    connection.close()
+    return found
+
+
+def test_which_kinds_are_in_namespaces_is_known_without_a_server(served: dict[Kind, bool]) -> None:
+    own = [kind for kind in served if "." not in kind.group or kind.group.endswith(".k8s.io")]
+    assert len(own) > 60
+    assert [str(kind) for kind in own if not kind.built_in] == []
+    assert [str(kind) for kind, namespaced in served.items() if kind.built_in and kind.namespaced is not namespaced] == []
+
+
+def test_every_kind_in_a_table_is_one(served: dict[Kind, bool]) -> None:
+    assert {*IMMUTABLE, *CONTENT, *RULES} <= served.keys()
+
+
+def test_which_fields_kinds_have_is_known_without_a_server(api: Api, served: dict[Kind, bool]) -> None:
+    wrong, seen = [], set()
+    for path, one in api.ask("GET", "/openapi/v3").body["paths"].items():
+        if not path.startswith(("api/", "apis/")):
+            continue
+        for schema in api.ask("GET", one["serverRelativeURL"]).body["components"]["schemas"].values():
+            for said in schema.get("x-kubernetes-group-version-kind", ()):
+                kind = Kind(f"{said['group']}/{said['version']}" if said["group"] else said["version"], said["kind"])
+                fields = schema.get("properties", {}).keys() - COMMON
+                if kind in served and "metadata" in schema.get("properties", {}) and kind.built_in:
+                    seen.add(kind)
+                    wrong += [f"{kind}: {field}" for field in fields - (kind.fields if kind.fields is not None else fields)]
+    assert wrong == []
+    assert len(seen) > 50

@@ -1,0 +1,70 @@
+"""The run in process and Pulumi's own engine agree: same URNs, parents, dependencies, providers and inputs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+from engine_commands import Engine
+from graph_differences import differences, from_plan, from_state
+
+from rehearsal.local_cluster.hub.hub_network import inside_hub
+from rehearsal.local_up.up import bring_up_anew
+from rehearsal.program.graph import Graph
+from rehearsal.pulumi_cli.engine_choice import Programs
+from rehearsal.pulumi_cli.stack_operations import Telling, engine
+from rehearsal.pulumi_cli.workspace import EngineFolder
+from stacks.load import load_plan
+
+pytestmark = [pytest.mark.pulumi_cli, pytest.mark.usefixtures("pulumi_cli"), pytest.mark.xdist_group("pulumi_cli")]
+FAST = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
+"""Nobody kills this one."""
+
+
+@cache
+def in_process(region: str) -> tuple[Graph, ...]:
+    """The graphs of both stacks, the base first."""
+    return bring_up_anew(load_plan(region)).graphs
+
+
+def exported(folder: EngineFolder, programs: Programs, stack: str) -> dict[str, object]:
+    """A stack's state, secrets in plain."""
+    told = subprocess.run(
+        [programs.cli, "stack", "export", "--show-secrets", "--stack", stack],
+        cwd=folder.project,
+        env=folder.environment(programs, {}),
+        capture_output=True,
+        check=True,
+    )
+    found: dict[str, object] = json.loads(told.stdout)
+    return found
+
+
+def test_every_resource_of_dev_is_the_same_when_all_is_up(up_once: Engine, pulumi_cli: Programs) -> None:
+    plan, folder = load_plan("dev"), EngineFolder(up_once.folder)
+    for graph, stack in zip(in_process("dev"), (plan.base_stack, plan.stack), strict=True):
+        assert differences(graph, from_state(exported(folder, pulumi_cli, stack)), planned=False) == []
+
+
+@pytest.mark.parametrize("region", ["southcentralus", "swedencentral"])
+def test_every_resource_of_a_large_region_is_the_same(region: str, pulumi_cli: Programs, tmp_path: Path) -> None:
+    """Its base is up; of the clusters it is the plan of the first update, in which an output of Azure's that is not there yet is any."""
+    plan, folder, path = load_plan(region), EngineFolder(tmp_path / "engine"), tmp_path / "plan.json"
+    telling = Telling(print, lambda _: None)
+    base, clusters = in_process(region)
+    with (
+        folder.held() as hold,
+        inside_hub(plan, folder.inside, factor=3_600.0, say=print) as inside,
+        engine(plan, region, folder, pulumi_cli, inside, hold, telling) as at_work,
+    ):
+        for stack in (plan.base_stack, plan.stack):
+            at_work.take_up(stack)
+        up = at_work.operate("up", plan.base_stack, ("--yes", "--skip-preview", "--parallel", "64"), FAST)
+        assert up.complete, up.failures
+        preview = at_work.operate("preview", plan.stack, ("--save-plan", str(path)))
+        assert preview.complete, preview.failures
+    assert differences(base, from_state(exported(folder, pulumi_cli, plan.base_stack)), planned=False) == []
+    assert differences(clusters, from_plan(json.loads(path.read_bytes())), planned=True) == []

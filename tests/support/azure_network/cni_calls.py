@@ -1,0 +1,95 @@
+"""Decides how CNI plugins are called: the real programs, as a container runtime calls them, with the conflist of the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.azure_network.namespaces import Namespace
+
+IN_POD = "eth0"
+
+PATIENCE = 60.0
+
+
+class CniFailed(Exception):
+    """A plugin's error, https://www.cni.dev/docs/spec/#error."""
+
+    def __init__(self, plugin: str, command: str, code: int, message: str, details: str) -> None:
+        super().__init__(f"{plugin} {command}: code {code}: {message} {details}".rstrip())
+        self.plugin, self.command, self.code, self.message, self.details = plugin, command, code, message, details
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """What a runtime knows of a pod before it has an address: its id, its network namespace, and the Kubernetes names."""
+
+    id: str
+    netns: Path
+    namespace: str = "default"
+    pod: str = ""
+    port_mappings: Sequence[Mapping[str, Any]] = ()
+
+    def environment(self, command: str, plugins: Mapping[str, Path]) -> dict[str, str]:
+        """The protocol's variables, https://www.cni.dev/docs/spec/#parameters."""
+        names = (
+            f"IgnoreUnknown=1;K8S_POD_NAMESPACE={self.namespace};K8S_POD_NAME={self.pod or self.id};K8S_POD_INFRA_CONTAINER_ID={self.id}"
+        )
+        folders = sorted({str(path.parent) for path in plugins.values()})
+        return {
+            "CNI_COMMAND": command,
+            "CNI_CONTAINERID": self.id,
+            "CNI_NETNS": str(self.netns),
+            "CNI_IFNAME": IN_POD,
+            "CNI_PATH": ":".join(folders),
+            "CNI_ARGS": names,
+        }
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Calls plugins for the sandboxes of one machine, from inside its namespace."""
+
+    machine: Namespace
+    plugins: Mapping[str, Path]
+
+    def add(self, sandbox: Sandbox, conflist: Mapping[str, Any]) -> dict[str, Any]:
+        """ADD of every plugin in turn; the last result. Raises CniFailed at the first that fails, and undoes nothing."""
+        result: dict[str, Any] = {}
+        for plugin in conflist["plugins"]:
+            result = self.call("ADD", sandbox, configuration(conflist, plugin, sandbox, result))
+        return result
+
+    def delete(self, sandbox: Sandbox, conflist: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """DEL of every plugin, in the opposite order, each with the result of the ADD."""
+        for plugin in reversed(conflist["plugins"]):
+            self.call("DEL", sandbox, configuration(conflist, plugin, sandbox, result))
+
+    def call(self, command: str, sandbox: Sandbox, given: Mapping[str, Any]) -> dict[str, Any]:
+        """One plugin, once: what it answers. Raises CniFailed."""
+        program = self.plugins[given["type"]]
+        environment = os.environ | self.machine.environment | sandbox.environment(command, self.plugins)
+        done = self.machine.within(
+            lambda: subprocess.run(
+                [str(program)], input=json.dumps(given), capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment
+            )
+        )
+        said: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
+        if done.returncode:
+            message = said.get("msg", done.stderr.strip())
+            raise CniFailed(program.name, command, said.get("code", done.returncode), message, said.get("details", ""))
+        return said
+
+
+def configuration(conflist: Mapping[str, Any], plugin: Mapping[str, Any], sandbox: Sandbox, result: Mapping[str, Any]) -> dict[str, Any]:
+    """What a plugin is given, with what it can do of the runtime's: https://www.cni.dev/docs/spec/#section-2-execution-protocol."""
+    given = {name: value for name, value in plugin.items() if name != "capabilities"}
+    given |= {"cniVersion": conflist["cniVersion"], "name": conflist["name"]}
+    if plugin.get("capabilities", {}).get("portMappings") and sandbox.port_mappings:
+        given["runtimeConfig"] = {"portMappings": list(sandbox.port_mappings)}
+    return {**given, "prevResult": dict(result)} if result else given
