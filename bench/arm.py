@@ -33,7 +33,7 @@ LOCATION = "southcentralus"
 COMPUTE, NETWORK, GROUPS = "api-version=2026-04-01", "api-version=2026-03-01", "api-version=2025-04-01"
 
 
-class BenchFailed(Exception):
+class BenchError(Exception):
     """Something could not be measured."""
 
 
@@ -103,7 +103,7 @@ def measure(folder: Path, seconds: int, clients: int) -> list[Figure]:
     for name, one in (("reads", got), ("operations", done)):
         failed = {status: count for status, count in one["statuses"].items() if not status.startswith("2")}
         if failed or one["errors"]:
-            raise BenchFailed(f"of the {name}, {failed or ''} were refused and {one['errors']} not answered")
+            raise BenchError(f"of the {name}, {failed or ''} were refused and {one['errors']} not answered")
     return [
         Figure("bare aiohttp", floor["per_second"], "/s", None, f"a constant of {size:,} bytes; {latencies(floor)}"),
         Figure("simple GETs", got["per_second"], "/s", READS_PER_SECOND, f"{clients} clients; {latencies(got)}", at_least=True),
@@ -127,9 +127,9 @@ def built(folder: Path) -> Path:
             check=False,
         )
     except FileNotFoundError:
-        raise BenchFailed("there is no go on PATH, which builds the load generator; install Go 1.24 or later") from None
+        raise BenchError("there is no go on PATH, which builds the load generator; install Go 1.24 or later") from None
     if made.returncode:
-        raise BenchFailed(f"the load generator cannot be built: {made.stderr.strip()}")
+        raise BenchError(f"the load generator cannot be built: {made.stderr.strip()}")
     return target
 
 
@@ -145,7 +145,7 @@ def served(command: list[str]) -> Iterator[str]:
                 if line.startswith("ready "):
                     break
             else:
-                raise BenchFailed(f"{command[0]} did not start")
+                raise BenchError(f"{command[0]} did not start")
             yield told
         finally:
             process.send_signal(signal.SIGTERM)
@@ -181,7 +181,7 @@ def populate(azure: Azure) -> None:
     settle(azure)
     count = azure.ask("GET", "/admin/state")["instances"]["states"]
     if count != {"Succeeded": SETS * MACHINES}:
-        raise BenchFailed(f"of {SETS * MACHINES} machines there are {count}")
+        raise BenchError(f"of {SETS * MACHINES} machines there are {count}")
 
 
 def settle(azure: Azure) -> None:
@@ -241,7 +241,7 @@ def run_load(
     environment = {**os.environ, "LOAD_TOKEN": token}
     ended = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, env=environment, check=False, timeout=300)
     if ended.returncode:
-        raise BenchFailed(f"the load generator failed: {ended.stderr.strip()}")
+        raise BenchError(f"the load generator failed: {ended.stderr.strip()}")
     return json.loads(ended.stdout)
 
 
@@ -251,4 +251,4 @@ def latencies(told: Any) -> str:
 
 
 if __name__ == "__main__":
-    run_command(main, BenchFailed, OSError, subprocess.SubprocessError)
+    run_command(main, BenchError, OSError, subprocess.SubprocessError)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench.children import Child, ChildFailed, run
+from bench.children import Child, ChildError, run
 from bench.command import Told, run_command
 from bench.figures import Figure
 
@@ -133,7 +133,7 @@ def _measured(nodes: int, reading: Callable[[], float]) -> Json:
     interfaces = sum(1 for scope in scopes for _ in cloud.list(scope, f"{INSTANCE}/networkInterfaces"))
     ended = reading()
     if not listed == interfaces == nodes:
-        raise ChildFailed([f"of {nodes} instances {listed} were listed"], 1)
+        raise ChildError([f"of {nodes} instances {listed} were listed"], 1)
     return {"create": created - began, "list": told - created, "interfaces": ended - told}
 
 
@@ -235,4 +235,4 @@ def _nothing(_nodes: int) -> Json:
 _PIECES = {"fleet": _fleet, "calls": _calls, "plain": _plain, "nothing": _nothing}
 
 if __name__ == "__main__":
-    run_command(main, ChildFailed)
+    run_command(main, ChildError)

@@ -28,7 +28,7 @@ class Child:
     text: str
 
 
-class ChildFailed(Exception):
+class ChildError(Exception):
     """A measured process ended badly; why stands above, in its own words."""
 
     def __init__(self, command: list[str], status: int) -> None:
@@ -63,5 +63,5 @@ def run(command: list[str]) -> Child:
         output.seek(0)
         text = output.read().decode()
     if process.returncode != 0:
-        raise ChildFailed(command, process.returncode)
+        raise ChildError(command, process.returncode)
     return Child(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, text)

@@ -27,7 +27,7 @@ from stacks.program import make
 SHOWN = 5
 
 
-class NotTheSame(Exception):
+class GraphMismatchError(Exception):
     """The bare program does not register what ours does, so that a ratio would say nothing."""
 
     def __init__(self, found: list[str]) -> None:
@@ -67,7 +67,7 @@ class Bare:
         pairs = zip((recorded.base, recorded.clusters), bare.run(), strict=True)
         found = [line for ours, again in pairs for line in differences(ours, again, dependencies=dependencies)]
         if found:
-            raise NotTheSame(found)
+            raise GraphMismatchError(found)
         return bare
 
     def run(self) -> tuple[Graph, Graph]:

@@ -21,20 +21,20 @@ from bench.engine_cpu import PARTS, watched
 from bench.engine_programs.told import CPU_FILE, GRAPH_FILE
 from bench.figures import Figure
 from bench.overhead import run_ours
-from rehearsal.binaries.missing_binaries import EnginesMissing
-from rehearsal.local_cluster.hub.hub_network import InsideRefused, inside_hub, why_not
+from rehearsal.binaries.missing_binaries import BinariesMissingError
+from rehearsal.local_cluster.hub.hub_network import HubNetworkError, inside_hub, why_not
 from rehearsal.local_up.update import Allowed
 from rehearsal.pulumi_cli.engine_choice import Programs, choose
-from rehearsal.pulumi_cli.stack_operations import Engine, EngineFailed, Telling, engine
+from rehearsal.pulumi_cli.stack_operations import Engine, EngineError, Telling, engine
 from rehearsal.pulumi_cli.verbs import Outcome, bring_up, refresh, tear_down
-from rehearsal.pulumi_cli.workspace import EngineFolder, FolderRefused
+from rehearsal.pulumi_cli.workspace import EngineFolder, WorkspaceError
 from stacks.load import ROOT, load_catalog, load_plan
 
 OVERHEAD = 1.1
 PROGRAMS = ROOT / "bench" / "engine_programs"
 
 
-class NotUp(Exception):
+class RegionNotUpError(Exception):
     """Something failed, so that there is nothing to measure."""
 
 
@@ -67,7 +67,7 @@ class Bench:
         wall = time.monotonic() - began
         if not outcome.complete:
             told = next((f"{urn.rpartition('::')[2]}: {said[0]}" for one in outcome.courses for urn, said in one.failures.items()), "")
-            raise NotUp(f"{name} is not complete; {told or outcome.untried}")
+            raise RegionNotUpError(f"{name} is not complete; {told or outcome.untried}")
         changes = "; ".join(
             ", ".join(f"{count:,} {op}" for op, count in sorted(course.changes.items())) or "nothing" for course in outcome.courses
         )
@@ -137,7 +137,7 @@ def _pairs(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[fl
         engine.take_up(stack)
     base = engine.operate("up", plan.base_stack, ("--yes", "--skip-preview", "--parallel", str(bench.allowed.parallel)))
     if not base.complete:
-        raise NotUp(f"the base stack is not complete; {base.failures}")
+        raise RegionNotUpError(f"the base stack is not complete; {base.failures}")
     graph = folder / "graph.pickle"
     graph.write_bytes(pickle.dumps(run_ours(region).clusters))
     took = []
@@ -154,7 +154,7 @@ def _program_seconds(engine: Engine, name: str, folder: Path, graph: Path) -> fl
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "main": str(PROGRAMS / name)}))
     course = engine.operate("preview", engine.plan.stack, (), {CPU_FILE: str(cpu), GRAPH_FILE: str(graph)})
     if not course.complete:
-        raise NotUp(f"the preview of {name} is not complete; {course.failures}")
+        raise RegionNotUpError(f"the preview of {name} is not complete; {course.failures}")
     return float(cpu.read_text())
 
 
@@ -169,7 +169,7 @@ def _other_image(region: str, folder: Path) -> Path:
                 path = folder / f"{region}.yaml"
                 path.write_text(text.replace(f"{name}@{version}", f"{name}@{other.version}", 1))
                 return path
-    raise NotUp(f"no pool of {region} has an image of which another version is published")
+    raise RegionNotUpError(f"no pool of {region} has an image of which another version is published")
 
 
 @contextmanager
@@ -207,4 +207,4 @@ def _table(rows: list[Row], version: str) -> Table:
 
 
 if __name__ == "__main__":
-    run_command(main, NotUp, EngineFailed, FolderRefused, InsideRefused, EnginesMissing)
+    run_command(main, RegionNotUpError, EngineError, WorkspaceError, HubNetworkError, BinariesMissingError)

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from bench import growth
-from bench.children import Child, ChildFailed, measured, run
+from bench.children import Child, ChildError, measured, run
 from bench.command import Say, Told, run_command
 from bench.figures import Figure
 
@@ -115,4 +115,4 @@ def _overhead(pairs: int, say: Say) -> list[Figure]:
 
 
 if __name__ == "__main__":
-    run_command(main, ChildFailed)
+    run_command(main, ChildError)

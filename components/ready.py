@@ -67,7 +67,7 @@ class Refusal:
     words: str
 
 
-class NotReady(Exception):
+class ApiServerNotReadyError(Exception):
     """No API server was ready in time: value is the last answer, bound the seconds waited."""
 
     def __init__(self, endpoint: Endpoint, refusal: Refusal, bound: float) -> None:
@@ -118,7 +118,7 @@ def wait_until_ready(endpoint: Endpoint, patience: Patience, say: Callable[[str]
         waited = time.monotonic() - start
         bound = patience.deadline if refusal.obstacle is Obstacle.STARTING else min(patience.hopeless, patience.deadline)
         if waited >= bound:
-            raise NotReady(endpoint, refusal, bound)
+            raise ApiServerNotReadyError(endpoint, refusal, bound)
         if time.monotonic() - said >= patience.progress:
             said = time.monotonic()
             say(f"{endpoint}: not ready after {waited:.0f} s of at most {bound:g} s: {refusal.words}")

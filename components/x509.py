@@ -11,12 +11,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from components.errors import GpufleetError
+
 CLOCK_SKEW = timedelta(minutes=5)
 """How far behind a machine's clock may be and still accept a certificate made just now."""
 USAGES = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.CLIENT_AUTH}
 
 
-class AuthorityEnded(Exception):
+class AuthorityExpiredError(GpufleetError):
     """An authority's own certificate has run out, so that nothing can be issued under it."""
 
     def __init__(self, name: str, ended: datetime) -> None:
@@ -87,7 +89,7 @@ def issue_leaf(subject: Subject, authority: Authority, lifetime: timedelta, now:
     )
     end = min(now + lifetime, ca.not_valid_after_utc)
     if end <= now:
-        raise AuthorityEnded(ca.subject.rfc4514_string(), ca.not_valid_after_utc)
+        raise AuthorityExpiredError(ca.subject.rfc4514_string(), ca.not_valid_after_utc)
     issuer_key_id = ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     builder = _builder(_name(subject.common_name, subject.organizations), ca.subject, _load_key(pem), now, end)
     builder = builder.add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_key_id), critical=False)

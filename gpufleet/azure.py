@@ -56,10 +56,10 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
     address is refused.
     """
     # Azure's SDKs take seconds to import, which no other verb should pay.
-    from rehearsal.arm.listeners import AddressRefused, read_address, serve
+    from rehearsal.arm.listeners import ListenAddressError, read_address, serve
     from rehearsal.arm.served_azure import take_up
-    from rehearsal.arm.time_source import ClockRefused, read_clock
-    from rehearsal.azure.state_directory import StateBroken, StateInUse
+    from rehearsal.arm.time_source import InvalidClockError, read_clock
+    from rehearsal.azure.state_directory import StateCorruptError, StateInUseError
 
     plan = load_plan(region)
     with ExitStack() as ending:
@@ -68,7 +68,7 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
             address, factor = read_address(listen), read_clock(clock)
             live = ending.enter_context(take_up(plan, folder, scenario, factor, keep=state is not None))
             written = asyncio.run(serve(live, folder, address, metadata_port, lambda where: _tell(where, plan, state, clock)))
-        except (AddressRefused, ClockRefused, StateBroken, StateInUse) as error:
+        except (ListenAddressError, InvalidClockError, StateCorruptError, StateInUseError) as error:
             raise click.ClickException(str(error)) from None
         except BrokenPipeError:
             raise

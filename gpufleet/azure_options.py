@@ -96,26 +96,26 @@ def refusals_told(console: Console, region: str, folder: Path) -> Iterator[None]
     """What keeps a verb from doing its work, in sentences: exit 1 where nobody allowed it or the program fails, 2 for the directory
     and the command line, 130 for an interrupt.
     """
-    from rehearsal.azure.region_cloud import OtherRegion
-    from rehearsal.azure.state_directory import StateBroken, StateInUse
-    from rehearsal.local_up.deleted_vaults import NamesHeld
-    from rehearsal.local_up.update import NothingProtected, UpRefused
-    from rehearsal.program.run import ProgramFailed
+    from rehearsal.azure.region_cloud import OtherRegionError
+    from rehearsal.azure.state_directory import StateCorruptError, StateInUseError
+    from rehearsal.local_up.deleted_vaults import VaultNamesHeldError
+    from rehearsal.local_up.update import NothingProtectedError, UpdateRefusedError
+    from rehearsal.program.run import ProgramError
 
     before = _snapshots(folder)
     try:
         yield
-    except UpRefused as refused:
+    except UpdateRefusedError as refused:
         console.print(f"refused; nothing was changed\n{refused}", markup=False, soft_wrap=True)
         sys.exit(1)
-    except NamesHeld as refused:
+    except VaultNamesHeldError as refused:
         told = "\n".join(held_lines(refused.held, region, folder))
         console.print(f"refused; nothing was changed\n{told}", markup=False, soft_wrap=True)
         sys.exit(1)
-    except ProgramFailed as failed:
+    except ProgramError as failed:
         console.print(f"the program of {failed}; nothing was changed", markup=False, soft_wrap=True)
         sys.exit(1)
-    except (StateInUse, StateBroken, OtherRegion, NothingProtected) as error:
+    except (StateInUseError, StateCorruptError, OtherRegionError, NothingProtectedError) as error:
         click.echo(str(error), err=True)
         sys.exit(2)
     except OSError as error:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Column, Table
 
-from rehearsal.binaries.find import BUILD_THEM, EnginesMissing, Source, Survey, locate, locate_stages, prepare, survey
+from rehearsal.binaries.find import BUILD_THEM, BinariesMissingError, Source, Survey, locate, locate_stages, prepare, survey
 from rehearsal.binaries.pins import ALL_PINS, PINS, Pins
 from rehearsal.binaries.progress import Moment, Phase, Tell, in_lines
 
@@ -62,7 +62,7 @@ def engines(only_look: bool, wanted: str | None, measuring: bool) -> None:
         else:
             with _shown(Console(stderr=True)) as tell:
                 found = [prepare(pins, tell, measuring) for pins in ALL_PINS]
-    except EnginesMissing as error:
+    except BinariesMissingError as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_MISSING)
     _print_table(found)

@@ -8,13 +8,14 @@ from datetime import datetime
 
 from cryptography import x509
 
+from components.errors import GpufleetError
 from components.x509 import CLOCK_SKEW, renewal_moment
 from gpufleet.certificate_holders import Holder
 
 DAY_SECONDS = 86_400
 
 
-class CertificateBroken(Exception):
+class CertificateInvalidError(GpufleetError):
     """A secret that holds no certificate; where names vault and secret."""
 
     def __init__(self, where: str) -> None:
@@ -64,7 +65,7 @@ def _parsed(holder: Holder, value: str) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(value.encode())
     except ValueError:
-        raise CertificateBroken(f"{holder.vault.name}/{holder.secret}") from None
+        raise CertificateInvalidError(f"{holder.vault.name}/{holder.secret}") from None
 
 
 def _row(held: list[Holder], certificate: x509.Certificate, now: datetime) -> Row:

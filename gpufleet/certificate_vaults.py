@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from components.errors import GpufleetError
 from components.plan.model import RegionPlan, VaultPlan
 from gpufleet.certificate_holders import Holder
 
@@ -21,7 +22,7 @@ AT_ONCE = 8
 """Requests at once: a vault takes 4,000 in ten seconds. https://learn.microsoft.com/azure/key-vault/general/service-limits"""
 
 
-class VaultUnread(Exception):
+class VaultReadError(GpufleetError):
     """A secret that could not be read; where names vault and secret."""
 
     def __init__(self, where: str, reason: str, remedy: str) -> None:
@@ -64,7 +65,7 @@ def read_kept(wanted: Sequence[Holder], plan: RegionPlan, folder: Path) -> list[
             value = None
         if value is None:
             where = f"{holder.vault.name}/{holder.secret}"
-            raise VaultUnread(where, f"is not in the Azure of {folder}", f"bring the region up first: gpufleet up {plan.name}")
+            raise VaultReadError(where, f"is not in the Azure of {folder}", f"bring the region up first: gpufleet up {plan.name}")
         read.append((holder, value))
     return read
 
@@ -76,7 +77,7 @@ def _kept_cloud(plan: RegionPlan, folder: Path) -> Cloud:
     from rehearsal.azure.state_directory import StateDirectory
 
     if not any(folder.glob("state-*.json")):
-        raise VaultUnread(str(folder), "holds no embedded Azure", f"bring the region up first: gpufleet up {plan.name} --state {folder}")
+        raise VaultReadError(str(folder), "holds no embedded Azure", f"bring the region up first: gpufleet up {plan.name} --state {folder}")
     with StateDirectory(folder) as directory:
         return kept_azure(directory, plan, Scenario())
 
@@ -90,18 +91,18 @@ def _signed_in() -> Clients:
     return lambda vault: SecretClient(vault.uri, credential)
 
 
-def _unread(holder: Holder, error: Exception) -> VaultUnread:
+def _unread(holder: Holder, error: Exception) -> VaultReadError:
     """What went wrong, in a line, and what helps."""
     from azure.core.exceptions import ClientAuthenticationError, ResourceNotFoundError, ServiceRequestError
 
     where = f"{holder.vault.name}/{holder.secret}"
     match error:
         case ResourceNotFoundError():
-            return VaultUnread(where, "is not in the vault", "pulumi refresh and then pulumi up write it")
+            return VaultReadError(where, "is not in the vault", "pulumi refresh and then pulumi up write it")
         case ClientAuthenticationError():
-            return VaultUnread(where, "Azure does not know who asks", "az login, or give --state for an embedded Azure")
+            return VaultReadError(where, "Azure does not know who asks", "az login, or give --state for an embedded Azure")
         case ServiceRequestError():
-            return VaultUnread(where, "the vault is out of reach", "vaults answer inside the hub's network alone: run it there")
+            return VaultReadError(where, "the vault is out of reach", "vaults answer inside the hub's network alone: run it there")
         case _:
             first = (str(error).splitlines() or [type(error).__name__])[0]
-            return VaultUnread(where, first, "it takes the role Key Vault Secrets User on the vault, and the hub's network")
+            return VaultReadError(where, first, "it takes the role Key Vault Secrets User on the vault, and the hub's network")

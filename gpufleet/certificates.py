@@ -12,9 +12,9 @@ from rich.console import Console
 
 from components.plan.model import RegionPlan
 from gpufleet.certificate_holders import Holder, holders
-from gpufleet.certificate_report import CertificateBroken, Row, report, soonest
+from gpufleet.certificate_report import CertificateInvalidError, Row, report, soonest
 from gpufleet.certificate_table import draw
-from gpufleet.certificate_vaults import VaultUnread, read_kept, read_key_vaults
+from gpufleet.certificate_vaults import VaultReadError, read_kept, read_key_vaults
 from stacks.load import load_plan
 
 
@@ -50,7 +50,7 @@ def certificates(region: str, state: Path | None, within: float | None, as_json:
     now = datetime.now(UTC)
     try:
         rows = report(_read(plan, state), now)
-    except (VaultUnread, CertificateBroken) as error:
+    except (VaultReadError, CertificateInvalidError) as error:
         click.echo(str(error), err=True)
         sys.exit(2)
     ending = soonest(rows, within or 0.0)
@@ -68,12 +68,12 @@ def _read(plan: RegionPlan, state: Path | None) -> list[tuple[Holder, str]]:
     wanted = [holder for cluster in plan.clusters for holder in holders(cluster)]
     if state is None:
         return read_key_vaults(wanted)
-    from rehearsal.azure.region_cloud import OtherRegion
-    from rehearsal.azure.state_directory import StateBroken, StateInUse
+    from rehearsal.azure.region_cloud import OtherRegionError
+    from rehearsal.azure.state_directory import StateCorruptError, StateInUseError
 
     try:
         return read_kept(wanted, plan, state)
-    except (StateBroken, StateInUse, OtherRegion) as error:
+    except (StateCorruptError, StateInUseError, OtherRegionError) as error:
         raise click.ClickException(str(error)) from None
 
 

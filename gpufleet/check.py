@@ -14,7 +14,7 @@ from components.plan.limit_order import ordered, tightest
 from components.plan.limits import Row
 from components.plan.model import RegionPlan
 from gpufleet.limit_table import draw, headroom
-from stacks.faults import FileRefused
+from stacks.faults import InvalidFileError
 from stacks.load import Siblings, load_plan, load_siblings
 from stacks.notes import notes
 
@@ -47,7 +47,7 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
     """
     try:
         plan, siblings = load_plan(region), load_siblings(region)
-    except FileRefused as error:
+    except InvalidFileError as error:
         if as_json:
             click.echo(json.dumps({"region": region, "refused": [dataclasses.asdict(fault) for fault in error.faults]}, indent=2))
         raise

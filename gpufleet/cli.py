@@ -8,7 +8,7 @@ from typing import TextIO
 
 import click
 
-from components.plan.limits import LimitsBroken
+from components.plan.limits import LimitsExceededError
 from gpufleet.alerts import alerts
 from gpufleet.azure import azure
 from gpufleet.binaries import engines
@@ -22,7 +22,7 @@ from gpufleet.refresh import refresh
 from gpufleet.rehearse import rehearse
 from gpufleet.schema import schema
 from gpufleet.up import up
-from stacks.faults import FileRefused
+from stacks.faults import InvalidFileError
 
 EXIT_BROKEN = 1
 EXIT_REFUSED = 2
@@ -79,10 +79,10 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
-    except FileRefused as error:
+    except InvalidFileError as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_REFUSED)
-    except LimitsBroken as error:
+    except LimitsExceededError as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_BROKEN)
     except BrokenPipeError:

@@ -63,23 +63,23 @@ def work_for_engine(console: Console, plan: RegionPlan, region: str, asked: Aske
 
 def run_on_engine(console: Console, work: Work, verb: Callable[[Engine], Outcome], *, everything: bool = False) -> NoReturn:
     """Do a verb's work, print what it came to, and exit as it ended: 0 complete, 1 failed or refused, 2 not begun, 130 interrupted."""
-    from rehearsal.binaries.missing_binaries import EnginesMissing
-    from rehearsal.local_cluster.hub.hub_network import InsideRefused
-    from rehearsal.local_up.update import NothingProtected, UpRefused
+    from rehearsal.binaries.missing_binaries import BinariesMissingError
+    from rehearsal.local_cluster.hub.hub_network import HubNetworkError
+    from rehearsal.local_up.update import NothingProtectedError, UpdateRefusedError
     from rehearsal.pulumi_cli.messages import conclusion
-    from rehearsal.pulumi_cli.stack_operations import EngineFailed
-    from rehearsal.pulumi_cli.workspace import FolderRefused
+    from rehearsal.pulumi_cli.stack_operations import EngineError
+    from rehearsal.pulumi_cli.workspace import WorkspaceError
 
     began = time.monotonic()
     try:
         outcome = _done(console, work, verb)
-    except UpRefused as refused:
+    except UpdateRefusedError as refused:
         console.print(f"refused; nothing was changed\n{refused}", markup=False, soft_wrap=True)
         sys.exit(EXIT_FAILED)
-    except EngineFailed as failed:
+    except EngineError as failed:
         console.print(f"{failed}", markup=False, soft_wrap=True)
         sys.exit(EXIT_FAILED)
-    except (FolderRefused, NothingProtected, InsideRefused, EnginesMissing) as error:
+    except (WorkspaceError, NothingProtectedError, HubNetworkError, BinariesMissingError) as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_REFUSED)
     except OSError as error:
@@ -111,11 +111,11 @@ def _done(console: Console, work: Work, verb: Callable[[Engine], Outcome]) -> Ou
 
 def _factor(clock: str) -> float:
     """Seconds of Azure's time per second here; UsageError where the clock is none that Pulumi's own engine can wait by."""
-    from rehearsal.arm.time_source import ClockRefused, read_clock
+    from rehearsal.arm.time_source import InvalidClockError, read_clock
 
     try:
         factor = read_clock(clock)
-    except ClockRefused as error:
+    except InvalidClockError as error:
         raise click.UsageError(str(error)) from None
     if not factor:
         raise click.UsageError("on a clock that is moved by hand no operation of Pulumi's engine would end; give scaled:FACTOR, or real")

@@ -54,8 +54,8 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     option is refused, 130 after Ctrl-C.
     """
     # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
-    from rehearsal.program.run import ProgramFailed
-    from rehearsal.rehearse import NotUp
+    from rehearsal.program.run import ProgramError
+    from rehearsal.rehearse import RegionNotUpError
 
     if not real and (cluster or nodes is not None or api_servers is not None or keep):
         raise click.UsageError("--cluster, --nodes, --api-servers and --keep say how a real control plane is run: add --real")
@@ -64,10 +64,10 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     began = time.monotonic()
     try:
         result = _with_progress(region, out, console)
-    except ProgramFailed as error:
+    except ProgramError as error:
         console.print(f"the program of {error}", markup=False, soft_wrap=True)
         sys.exit(1)
-    except NotUp as error:
+    except RegionNotUpError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         sys.exit(1)
     except OSError as error:

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from rehearsal.binaries.find import Engines, EnginesMissing, engines
-from rehearsal.local_cluster.boot_files import BootRefused
-from rehearsal.local_cluster.cluster_size import RealRefused, Wanted, refuse_what_has_no_room, wanted
-from rehearsal.local_cluster.control_plane import ControlPlaneNotReady
+from rehearsal.binaries.find import BinariesMissingError, Engines, engines
+from rehearsal.local_cluster.boot_files import BootFilesError
+from rehearsal.local_cluster.cluster_size import ClusterSizeError, Wanted, refuse_what_has_no_room, wanted
+from rehearsal.local_cluster.control_plane import ControlPlaneNotReadyError
 from rehearsal.local_cluster.joining.joiner import Identities
-from rehearsal.local_cluster.joining.node_boot import NodeRefused
-from rehearsal.local_cluster.objects.connection import NoAnswer
-from rehearsal.local_cluster.objects.kubeconfig import KubeconfigRefused
-from rehearsal.local_cluster.placement import Unplaced
-from rehearsal.local_cluster.provisioned_machines import NotProvisioned
+from rehearsal.local_cluster.joining.node_boot import NodeBootError
+from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
+from rehearsal.local_cluster.objects.kubeconfig import KubeconfigError
+from rehearsal.local_cluster.placement import UnplacedPathError
+from rehearsal.local_cluster.provisioned_machines import NotProvisionedError
 from rehearsal.local_cluster.rehearse_real import Brought, RealRun, real_cluster
-from rehearsal.local_cluster.run_directory import RunRefused
+from rehearsal.local_cluster.run_directory import RunDirectoryError
 from rehearsal.local_cluster.systemd.process import Usage
-from rehearsal.local_cluster.systemd.service_definition import NotReady
-from rehearsal.local_cluster.systemd.unit_file import UnitRefused
+from rehearsal.local_cluster.systemd.service_definition import ServiceNotReadyError
+from rehearsal.local_cluster.systemd.unit_file import UnitFileError
 from stacks.load import load_plan
 
 if TYPE_CHECKING:
@@ -38,17 +38,17 @@ WAIT_SECONDS = 0.5
 """After so long at the latest a kept cluster sees Ctrl-C."""
 MIB = 2**20
 NOT_RUN = (
-    BootRefused,
-    ControlPlaneNotReady,
-    KubeconfigRefused,
-    NoAnswer,
-    NodeRefused,
-    NotProvisioned,
-    NotReady,
-    RealRefused,
-    RunRefused,
-    UnitRefused,
-    Unplaced,
+    BootFilesError,
+    ControlPlaneNotReadyError,
+    KubeconfigError,
+    ApiServerUnreachableError,
+    NodeBootError,
+    NotProvisionedError,
+    ServiceNotReadyError,
+    ClusterSizeError,
+    RunDirectoryError,
+    UnitFileError,
+    UnplacedPathError,
 )
 """What keeps a real cluster from running, each in sentences."""
 HOW = {
@@ -82,13 +82,13 @@ def prepared(region: str, asked: Asked, console: Console) -> Prepared:
     try:
         chosen = wanted(load_plan(region), asked.cluster, asked.nodes, asked.api_servers)
         if sys.platform != "linux":
-            raise RealRefused(f"--real runs programs by means of Linux, and this is {sys.platform}; run it on a Linux machine")
+            raise ClusterSizeError(f"--real runs programs by means of Linux, and this is {sys.platform}; run it on a Linux machine")
         refuse_what_has_no_room(chosen)
         return Prepared(chosen, engines(lambda line: console.print(line, markup=False, soft_wrap=True)), asked.keep)
-    except RealRefused as error:
+    except ClusterSizeError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         sys.exit(EXIT_REFUSED)
-    except EnginesMissing as error:
+    except BinariesMissingError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         sys.exit(EXIT_FAILED)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from components.errors import GpufleetError
 from components.plan import limits
 from components.plan.limits import Row
 from components.plan.model import RegionPlan
@@ -30,7 +31,7 @@ Progress = Callable[[str, int], None]
 """Told of each phase as it begins (count 0), and in the two stacks of the number of resources that are there so far."""
 
 
-class NotUp(Exception):
+class RegionNotUpError(GpufleetError):
     """The region does not come up in an Azure in which nothing goes wrong; its text says what stands, what does not, and what to do."""
 
 
@@ -102,7 +103,7 @@ def _up(plan: RegionPlan, timings: dict[str, float], progress: Progress) -> Outc
     moments = [*began.values(), time.monotonic()]
     timings |= {name: after - before for name, before, after in zip(began, moments, moments[1:], strict=False)}
     if not outcome.complete:
-        raise NotUp("\n".join(paragraphs(outcome)))
+        raise RegionNotUpError("\n".join(paragraphs(outcome)))
     return outcome
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pulumi
 
-from components.boot.machine import CustomDataTooLarge
-from components.plan.limits import LimitsBroken, refuse_broken
-from stacks.faults import FileRefused
+from components.boot.machine import CustomDataTooLargeError
+from components.plan.limits import LimitsExceededError, refuse_broken
+from stacks.faults import InvalidFileError
 from stacks.garbage_collection import collect_rarely
 from stacks.load import load_plan, load_siblings
 from stacks.program import make
@@ -22,7 +22,7 @@ def run(stack: str, region: str | None = None) -> None:
         plan = load_plan(region)
         refuse_broken(plan, load_siblings(region).plans)
         make(plan, stack)
-    except (FileRefused, LimitsBroken, CustomDataTooLarge) as error:
+    except (InvalidFileError, LimitsExceededError, CustomDataTooLargeError) as error:
         raise pulumi.RunError(str(error)) from None
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from components.errors import GpufleetError
+
 Path = tuple[str | int, ...]
 """Place in a document: keys and list indices from its root."""
 
@@ -57,7 +59,7 @@ class Fault:
         return ": ".join(part for part in parts if part)
 
 
-class FileRefused(Exception):
+class InvalidFileError(GpufleetError):
     """A file that is not used, with every fault found in it; its text is one line per fault."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
@@ -71,13 +73,13 @@ def fault(file: str, path: Path, position: Position | None, value: str | None, r
     return Fault(file, path_text(path), line, column, value, one_line(reason), one_line(remedy))
 
 
-def refusal(faults: Iterable[Fault]) -> FileRefused:
+def refusal(faults: Iterable[Fault]) -> InvalidFileError:
     """Order faults by their place in the file, tell each once, and at most MAX_FAULTS of them."""
     told = sorted(dict.fromkeys(faults), key=lambda one: (one.line or 0, one.column or 0))
     if len(told) > MAX_FAULTS:
         more = fault(told[0].file, (), None, None, f"has more than {MAX_FAULTS} faults", "mend those above first")
         told = [*told[:MAX_FAULTS], more]
-    return FileRefused(told)
+    return InvalidFileError(told)
 
 
 def nearest_position(path: Path, positions: Mapping[Path, Position]) -> Position | None:

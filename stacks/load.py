@@ -18,7 +18,7 @@ from components.plan.validation import contradictions
 from components.plan.validation_error import Contradiction
 from components.spec.images import ImageCatalog, ImageDefinition, Published
 from components.spec.region import Region
-from stacks.faults import FileRefused, fault, nearest_position, path_text, refusal, shown
+from stacks.faults import InvalidFileError, fault, nearest_position, path_text, refusal, shown
 from stacks.faults import Path as Place
 from stacks.model_faults import model_faults
 from stacks.strict_yaml import MAX_BYTES, read
@@ -53,7 +53,7 @@ def load_siblings(region: str) -> Siblings:
     for path in _siblings(region_path(region)).values():
         try:
             plans.append(plan_region(_alone(path, catalog), catalog))
-        except FileRefused as error:
+        except InvalidFileError as error:
             file, count = _shown(path), len(error.faults)
             compared = "" if _address_space(path) else ", nor is its address space compared"
             left_out.append(f"{file} is not counted{compared}: it has {count} fault{'s' * (count != 1)}, which gpufleet check {file} tells")
@@ -143,7 +143,7 @@ def _is_region(path: pathlib.Path) -> bool:
     """Whether a file beside a draft is meant for a region, however faulty: anything may lie there."""
     try:
         return b"address_space" in _content(path)
-    except FileRefused:
+    except InvalidFileError:
         return False
 
 
@@ -151,7 +151,7 @@ def _raw(path: pathlib.Path) -> dict[str, Any]:
     """The mapping that a file holds, however faulty; empty where it holds none or cannot be read."""
     try:
         data = read(_content(path), str(path)).data
-    except FileRefused:
+    except InvalidFileError:
         return {}
     return data if isinstance(data, dict) else {}
 
@@ -232,5 +232,5 @@ def _content(path: pathlib.Path) -> bytes:
         raise _unreadable(path, f"cannot be read: {reason or error}", "check the name and the disk") from None
 
 
-def _unreadable(path: pathlib.Path, reason: str, remedy: str) -> FileRefused:
+def _unreadable(path: pathlib.Path, reason: str, remedy: str) -> InvalidFileError:
     return refusal([fault(str(path), (), None, None, reason, remedy)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from stacks.faults import MAX_FAULTS, Fault, FileRefused, Path, Position, fault, refusal, shown
+from stacks.faults import MAX_FAULTS, Fault, InvalidFileError, Path, Position, fault, refusal, shown
 from stacks.yaml_scalars import Trap, plain_value
 from stacks.yaml_syntax import PROGRAMS, mishap, position, reference
 
@@ -69,7 +69,7 @@ def read(content: bytes, file: str) -> Document:
 def _decoded(content: bytes, file: str) -> str:
     """Turn bytes into text, or say why they are none."""
 
-    def refuse(place: Position | None, reason: str, remedy: str) -> FileRefused:
+    def refuse(place: Position | None, reason: str, remedy: str) -> InvalidFileError:
         return refusal([fault(file, (), place, None, reason, remedy)])
 
     if len(content) > MAX_BYTES:
@@ -100,7 +100,7 @@ class _Reader:
         self.faults: list[Fault] = []
         self.refused: set[Path] = set()
 
-    def end(self, place: Position | None, reason: str, remedy: str) -> FileRefused:
+    def end(self, place: Position | None, reason: str, remedy: str) -> InvalidFileError:
         """Build the refusal of a file whose rest cannot be read, with the faults found before."""
         return refusal([*self.faults, fault(self.file, (), place, None, reason, remedy)])
 

@@ -19,14 +19,14 @@ from bench.cluster.measure import Measured, measure
 from bench.cluster.ours import ours
 from bench.cluster.plots import draw
 from bench.cluster.settings import SETTINGS, Setting
-from bench.cluster.watching import LimitPassed
+from bench.cluster.watching import TimeLimitError
 from bench.command import Say, Told, run_command
 from bench.figures import Figure
-from rehearsal.binaries.find import Engines, EnginesMissing, engines
-from rehearsal.local_cluster.control_plane import ControlPlaneNotReady
+from rehearsal.binaries.find import BinariesMissingError, Engines, engines
+from rehearsal.local_cluster.control_plane import ControlPlaneNotReadyError
 from rehearsal.local_cluster.joining.joiner import Identities
-from rehearsal.local_cluster.objects.connection import NoAnswer
-from rehearsal.local_cluster.run_directory import RunRefused
+from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
+from rehearsal.local_cluster.run_directory import RunDirectoryError
 
 RATIO = 1.2
 """Bound of our time over the bare cluster's, for joins and for pods."""
@@ -183,4 +183,6 @@ def processes_table(done: Sequence[Measured], title: str) -> Table:
 
 
 if __name__ == "__main__":
-    run_command(main, ControlPlaneNotReady, EnginesMissing, LimitPassed, NoAnswer, RunRefused, RuntimeError)
+    run_command(
+        main, ControlPlaneNotReadyError, BinariesMissingError, TimeLimitError, ApiServerUnreachableError, RunDirectoryError, RuntimeError
+    )

@@ -103,7 +103,7 @@ class _Bare:
         try:
             connection = api.Connection(read(self.kubeconfig), 0.0, lambda _: None)
             return connection.request("GET", "/readyz").status == 200
-        except (api.NoAnswer, ssl.SSLError, OSError):
+        except (api.ApiServerUnreachableError, ssl.SSLError, OSError):
             return False
 
     def controllers(self) -> None:

@@ -30,7 +30,7 @@ ENDED = re.compile(r'apiserver_terminated_watchers_total\{.*resource="(\w+)".*\}
 BENCH = "bench: joiner, model, watches"
 
 
-class LimitPassed(Exception):
+class TimeLimitError(Exception):
     """A phase took longer than it may."""
 
 
@@ -82,7 +82,7 @@ class Watch:
         until = time.monotonic() + seconds
         while len(what) < count:
             if time.monotonic() > until:
-                raise LimitPassed(f"{self._cluster.name}: {len(what):,} of {count:,} after {seconds:.0f} s")
+                raise TimeLimitError(f"{self._cluster.name}: {len(what):,} of {count:,} after {seconds:.0f} s")
             time.sleep(0.02)
         return max(what.values())
 

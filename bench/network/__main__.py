@@ -13,9 +13,9 @@ from bench.network.additions import Added, additions
 from bench.network.forwarding import Ratios, Window, measured, site
 from bench.network.scrape import PODS, scrapes
 from bench.network.ways import SHAPED
-from rehearsal.binaries.find import EnginesMissing, cni_plugins
-from tests.support.azure_network.cni_calls import CniFailed
-from tests.support.azure_network.namespaces import CommandFailed, why_not
+from rehearsal.binaries.find import BinariesMissingError, cni_plugins
+from tests.support.azure_network.cni_calls import CniError
+from tests.support.azure_network.namespaces import CommandError, why_not
 from tests.support.azure_network.network import Azure, fabric
 
 KEPT = 0.97
@@ -91,4 +91,4 @@ def _of_ratios(ratios: Ratios) -> Iterator[Figure]:
 
 
 if __name__ == "__main__":
-    run_command(main, CniFailed, CommandFailed, EnginesMissing, RuntimeError, TimeoutError)
+    run_command(main, CniError, CommandError, BinariesMissingError, RuntimeError, TimeoutError)

@@ -18,15 +18,15 @@ from bench.command import Say, Told, run_command
 from bench.nodes import audit, sizes
 from bench.nodes.hollow import Hollow, token_of
 from bench.nodes.tables import markdown
-from rehearsal.binaries.find import Engines, EnginesMissing, engines
+from rehearsal.binaries.find import BinariesMissingError, Engines, engines
 from rehearsal.local_cluster.azure_service import serve_azure
-from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneNotReady, Size
+from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneNotReadyError, Size
 from rehearsal.local_cluster.joining.machines import machines_of
 from rehearsal.local_cluster.objects.apply import apply
-from rehearsal.local_cluster.objects.connection import Connection, NoAnswer
+from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError, Connection
 from rehearsal.local_cluster.objects.declared import objects_of
 from rehearsal.local_cluster.objects.kubeconfig import read
-from rehearsal.local_cluster.run_directory import RunDirectory, RunRefused
+from rehearsal.local_cluster.run_directory import RunDirectory, RunDirectoryError
 from rehearsal.local_cluster.systemd.supervisor import Supervisor
 from rehearsal.local_up.up import bring_up_anew
 
@@ -144,4 +144,4 @@ def _wait(connection: Connection, nodes: int, say: Say) -> None:
 
 
 if __name__ == "__main__":
-    run_command(main, ControlPlaneNotReady, EnginesMissing, NoAnswer, RunRefused, RuntimeError)
+    run_command(main, ControlPlaneNotReadyError, BinariesMissingError, ApiServerUnreachableError, RunDirectoryError, RuntimeError)

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from cni.exporter import state
 from cni.exporter.attribution import Ledger, Pod, team_of
-from cni.exporter.counters import Kernel, Rules, Sets, Unreadable
+from cni.exporter.counters import CounterReadError, Kernel, Rules, Sets
 from cni.exporter.rule_totals import RuleTotals
 from cni.node import address_holders
 from cni.node.address_holders import Holder
@@ -48,14 +48,14 @@ class Books:
         """Take over what the sets say now; what cannot be read now is read next time, for counters go on."""
         try:
             self._take(self.kernel.sets())
-        except Unreadable as unreadable:
+        except CounterReadError as unreadable:
             LOG.warning("%s", unreadable)
 
     def count_all(self) -> Rules | None:
         """Take over what rules and sets say now; None where they cannot be read."""
         try:
             rules, sets = self.kernel.both()
-        except Unreadable as unreadable:
+        except CounterReadError as unreadable:
             LOG.warning("%s", unreadable)
             return None
         self._take(sets)

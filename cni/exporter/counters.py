@@ -24,7 +24,7 @@ _MARK = re.compile(r'--comment "iptables-exporter ([^"]+)"')
 _ENTRY = re.compile(r"add (\S+) (\S+) packets \d+ bytes (\d+)")
 
 
-class Unreadable(Exception):
+class CounterReadError(Exception):
     """A program of the system did not tell the counts; the message says which, and its last words."""
 
 
@@ -110,7 +110,7 @@ def _start(*words: str) -> subprocess.Popen[str]:
             words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, errors="replace"
         )
     except OSError as error:
-        raise Unreadable(f"{words[0]}: {error.strerror or error}; install it, or put its folder on PATH") from None
+        raise CounterReadError(f"{words[0]}: {error.strerror or error}; install it, or put its folder on PATH") from None
 
 
 def _told(asked: subprocess.Popen[str]) -> str:
@@ -119,7 +119,7 @@ def _told(asked: subprocess.Popen[str]) -> str:
             said, wrong = asked.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             asked.kill()
-            raise Unreadable(f"{asked.args!r} gave no answer within {SECONDS:.0f} s") from None
+            raise CounterReadError(f"{asked.args!r} gave no answer within {SECONDS:.0f} s") from None
     if asked.returncode:
-        raise Unreadable(f"{asked.args!r} ended with status {asked.returncode}: {' '.join(wrong.split())[-300:]}")
+        raise CounterReadError(f"{asked.args!r} ended with status {asked.returncode}: {' '.join(wrong.split())[-300:]}")
     return said

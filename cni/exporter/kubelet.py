@@ -23,7 +23,7 @@ ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _KEPT = frozenset(("items", "metadata", "uid", "namespace", "name", "spec", "hostNetwork", "status", "phase", "podIP", "podIPs", "ip"))
 
 
-class Unanswered(Exception):
+class KubeletUnreachableError(Exception):
     """The kubelet did not tell; the message says why, and what to do about it."""
 
 
@@ -85,18 +85,20 @@ class Kubelet:
         finally:
             link.close()
         if answer.status != http.client.OK:
-            raise Unanswered(f"it answered {answer.status}, not 200, to {self._where()}: get on nodes/pods is what it asks for")
+            raise KubeletUnreachableError(
+                f"it answered {answer.status}, not 200, to {self._where()}: get on nodes/pods is what it asks for"
+            )
         return said
 
     def _guarded(self, ask: Callable[[], Mapping[str, list[Pod]]]) -> Mapping[str, list[Pod]]:
         try:
             return ask()
         except ssl.SSLError as error:
-            raise Unanswered(f"{self._where()} is not {self.node} by {self.authority}: {error.reason or error}") from None
+            raise KubeletUnreachableError(f"{self._where()} is not {self.node} by {self.authority}: {error.reason or error}") from None
         except (OSError, http.client.HTTPException) as error:
-            raise Unanswered(f"{self._where()} cannot be asked: {error}") from None
+            raise KubeletUnreachableError(f"{self._where()} cannot be asked: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise Unanswered(f"{self._where()} answered something else than a list of pods: {type(error).__name__}") from None
+            raise KubeletUnreachableError(f"{self._where()} answered something else than a list of pods: {type(error).__name__}") from None
 
     def _where(self) -> str:
         return f"https://{self.host}:{self.port}/pods"

@@ -17,7 +17,7 @@ from pathlib import Path
 from cni.exporter import state
 from cni.exporter.collector import LOG, Books, Traffic
 from cni.exporter.counters import Kernel
-from cni.exporter.kubelet import ACCOUNT, Kubelet, Unanswered
+from cni.exporter.kubelet import ACCOUNT, Kubelet, KubeletUnreachableError
 from cni.exporter.reservations import Reservations
 from cni.exporter.server import Server
 
@@ -92,7 +92,7 @@ class Program:
         asked, before = time.time(), self._books.ledger.unnamed()
         try:
             pods = dict(self._kubelet.pods())
-        except Unanswered as unanswered:
+        except KubeletUnreachableError as unanswered:
             LOG.warning("kubelet: %s", unanswered)
         else:
             # An address that was reserved while the kubelet answered is not one that it gave out by itself.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cni.node import iptables
 from cni.node.commands import run
-from cni.node.errors import Refused, shown
+from cni.node.errors import NodeNetworkError, shown
 from cni.node.file_lock import locked
 from cni.node.machine import Machine
 from cni.node.settings import Settings
@@ -196,5 +196,5 @@ def _held(name: str) -> set[str]:
     """Addresses in a set; Refused for one that does not count."""
     create, *entries = run("ipset", "save", name).splitlines()
     if not create.startswith(f"create {name} hash:ip family inet ") or " counters" not in create:
-        raise Refused(f"ipset {name}", shown(create), _CREATE, f"remove whatever made it, then the set: ipset destroy {name}")
+        raise NodeNetworkError(f"ipset {name}", shown(create), _CREATE, f"remove whatever made it, then the set: ipset destroy {name}")
     return {entry.split()[2] for entry in entries}

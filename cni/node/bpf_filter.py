@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from ipaddress import IPv4Network
 
-from cni.node.errors import Refused
+from cni.node.errors import NodeNetworkError
 
 LOAD_WORD, TO_X, FROM_X, AND, JUMP_IF_EQUAL, RETURN = 0x20, 0x07, 0x87, 0x54, 0x15, 0x06
 
@@ -31,7 +31,7 @@ def outside(networks: Iterable[IPv4Network], offset: int) -> str:
     """
     given = tuple(networks)
     if len(given) > MOST_NETWORKS:
-        raise Refused(
+        raise NodeNetworkError(
             "networks that are not shaped", str(len(given)), f"at most {MOST_NETWORKS}, the kernel's limit", "name fewer, larger ones"
         )
     program = [(LOAD_WORD, 0, 0, ETHERNET + offset), (TO_X, 0, 0, 0)]

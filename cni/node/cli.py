@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cni.node import leaked_addresses, status
-from cni.node.commands import CommandFailed
-from cni.node.errors import Refused
+from cni.node.commands import CommandError
+from cni.node.errors import NodeNetworkError
 from cni.node.program import Program
 from cni.node.reconcile import Paths
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             program.apply(options.patience)
         else:
             {"run": program.run, "reconcile": program.reconcile, "remove": program.remove}[options.verb]()
-    except (Refused, CommandFailed) as error:
+    except (NodeNetworkError, CommandError) as error:
         return _ended(str(error))
     except OSError as error:
         return _ended(f"{error.filename or 'the system'}: {error.strerror or error}; it can be read and written; run it as root")

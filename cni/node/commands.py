@@ -10,7 +10,7 @@ SECONDS = 20.0
 """A program that has not answered by then hangs: the slowest, iptables, waits for its lock for 10 s at most."""
 
 
-class CommandFailed(Exception):
+class CommandError(Exception):
     """A program of the system that failed: words were run, status is its exit status (None: not run to its end), said its last words."""
 
     def __init__(self, words: tuple[str, ...], status: int | None, said: str) -> None:
@@ -32,9 +32,9 @@ def run(*words: str, given: str | None = None) -> str:
             words, input=given or "", capture_output=True, text=True, errors="replace", check=False, timeout=SECONDS, env=environment
         )
     except subprocess.TimeoutExpired:
-        raise CommandFailed(words, None, f"no answer within {SECONDS:.0f} s") from None
+        raise CommandError(words, None, f"no answer within {SECONDS:.0f} s") from None
     except OSError as error:
-        raise CommandFailed(words, None, f"{error.strerror or error}; install {words[0]}, or put its folder on PATH") from None
+        raise CommandError(words, None, f"{error.strerror or error}; install {words[0]}, or put its folder on PATH") from None
     if done.returncode:
-        raise CommandFailed(words, done.returncode, done.stderr or done.stdout)
+        raise CommandError(words, done.returncode, done.stderr or done.stdout)
     return done.stdout

@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 
 from cni.node import iptables
-from cni.node.commands import CommandFailed, run
+from cni.node.commands import CommandError, run
 
 CHAIN = "GPUFLEET-CONNECTIONS"
 JUMP = f"-A PREROUTING -j {CHAIN}"
@@ -62,7 +62,7 @@ def _chain() -> list[str]:
     """The chain's lines, none where it is not there."""
     try:
         return iptables.listed("nat", CHAIN)
-    except CommandFailed as failed:
+    except CommandError as failed:
         if failed.status is None:
             raise
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Refused(Exception):
+class NodeNetworkError(Exception):
     """Something that the program cannot work with, for one line to a person.
 
     value is what was found, bound what would do, where its place (a file, a command, an address), remedy what to do about it.

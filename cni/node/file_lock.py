@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from cni.node.errors import Refused
+from cni.node.errors import NodeNetworkError
 
 
 @contextlib.contextmanager
@@ -24,7 +24,7 @@ def locked(path: Path, seconds: float, remedy: str = "wait for it to end, and tr
         end = time.monotonic() + seconds
         while not _taken(handle):
             if time.monotonic() >= end:
-                raise Refused(str(path), f"another process holds this lock for {seconds:.0f} s", "one at a time", remedy)
+                raise NodeNetworkError(str(path), f"another process holds this lock for {seconds:.0f} s", "one at a time", remedy)
             time.sleep(0.02)
         yield
     finally:

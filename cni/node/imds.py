@@ -13,7 +13,7 @@ import time
 import urllib.parse
 from collections.abc import Sequence
 
-from cni.node.errors import Refused, shown
+from cni.node.errors import NodeNetworkError, shown
 from cni.node.links import Link, link_of
 from cni.node.machine import Machine
 
@@ -35,7 +35,7 @@ def ask(url: str, found: Sequence[Link]) -> Machine:
     try:
         document = json.loads(_get(url))
     except (ValueError, RecursionError):
-        raise Refused(url, "the answer is no JSON", "an object in JSON", REMEDY) from None
+        raise NodeNetworkError(url, "the answer is no JSON", "an object in JSON", REMEDY) from None
     return machine(document, found)
 
 
@@ -46,7 +46,7 @@ def _get(url: str) -> bytes:
     try:
         connection.connect()
     except OSError as error:
-        raise Refused(url, f"no connection ({error.strerror or type(error).__name__})", "HTTP 200", REMEDY) from None
+        raise NodeNetworkError(url, f"no connection ({error.strerror or type(error).__name__})", "HTTP 200", REMEDY) from None
     cut = threading.Timer(SECONDS, _cut, (connection.sock,))
     cut.start()
     try:
@@ -56,11 +56,11 @@ def _get(url: str) -> bytes:
         if time.monotonic() > end:
             raise TimeoutError
         if answer.length:
-            raise Refused(url, f"an answer cut off {answer.length} bytes before its end", "a whole answer", REMEDY)
+            raise NodeNetworkError(url, f"an answer cut off {answer.length} bytes before its end", "a whole answer", REMEDY)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if isinstance(error, TimeoutError) or time.monotonic() >= end:
-            raise Refused(url, f"no whole answer within {SECONDS:.0f} s", "an answer in that time", REMEDY) from None
-        raise Refused(url, f"no answer ({getattr(error, 'strerror', None) or type(error).__name__})", "HTTP 200", REMEDY) from None
+            raise NodeNetworkError(url, f"no whole answer within {SECONDS:.0f} s", "an answer in that time", REMEDY) from None
+        raise NodeNetworkError(url, f"no answer ({getattr(error, 'strerror', None) or type(error).__name__})", "HTTP 200", REMEDY) from None
     else:
         return body
     finally:
@@ -70,12 +70,12 @@ def _get(url: str) -> bytes:
 
 def _body(url: str, answer: http.client.HTTPResponse) -> bytes:
     if answer.status != http.client.OK:
-        raise Refused(url, f"HTTP {answer.status}", "HTTP 200", REMEDY)
+        raise NodeNetworkError(url, f"HTTP {answer.status}", "HTTP 200", REMEDY)
     body = b""
     while piece := answer.read1(65_536):
         body += piece
         if len(body) > LONGEST_ANSWER_BYTES:
-            raise Refused(url, f"an answer of more than {LONGEST_ANSWER_BYTES} bytes", "that many at most", REMEDY)
+            raise NodeNetworkError(url, f"an answer of more than {LONGEST_ANSWER_BYTES} bytes", "that many at most", REMEDY)
     return body
 
 
@@ -86,7 +86,7 @@ def _connection(url: str) -> http.client.HTTPConnection:
             raise ValueError
         return http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=SECONDS)
     except (ValueError, http.client.InvalidURL):
-        raise Refused("--imds", shown(url), "http://HOST[:PORT]", "leave it out on a machine of Azure") from None
+        raise NodeNetworkError("--imds", shown(url), "http://HOST[:PORT]", "leave it out on a machine of Azure") from None
 
 
 def _cut(connected: socket.socket) -> None:
@@ -150,8 +150,8 @@ def _subnet_of(primary: ipaddress.IPv4Address, rows: list[dict[str, object]]) ->
     raise _wrong("subnet", f"{len(rows)} subnets without {primary}", "one of them holds the machine's own address")
 
 
-def _wrong(what: str, value: str, bound: str) -> Refused:
-    return Refused(f"{what} of the metadata service's answer", value, bound, REMEDY)
+def _wrong(what: str, value: str, bound: str) -> NodeNetworkError:
+    return NodeNetworkError(f"{what} of the metadata service's answer", value, bound, REMEDY)
 
 
 def _field(value: object, name: str, where: str) -> object:

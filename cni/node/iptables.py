@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from cni.node.commands import CommandFailed, run
+from cni.node.commands import CommandError, run
 
 WAIT = ("-w", "10")
 """Seconds that iptables waits for another's lock."""
@@ -20,7 +20,7 @@ def holds(table: str, rule: str) -> bool:
     """Whether a table has a rule, "-A CHAIN …", in whatever words it is printed: versions differ in them. CommandFailed."""
     try:
         run("iptables", *WAIT, "-t", table, "-C", *shlex.split(rule)[1:])
-    except CommandFailed as failed:
+    except CommandError as failed:
         if failed.status is None:
             raise
         return False

@@ -8,7 +8,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from cni.node.commands import CommandFailed, run
+from cni.node.commands import CommandError, run
 from cni.node.file_lock import locked
 from cni.node.routes import pod_links
 
@@ -89,7 +89,7 @@ def _freed(folder: Path, one: Reservation, link: str | None) -> str:
     if link is not None:
         try:
             run("ip", "link", "delete", "dev", link)
-        except CommandFailed:
+        except CommandError:
             # With the pod's namespace it may have gone by itself.
             if one.address in pod_links():
                 raise

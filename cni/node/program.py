@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from cni.node import imds, leaked_addresses, settings, status, systemd
-from cni.node.commands import CommandFailed
-from cni.node.errors import Refused
+from cni.node.commands import CommandError
+from cni.node.errors import NodeNetworkError
 from cni.node.file_lock import locked
 from cni.node.links import links
 from cni.node.machine import Machine
@@ -29,7 +29,7 @@ LONGEST_PAUSE_SECONDS = 10.0
 KNOWN_PATIENCE_SECONDS = 10.0
 """Time for the metadata service to answer where the card is known from an earlier answer of this boot."""
 LOCK_SECONDS = 60.0
-TROUBLE = (Refused, CommandFailed, OSError)
+TROUBLE = (NodeNetworkError, CommandError, OSError)
 """What a pass may meet that the next may not."""
 
 
@@ -54,16 +54,16 @@ class Program:
             self.put(given, trust.taken, trust.warnings())
             self.shape(given, trust.taken)
 
-    def _ask(self, trust: Trust, patience: float) -> Refused | CommandFailed | None:
+    def _ask(self, trust: Trust, patience: float) -> NodeNetworkError | CommandError | None:
         """Asks until an answer is taken, or the time is up: then what is in the way."""
         end, failures = time.monotonic() + patience, 0
         while True:
-            trouble: Refused | CommandFailed
+            trouble: NodeNetworkError | CommandError
             try:
                 if trust.hear(imds.ask(self.paths.imds, links())):
                     return None
                 trouble, wait = _unsettled(self.paths.imds), UNSETTLED_SECONDS
-            except (Refused, CommandFailed) as error:
+            except (NodeNetworkError, CommandError) as error:
                 trouble, wait = error, pause(failures)
                 failures += 1
             if time.monotonic() + wait > end:
@@ -188,8 +188,8 @@ class _Loop:
             self.program.say(f"{part}: well again")
 
 
-def _unsettled(url: str) -> Refused:
-    return Refused(url, "fewer or other addresses than expected", f"the same answer {SETTLED} times in a row", imds.REMEDY)
+def _unsettled(url: str) -> NodeNetworkError:
+    return NodeNetworkError(url, "fewer or other addresses than expected", f"the same answer {SETTLED} times in a row", imds.REMEDY)
 
 
 def pause(failures: int) -> float:

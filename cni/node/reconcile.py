@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cni.node import accounting, address_holders, conflist, imds, routes, settings, shaping, snat, status
-from cni.node.errors import Refused
+from cni.node.errors import NodeNetworkError
 from cni.node.links import Link
 from cni.node.machine import Machine
 from cni.node.settings import Settings
@@ -44,7 +44,9 @@ def put(paths: Paths, given: Settings, machine: Machine, found: Sequence[Link], 
     link = next((link for link in found if link.name == machine.interface and machine.primary in link.addresses), None)
     if link is None:
         has = ", ".join(f"{one.name} {' '.join(one.addresses)}" for one in found)
-        raise Refused(f"link {machine.interface}", f"it has not {machine.primary} (links: {has})", "it has", "see networkctl status")
+        raise NodeNetworkError(
+            f"link {machine.interface}", f"it has not {machine.primary} (links: {has})", "it has", "see networkctl status"
+        )
     now = _noted(paths, given, machine, [*warnings, *_small_mtu(given, link)])
     lines = routes.keep(machine, tuple(found))
     lines += snat.keep(machine, given.not_masqueraded) if given.snat else snat.remove()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from cni.node import iptables
-from cni.node.commands import CommandFailed, run
+from cni.node.commands import CommandError, run
 from cni.node.links import Link
 from cni.node.machine import Machine
 
@@ -105,7 +105,7 @@ def _set(path: Path, value: str) -> list[str]:
         # A pod's link went away with its pod.
         return []
     except OSError as error:
-        raise CommandFailed(("sysctl", "-w", f"{path}={value}"), None, f"{error.strerror}; run it as root") from None
+        raise CommandError(("sysctl", "-w", f"{path}={value}"), None, f"{error.strerror}; run it as root") from None
     return [f"{path.relative_to('/proc/sys')} = {value}"]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from cni.node.errors import Refused, shown
+from cni.node.errors import NodeNetworkError, shown
 
 PATH = Path("/etc/gpufleet/network.json")
 VERSION = 1
@@ -55,9 +55,9 @@ def read(path: Path = PATH) -> Settings:
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
-        raise Refused(str(path), error.strerror or "unreadable", "a file that the program may read", REMEDY) from None
+        raise NodeNetworkError(str(path), error.strerror or "unreadable", "a file that the program may read", REMEDY) from None
     except (ValueError, RecursionError):
-        raise Refused(str(path), "no JSON", "an object in JSON", REMEDY) from None
+        raise NodeNetworkError(str(path), "no JSON", "an object in JSON", REMEDY) from None
     return parse(document, str(path))
 
 
@@ -95,7 +95,7 @@ def _shaping(where: str, document: object) -> Shaping:
     return found
 
 
-class _Unfit(Exception):
+class _InvalidValueError(Exception):
     """A value is not what its key takes; the message says what that is."""
 
 
@@ -105,27 +105,27 @@ class _Table:
     def __init__(self, where: str, document: object) -> None:
         self.where = where
         if not isinstance(document, dict):
-            raise Refused(where, shown(document), "an object in JSON", REMEDY)
+            raise NodeNetworkError(where, shown(document), "an object in JSON", REMEDY)
         self.left = dict(document)
 
     def take(self, key: str, as_what: Callable[[object], T]) -> T:
         if key not in self.left:
-            raise Refused(self.where, f"{key} is missing", "every key is there", REMEDY)
+            raise NodeNetworkError(self.where, f"{key} is missing", "every key is there", REMEDY)
         value = self.left.pop(key)
         try:
             return as_what(value)
-        except _Unfit as unfit:
-            raise Refused(self.where, f"{key} is {shown(value)}", str(unfit), REMEDY) from None
+        except _InvalidValueError as unfit:
+            raise NodeNetworkError(self.where, f"{key} is {shown(value)}", str(unfit), REMEDY) from None
 
     def all_taken(self, version: int) -> None:
         if self.left:
-            raise Refused(self.where, f"unknown key {shown(min(self.left))}", f"the keys of version {version}", REMEDY)
+            raise NodeNetworkError(self.where, f"unknown key {shown(min(self.left))}", f"the keys of version {version}", REMEDY)
 
 
 def _number(least: int, most: int) -> Callable[[object], int]:
     def taken(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise _Unfit(f"it is a whole number from {least} to {most}")
+            raise _InvalidValueError(f"it is a whole number from {least} to {most}")
         return value
 
     return taken
@@ -133,14 +133,14 @@ def _number(least: int, most: int) -> Callable[[object], int]:
 
 def _truth(value: object) -> bool:
     if not isinstance(value, bool):
-        raise _Unfit("it is true or false")
+        raise _InvalidValueError("it is true or false")
     return value
 
 
 def _one_of(words: tuple[str, ...]) -> Callable[[object], str]:
     def taken(value: object) -> str:
         if not isinstance(value, str) or value not in words:
-            raise _Unfit(f"it is {' or '.join(words)}")
+            raise _InvalidValueError(f"it is {' or '.join(words)}")
         return value
 
     return taken
@@ -148,7 +148,7 @@ def _one_of(words: tuple[str, ...]) -> Callable[[object], str]:
 
 def _name(value: object) -> str:
     if not isinstance(value, str) or not value.isascii() or not 0 < len(value) <= 63 or not all(c.isalnum() or c == "-" for c in value):
-        raise _Unfit("it is a namespace: letters, digits and -, 63 at most")
+        raise _InvalidValueError("it is a namespace: letters, digits and -, 63 at most")
     return value
 
 
@@ -158,13 +158,13 @@ def _network(value: object) -> str:
             raise ValueError
         return str(ipaddress.ip_network(value))
     except ValueError:
-        raise _Unfit("it is a network, ADDRESS/LENGTH, without host bits") from None
+        raise _InvalidValueError("it is a network, ADDRESS/LENGTH, without host bits") from None
 
 
 def _all(each: Callable[[object], str]) -> Callable[[object], tuple[str, ...]]:
     def taken(value: object) -> tuple[str, ...]:
         if not isinstance(value, list):
-            raise _Unfit("it is a list")
+            raise _InvalidValueError("it is a list")
         return tuple(each(one) for one in value)
 
     return taken
@@ -172,5 +172,5 @@ def _all(each: Callable[[object], str]) -> Callable[[object], tuple[str, ...]]:
 
 def _weights(value: object) -> dict[str, int]:
     if not isinstance(value, dict):
-        raise _Unfit("it is an object of weights by team")
+        raise _InvalidValueError("it is an object of weights by team")
     return {_name(team): _number(1, 10_000)(weight) for team, weight in value.items()}

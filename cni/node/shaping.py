@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from cni.node import accounting, connections, iptables
 from cni.node.address_holders import Holder
 from cni.node.bpf_filter import outside
-from cni.node.commands import CommandFailed, run
-from cni.node.errors import Refused
+from cni.node.commands import CommandError, run
+from cni.node.errors import NodeNetworkError
 from cni.node.htb_classes import HOST, KBIT, QUANTUM, Share, minors, shares
 from cni.node.machine import Machine
 from cni.node.routes import pod_links
@@ -187,7 +187,7 @@ def _leaf(device: str, minor: int) -> str:
     for kind in LEAVES[:-1]:
         try:
             run("tc", "qdisc", "replace", "dev", device, "parent", f"1:{minor:x}", *kind)
-        except CommandFailed as failed:
+        except CommandError as failed:
             if failed.status is None:
                 raise
         else:
@@ -217,7 +217,7 @@ def _keep_links(machine: Machine) -> list[str]:
             continue
         if link in standing:
             remedy = f"stop what made it, then: tc qdisc del dev {link} clsact"
-            raise Refused(f"link {link}", "it has a clsact qdisc of another program", "one for each link, ours", remedy)
+            raise NodeNetworkError(f"link {link}", "it has a clsact qdisc of another program", "one for each link, ours", remedy)
         if _on_link(link, "add", "dev", link, "egress_block", str(block), "clsact"):
             made.append(f"tc: {link} is shaped")
     return made
@@ -227,7 +227,7 @@ def _on_link(link: str, *words: str) -> bool:
     """Change the qdiscs of a link; False where it is no more, as its pod has ended meanwhile."""
     try:
         run("tc", "qdisc", *words)
-    except CommandFailed:
+    except CommandError:
         if _there(link):
             raise
         return False

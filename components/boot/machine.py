@@ -11,7 +11,7 @@ CUSTOM_DATA_BYTES = 65_535
 https://learn.microsoft.com/dotnet/api/azure.resourcemanager.compute.models.virtualmachineosprofile.customdata"""
 
 
-class CustomDataTooLarge(ValueError):
+class CustomDataTooLargeError(ValueError):
     """A boot document that Azure would refuse; value and bound in bytes, where is the machine's role."""
 
     def __init__(self, where: str, value: int) -> None:
@@ -79,5 +79,5 @@ def custom_data(boot: MachineBoot) -> str:
     """
     document = cloud_config(boot).encode()
     if len(document) > CUSTOM_DATA_BYTES:
-        raise CustomDataTooLarge(boot.role, len(document))
+        raise CustomDataTooLargeError(boot.role, len(document))
     return base64.b64encode(document).decode()

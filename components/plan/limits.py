@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from components.errors import GpufleetError
 from components.plan import addresses, azure_limits, cluster_limits
 from components.plan.control_plane import EVENTS_PER_NODE_BYTES, STORE_HEADROOM, STORE_PER_NODE_BYTES
 from components.plan.limit import Limit, Row, amount, row
@@ -15,7 +16,7 @@ from components.plan.vm_sizes import GIB
 from components.spec.cluster import Connectivity
 from components.spec.pool import NODE_SUBNET_SLOTS, Interconnect, Zone
 
-__all__ = ["HUB_ADDRESSES", "LimitsBroken", "Row", "amount", "broken", "check", "refuse_broken"]
+__all__ = ["HUB_ADDRESSES", "LimitsExceededError", "Row", "amount", "broken", "check", "refuse_broken"]
 
 HUB_ADDRESSES = 8
 """Addresses in the hub besides private endpoints: gateway instances, resolver and a runner."""
@@ -29,7 +30,7 @@ NAT_MEGABITS_PER_SECOND = 50_000
 """Throughput of one NAT gateway, both ways together: cluster_limits.NAT."""
 
 
-class LimitsBroken(Exception):
+class LimitsExceededError(GpufleetError):
     """A plan that breaks limits; its text is one line per breach."""
 
     def __init__(self, rows: tuple[Row, ...]) -> None:
@@ -54,7 +55,7 @@ def refuse_broken(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> None
     """Raise LimitsBroken if the plan breaks a limit, so that nothing is created from it."""
     rows = broken(plan, siblings)
     if rows:
-        raise LimitsBroken(rows)
+        raise LimitsExceededError(rows)
 
 
 def _rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Row]:

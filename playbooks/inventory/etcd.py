@@ -13,13 +13,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from components.boot import etcd_flags
 from components.plan.model import ETCD_CLIENT_PORT, ClusterPlan, EtcdMemberPlan, EtcdPlan
-from stacks.faults import FileRefused
+from stacks.faults import InvalidFileError
 from stacks.load import load_plan
 
 USER = "gpufleet"
 
 
-class UnknownCluster(ValueError):
+class UnknownClusterError(ValueError):
     """A cluster that the region does not have."""
 
 
@@ -30,7 +30,7 @@ def inventory(region: str, api_servers: dict[str, list[str]]) -> dict[str, Any]:
     """
     plan = load_plan(region)
     for name in sorted(api_servers.keys() - {cluster.name for cluster in plan.clusters}):
-        raise UnknownCluster(name)
+        raise UnknownClusterError(name)
     groups: dict[str, Any] = {}
     hosts: dict[str, Any] = {}
     for cluster in plan.clusters:
@@ -100,10 +100,10 @@ def main() -> int:
         return 1
     try:
         print(json.dumps(inventory(region, told), indent=1))
-    except FileRefused as error:
+    except InvalidFileError as error:
         print(error, file=sys.stderr)
         return 1
-    except UnknownCluster as error:
+    except UnknownClusterError as error:
         print(f"GPUFLEET_API_SERVERS names a cluster {error} that {region} does not have", file=sys.stderr)
         return 1
     return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.etcd_replacing import judge, needed
-from ansible.module_utils.etcd_ring import Refused, Ring, last_line, wait
+from ansible.module_utils.etcd_ring import MemberRefusedError, Ring, last_line, wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,9 @@ class Replacement:
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self.given, self.ring, self.target = parameters, Ring(parameters), parameters["member"]
         if self.target not in self.ring.members:
-            raise Refused(f"{self.target} is no planned member of the ring", "Planned are: {}".format(", ".join(self.ring.members)))
+            raise MemberRefusedError(
+                f"{self.target} is no planned member of the ring", "Planned are: {}".format(", ".join(self.ring.members))
+            )
         self.others = [name for name in self.ring.members if name != self.target]
         self.peer_url = self.ring.members[self.target]["peer_url"]
 
@@ -117,7 +119,7 @@ class Replacement:
         if entry is None and self.given["present"]:
             # What it holds is from a member that the ring has removed: etcd would end at once, for ever.
             self.ring.write(self.others, {**self.ring.note(self.others), "emptied": False})
-            raise Refused(
+            raise MemberRefusedError(
                 f"the disk of {self.target} holds data of a member that the ring has removed", "Run the playbook again: it empties it"
             )
         if entry is None:
@@ -133,7 +135,7 @@ class Replacement:
         """Let the learner vote once it has caught up; etcd itself refuses one that has not."""
         entry = self.entry()
         if entry is None:
-            raise Refused(f"{self.target} is not listed any more", "Run the playbook again: it adds the member")
+            raise MemberRefusedError(f"{self.target} is not listed any more", "Run the playbook again: it adds the member")
         if not entry["learner"]:
             return {"changed": False}
         words = ("member", "promote", entry["id"])
@@ -169,7 +171,7 @@ def main() -> None:
     try:
         replacement = Replacement(module.params)
         module.exit_json(**getattr(replacement, module.params["step"])())
-    except Refused as refused:
+    except MemberRefusedError as refused:
         module.fail_json(msg=str(refused))
     except OSError as error:
         module.fail_json(msg=f"{error.filename}: {error.strerror}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.etcd_ring import Refused, Ring, wait
+from ansible.module_utils.etcd_ring import MemberRefusedError, Ring, wait
 
 DOCUMENTATION = r"""
 module: etcd_verdict
@@ -59,12 +59,12 @@ def main() -> None:
         wait(given["wait_seconds"], step, "Look at the journals of these members: journalctl -u etcd")
         keys = ring.count(list(ring.members))
         if given["keys"] is not None and keys != given["keys"]:
-            raise Refused(f"the ring holds {keys} keys, where the snapshot holds {given['keys']}", "Restore another snapshot")
+            raise MemberRefusedError(f"the ring holds {keys} keys, where the snapshot holds {given['keys']}", "Restore another snapshot")
         if found["revision"] < given["least_revision"]:
-            raise Refused(
+            raise MemberRefusedError(
                 f"the ring is at revision {found['revision']}, below {given['least_revision']}", "Restore with a higher bump_revision"
             )
-    except Refused as refused:
+    except MemberRefusedError as refused:
         module.fail_json(msg=str(refused))
     except OSError as error:
         module.fail_json(msg=f"{error.filename}: {error.strerror}")

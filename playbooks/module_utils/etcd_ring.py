@@ -26,7 +26,7 @@ UNSETTLED_SECONDS = 20
 """How long that may last: a connection that breaks now and then, and the 5 s after it."""
 
 
-class Refused(Exception):
+class MemberRefusedError(Exception):
     """What is the matter, and what a person does about it."""
 
     def __init__(self, what: str, remedy: str) -> None:
@@ -57,22 +57,22 @@ class Ring:
         return done.returncode, done.stdout, done.stderr
 
     def ask(self, words: tuple[str, ...], endpoints: Iterable[str], given: str | None = None) -> Any:
-        """JSON that etcdctl answers; Refused with the answer of etcd."""
+        """JSON that etcdctl answers; MemberRefusedError with the answer of etcd."""
         status, said, error = self.run(words, endpoints, given)
         if status:
-            raise Refused(refusal(words, error), ASK)
+            raise MemberRefusedError(refusal(words, error), ASK)
         return json.loads(said)
 
     def reconfigure(self, words: tuple[str, ...], endpoints: Iterable[str]) -> None:
         """Change who is a member; where etcd finds that its members have not been connected for long enough, as it does for 5 s after each
-        new connection of two members, it is asked again. Refused with the answer of etcd.
+        new connection of two members, it is asked again. MemberRefusedError with the answer of etcd.
         """
         endpoints = list(endpoints)
 
         def step() -> str:
             status, _said, error = self.run(words, endpoints)
             if status and UNSETTLED not in error:
-                raise Refused(refusal(words, error), ASK)
+                raise MemberRefusedError(refusal(words, error), ASK)
             return refusal(words, error) if status else ""
 
         wait(UNSETTLED_SECONDS, step, ASK)
@@ -118,7 +118,7 @@ class Ring:
         return {self.names[item["Endpoint"]]: status_of(item["Status"]) for item in found}
 
     def hashes(self, names: Iterable[str], revision: int) -> dict[str, int]:
-        """Hash of every member's keys up to a revision, which all must have reached; Refused where one does not answer."""
+        """Hash of every member's keys up to a revision, which all must have reached; MemberRefusedError where one does not answer."""
         found = self.ask(("endpoint", "hashkv", f"--rev={revision}"), [self.url(name) for name in names])
         return {self.names[item["Endpoint"]]: item["HashKV"]["hash"] for item in found}
 
@@ -128,7 +128,7 @@ class Ring:
         status, said, error = self.run(words, [self.url(name) for name in names], form="fields")
         found = re.findall(r'^"Count" : (\d+)$', said, re.MULTILINE)
         if status or not found:
-            raise Refused(f"etcdctl get --count-only: {last_line(error)}", ASK)
+            raise MemberRefusedError(f"etcdctl get --count-only: {last_line(error)}", ASK)
         return int(found[0])
 
     def note(self, names: Iterable[str]) -> dict[str, Any] | None:
@@ -140,7 +140,7 @@ class Ring:
         """Write down that a replacement begins, unless one is under way."""
         wanted = f'create("{LOCK}") = "0"\n\nput {LOCK} {quoted(json.dumps(note))}\n\n\n'
         if not self.ask(("txn",), [self.url(name) for name in names], wanted).get("succeeded"):
-            raise Refused("another replacement began at the same moment", "Run the playbook again: it says which")
+            raise MemberRefusedError("another replacement began at the same moment", "Run the playbook again: it says which")
 
     def write(self, names: Iterable[str], note: Mapping[str, Any]) -> None:
         """Write down how far a replacement is."""
@@ -154,7 +154,7 @@ class Ring:
         """What the ring is now; fault is "" where it is whole, and says what a member answered where one does not answer now."""
         try:
             return self._verdict(list(self.members))
-        except Refused as refused:
+        except MemberRefusedError as refused:
             return {"fault": str(refused)}
 
     def _verdict(self, names: list[str]) -> dict[str, Any]:
@@ -218,13 +218,13 @@ def quorum(members: int) -> int:
 
 
 def wait(seconds: float, step: Callable[[], str], remedy: str) -> None:
-    """Try until step gives no reason to wait, with growing pauses; Refused, with the last reason and what to do, when time is over."""
+    """Try until step gives no reason to wait, with growing pauses; MemberRefusedError, with the last reason and what to do, when time is over."""  # noqa: E501
     until, pause = time.monotonic() + seconds, 0.2
     while True:
         reason = step()
         if not reason:
             return
         if time.monotonic() + pause > until:
-            raise Refused(f"{reason}, {seconds} s long", remedy)
+            raise MemberRefusedError(f"{reason}, {seconds} s long", remedy)
         time.sleep(pause)
         pause = min(pause * 1.5, 5)

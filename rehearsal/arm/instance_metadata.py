@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from components.errors import GpufleetError
 from rehearsal.arm.http_request import Call
 from rehearsal.arm.instance_document import document
 from rehearsal.arm.live_model import Live
@@ -32,7 +33,7 @@ TOKEN_VERSIONS = ("2018-02-01", "2019-08-01")
 INSTANCE, MACHINE = "microsoft.compute/virtualmachinescalesets/virtualmachines", "microsoft.compute/virtualmachines"
 
 
-class MetadataRefused(Exception):
+class MetadataRequestError(GpufleetError):
     """A request that the service does not answer: HTTP status, sentence, and what else it tells."""
 
     def __init__(self, status: int, sentence: str, **told: Any) -> None:
@@ -46,9 +47,9 @@ class MetadataRefused(Exception):
 def metadata(call: Call, live: Live, tokens: Tokens) -> web.Response:
     """Answer a machine; MetadataRefused."""
     if call.headers.get("Metadata", "").lower() != "true":
-        raise MetadataRefused(400, "Bad request. Required metadata header not specified")
+        raise MetadataRequestError(400, "Bad request. Required metadata header not specified")
     if "X-Forwarded-For" in call.headers:
-        raise MetadataRefused(400, "Bad request. The X-Forwarded-For header is not allowed")
+        raise MetadataRequestError(400, "Bad request. The X-Forwarded-For header is not allowed")
     machine, tail = _machine(live.cloud, call.parts[1:])
     match call.method, tail:
         case "GET", ("versions",):
@@ -67,22 +68,22 @@ def metadata(call: Call, live: Live, tokens: Tokens) -> web.Response:
             _check_version(call, TOKEN_VERSIONS)
             return reply(200, _token(call, live.cloud, machine, tokens))
         case _:
-            raise MetadataRefused(404, "Not found")
+            raise MetadataRequestError(404, "Not found")
 
 
 def _machine(cloud: Cloud, parts: Sequence[str]) -> tuple[Resource, tuple[str, ...]]:
     """The machine whose id a path begins with, and what follows behind /metadata."""
     lowered = [part.lower() for part in parts]
     if "metadata" not in lowered:
-        raise MetadataRefused(404, "Not found. The path is /imds<resource id of the instance>/metadata/...")
+        raise MetadataRequestError(404, "Not found. The path is /imds<resource id of the instance>/metadata/...")
     split = len(lowered) - 1 - lowered[::-1].index("metadata")
     try:
         arm_id = parse("/" + "/".join(parts[:split]))
         if arm_id.type.lower() not in (INSTANCE, MACHINE):
-            raise MetadataRefused(404, f"Not found. {arm_id.text[:300]} is no machine")
+            raise MetadataRequestError(404, f"Not found. {arm_id.text[:300]} is no machine")
         return cloud.get(arm_id.text), tuple(lowered[split + 1 :])
     except AzureError as error:
-        raise MetadataRefused(404, f"Not found. {error.message}") from None
+        raise MetadataRequestError(404, f"Not found. {error.message}") from None
 
 
 def _check_version(call: Call, versions: Sequence[str]) -> None:
@@ -90,7 +91,7 @@ def _check_version(call: Call, versions: Sequence[str]) -> None:
     if version not in versions:
         reason = f"api-version {version[:40]!r} is not known" if version else "api-version was not specified in the request"
         message = f"Bad request. {reason}. For more information refer to aka.ms/azureimds"
-        raise MetadataRefused(400, message, **{"newest-versions": list(reversed(versions[-3:]))})
+        raise MetadataRequestError(400, message, **{"newest-versions": list(reversed(versions[-3:]))})
 
 
 def _inside(told: Any, path: Sequence[str]) -> Any:
@@ -99,12 +100,12 @@ def _inside(told: Any, path: Sequence[str]) -> Any:
         if isinstance(told, dict):
             named = {key.lower(): value for key, value in told.items()}
             if part not in named:
-                raise MetadataRefused(404, "Not found")
+                raise MetadataRequestError(404, "Not found")
             told = named[part]
         elif isinstance(told, list) and part.isdecimal() and int(part) < len(told):
             told = told[int(part)]
         else:
-            raise MetadataRefused(404, "Not found")
+            raise MetadataRequestError(404, "Not found")
     return told
 
 
@@ -133,14 +134,14 @@ def _approve(call: Call, live: Live, arm_id: ArmId) -> None:
     try:
         asked = (call.json() or {}).get("StartRequests")
     except AzureError as error:
-        raise MetadataRefused(400, f"Bad request. {error.message}") from None
+        raise MetadataRequestError(400, f"Bad request. {error.message}") from None
     wanted = [one.get("EventId") if isinstance(one, dict) else None for one in asked] if isinstance(asked, list) else [None]
     if not wanted or not all(isinstance(one, str) for one in wanted):
-        raise MetadataRefused(400, 'Bad request. The body is {"StartRequests": [{"EventId": "..."}]}')
+        raise MetadataRequestError(400, 'Bad request. The body is {"StartRequests": [{"EventId": "..."}]}')
     known = {event["EventId"] for event in _events(live.cloud, arm_id)["Events"]}
     for one in wanted:
         if str(one).upper() not in known:
-            raise MetadataRefused(400, f"Bad request. There is no scheduled event {str(one)[:60]!r}; read the document again")
+            raise MetadataRequestError(400, f"Bad request. There is no scheduled event {str(one)[:60]!r}; read the document again")
     live.make({"do": change_log.APPROVE, "events": [str(one) for one in wanted]})
 
 
@@ -185,5 +186,5 @@ def _identities(cloud: Cloud, machine: Resource) -> list[dict[str, str]]:
     return held
 
 
-def _no_token(sentence: str) -> MetadataRefused:
-    return MetadataRefused(400, "invalid_request", error_description=sentence)
+def _no_token(sentence: str) -> MetadataRequestError:
+    return MetadataRequestError(400, "invalid_request", error_description=sentence)

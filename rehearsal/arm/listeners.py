@@ -31,7 +31,7 @@ COLLECT = (50_000, 20, 100)
 machines has millions of objects, and hardly any circles."""
 
 
-class AddressRefused(ValueError):
+class ListenAddressError(ValueError):
     """An address that is not listened on."""
 
 
@@ -50,13 +50,13 @@ def read_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 65_535:
-        raise AddressRefused(f"{text!r} is no address to listen on; give 127.0.0.1:PORT, with port 0 for any that is free")
+        raise ListenAddressError(f"{text!r} is no address to listen on; give 127.0.0.1:PORT, with port 0 for any that is free")
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        raise AddressRefused(f"{host!r} is no address of this machine; give 127.0.0.1:{port}") from None
+        raise ListenAddressError(f"{host!r} is no address of this machine; give 127.0.0.1:{port}") from None
     if not loopback:
-        raise AddressRefused(
+        raise ListenAddressError(
             f"{host} can be reached from other machines, and whoever reaches the embedded Azure can read its secrets; give 127.0.0.1:{port}"
         )
     return ("127.0.0.1" if host == "localhost" else host), int(port)

@@ -12,12 +12,12 @@ from aiohttp import web
 from rehearsal.arm import sign_in
 from rehearsal.arm.admin import administer
 from rehearsal.arm.http_request import Call, read
-from rehearsal.arm.instance_metadata import MetadataRefused, metadata
+from rehearsal.arm.instance_metadata import MetadataRequestError, metadata
 from rehearsal.arm.live_model import Live
 from rehearsal.arm.resource_manager import Manager
 from rehearsal.arm.responses import refusal, reply
 from rehearsal.arm.subscriptions import tenants_told
-from rehearsal.arm.tokens import MANAGEMENT, VAULT, TokenRefused, Tokens
+from rehearsal.arm.tokens import MANAGEMENT, VAULT, InvalidTokenError, Tokens
 from rehearsal.arm.vault_service import vault_service
 from rehearsal.azure.errors import AzureError
 
@@ -57,9 +57,9 @@ class Server:
             answer = self._answer(call)
         except AzureError as error:
             answer = refusal(error, self.live.clock)
-        except TokenRefused as error:
+        except InvalidTokenError as error:
             answer = sign_in.refused(error)
-        except MetadataRefused as error:
+        except MetadataRequestError as error:
             answer = reply(error.status, error.body())
         self.live.settle()
         return answer
@@ -89,7 +89,7 @@ class Server:
         """Who asks; AzureError 401 with the challenge to sign in."""
         try:
             return self.tokens.check(call.headers.get("Authorization", ""), audiences)
-        except TokenRefused as error:
+        except InvalidTokenError as error:
             where = f"{self.tokens.base}/{self.tokens.tenant}"
             told = ascii(error.message)[1:-1].replace('"', "'").replace(",", ";")
             challenge = (

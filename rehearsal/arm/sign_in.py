@@ -13,7 +13,7 @@ from aiohttp import web
 
 from rehearsal.arm.http_request import Call
 from rehearsal.arm.responses import reply
-from rehearsal.arm.tokens import ALGORITHM, MANAGEMENT, TokenRefused, Tokens
+from rehearsal.arm.tokens import ALGORITHM, MANAGEMENT, InvalidTokenError, Tokens
 from rehearsal.azure.resource import Json
 
 FIRST_DICTIONARY = "2020-06-01"
@@ -45,7 +45,7 @@ def sign_in(call: Call, tokens: Tokens) -> web.Response | None:
             return None
 
 
-def refused(error: TokenRefused) -> web.Response:
+def refused(error: InvalidTokenError) -> web.Response:
     """A refusal in the shape of the identity platform."""
     return reply(error.status, error.body(), {"Cache-Control": "no-store"})
 
@@ -149,7 +149,7 @@ def old_style(granted: dict[str, Any], resource: str) -> Json:
 def _version_one(call: Call, tokens: Tokens) -> Json:
     form = call.form()
     if "resource" not in form:
-        raise TokenRefused(400, "invalid_request", "AADSTS900144: The request body must contain the following parameter: 'resource'.")
+        raise InvalidTokenError(400, "invalid_request", "AADSTS900144: The request body must contain the following parameter: 'resource'.")
     granted = tokens.grant(form, call.parts[0], call.headers.get("Authorization", ""))
     return old_style(granted, form["resource"])
 

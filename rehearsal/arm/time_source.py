@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 SCALED = re.compile(r"scaled:(\d+(?:\.\d+)?)")
 
 
-class ClockRefused(ValueError):
+class InvalidClockError(ValueError):
     """A clock that there is not."""
 
 
@@ -44,5 +44,5 @@ def read_clock(text: str) -> float:
         return 1.0 if text == "real" else 0.0
     scaled = SCALED.fullmatch(text)
     if not scaled or not 0 < float(scaled[1]) <= 1_000_000:
-        raise ClockRefused(f"{text!r} is no clock; give real, manual, or scaled:FACTOR with a factor above 0, up to 1000000")
+        raise InvalidClockError(f"{text!r} is no clock; give real, manual, or scaled:FACTOR with a factor above 0, up to 1000000")
     return float(scaled[1])

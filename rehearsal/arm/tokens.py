@@ -22,6 +22,8 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from components.errors import GpufleetError
+
 LIFETIME = 3_600
 """Seconds for which a token is good; Entra ID's own last 60 to 90 minutes."""
 ALGORITHM = "RS256"
@@ -32,7 +34,7 @@ REMEMBERED = 10_000
 """Tokens whose signature is not looked at again."""
 
 
-class TokenRefused(Exception):
+class InvalidTokenError(GpufleetError):
     """A request for a token, or a token, that is not good: HTTP status, error code and sentence."""
 
     def __init__(self, status: int, error: str, message: str) -> None:
@@ -89,24 +91,26 @@ class Tokens:
         self.check_tenant(tenant)
         if form.get("grant_type") != "client_credentials":
             kind = form.get("grant_type")
-            raise TokenRefused(400, "unsupported_grant_type", f"AADSTS70003: grant type {kind!r} is not supported; use client_credentials.")
+            raise InvalidTokenError(
+                400, "unsupported_grant_type", f"AADSTS70003: grant type {kind!r} is not supported; use client_credentials."
+            )
         client, secret = _credentials(form, authorization)
         if client != self.identity.client:
-            raise TokenRefused(400, "unauthorized_client", f"AADSTS700016: Application with identifier '{client}' was not found.")
+            raise InvalidTokenError(400, "unauthorized_client", f"AADSTS700016: Application with identifier '{client}' was not found.")
         if not hmac.compare_digest(self.identity.secret.encode(), secret.encode()):
-            raise TokenRefused(401, "invalid_client", "AADSTS7000215: Invalid client secret provided.")
+            raise InvalidTokenError(401, "invalid_client", "AADSTS7000215: Invalid client secret provided.")
         scope = form.get("scope", "").split(" ")[0]
         audience = form.get("resource") or scope.removesuffix("/.default")
         if not audience:
-            raise TokenRefused(400, "invalid_request", "AADSTS90014: The required field 'scope' is missing from the credential.")
+            raise InvalidTokenError(400, "invalid_request", "AADSTS90014: The required field 'scope' is missing from the credential.")
         if "resource" not in form and not scope.endswith("/.default"):
-            raise TokenRefused(400, "invalid_scope", f"AADSTS1002012: The scope {scope} is not valid; it must end in /.default.")
+            raise InvalidTokenError(400, "invalid_scope", f"AADSTS1002012: The scope {scope} is not valid; it must end in /.default.")
         return self.issue(client, audience)
 
     def check_tenant(self, tenant: str) -> None:
         """Refuse a tenant that is not ours; TokenRefused."""
         if tenant.lower() not in (self.tenant.lower(), "organizations", "common"):
-            raise TokenRefused(400, "invalid_request", f"AADSTS90002: Tenant '{tenant[:100]}' not found.")
+            raise InvalidTokenError(400, "invalid_request", f"AADSTS90002: Tenant '{tenant[:100]}' not found.")
 
     def issue(self, client: str, audience: str, principal: str = "") -> dict[str, Any]:
         """A token for a client id and an audience, with the fields of the OAuth answer; principal is its object id, where it has one."""
@@ -133,14 +137,14 @@ class Tokens:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             message = "Authentication failed. The 'Authorization' header is missing or is no bearer token."
-            raise TokenRefused(401, "AuthenticationFailed", message)
+            raise InvalidTokenError(401, "AuthenticationFailed", message)
         known = self._good.get(token)
         if known is None or known[0] <= time.time():
             known = self._read(token)
         audience = known[2]
         if audience not in audiences and not f"{audience}/".startswith(f"{self.base}/"):
             message = f"The access token is for '{audience}', which is none of the audiences here: {', '.join(audiences)}."
-            raise TokenRefused(401, "InvalidAuthenticationTokenAudience", message)
+            raise InvalidTokenError(401, "InvalidAuthenticationTokenAudience", message)
         return known[1]
 
     def _read(self, token: str) -> tuple[float, str, str]:
@@ -154,12 +158,12 @@ class Tokens:
                 options={"verify_aud": False, "verify_iss": False, "require": list(CLAIMS)},
             )
         except jwt.ExpiredSignatureError:
-            raise TokenRefused(401, "ExpiredAuthenticationToken", "The access token has expired; get a new one.") from None
+            raise InvalidTokenError(401, "ExpiredAuthenticationToken", "The access token has expired; get a new one.") from None
         except (jwt.InvalidTokenError, ValueError) as error:
             # Bytes that are no UTF-8 are a ValueError.
-            raise TokenRefused(401, "InvalidAuthenticationToken", f"The access token is invalid: {error}.") from None
+            raise InvalidTokenError(401, "InvalidAuthenticationToken", f"The access token is invalid: {error}.") from None
         if claims.get("tid") != self.tenant:
-            raise TokenRefused(401, "InvalidAuthenticationTokenTenant", f"The access token is not from tenant {self.tenant}.")
+            raise InvalidTokenError(401, "InvalidAuthenticationTokenTenant", f"The access token is not from tenant {self.tenant}.")
         if len(self._good) > REMEMBERED:
             self._good.clear()
         audience = str(claims["aud"]).rstrip("/")
@@ -177,6 +181,6 @@ def _credentials(form: Mapping[str, str], authorization: str) -> tuple[str, str]
     try:
         told = base64.b64decode(authorization[6:], validate=True).decode()
     except (binascii.Error, ValueError):
-        raise TokenRefused(401, "invalid_client", "AADSTS7000215: The Authorization header is no Basic credential.") from None
+        raise InvalidTokenError(401, "invalid_client", "AADSTS7000215: The Authorization header is no Basic credential.") from None
     client, _, secret = told.partition(":")
     return client, secret

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from components.errors import GpufleetError
 from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
 
 AZURE = "azure-native:"
@@ -12,7 +13,7 @@ RESOURCE_GROUP = "resources:ResourceGroup"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
-class UnknownType(Exception):
+class UnknownTypeError(GpufleetError):
     """The type has no rule for its id."""
 
     def __init__(self, resource_type: str) -> None:
@@ -23,7 +24,7 @@ class UnknownType(Exception):
         super().__init__(f"no rule says what id {resource_type} gets; {remedy}")
 
 
-class MissingInput(Exception):
+class MissingInputError(GpufleetError):
     """An input that is part of the resource's id is absent."""
 
     def __init__(self, name: str, remedy: str) -> None:
@@ -38,12 +39,12 @@ def arm_id(resource_type: str, name: str, inputs: Mapping[str, Any], subscriptio
         scope, path = SCOPE_PATHS[module_type]
         return f"{_required(inputs, scope)}/providers/{_filled(path, name, inputs)}"
     if not subscription:
-        raise MissingInput("subscriptionId", "give the resource a provider that names its subscription")
+        raise MissingInputError("subscriptionId", "give the resource a provider that names its subscription")
     groups = f"/subscriptions/{subscription}/resourceGroups"
     if module_type == RESOURCE_GROUP:
         return f"{groups}/{_filled('{resourceGroupName}', name, inputs)}"
     if module_type not in GROUP_PATHS:
-        raise UnknownType(resource_type)
+        raise UnknownTypeError(resource_type)
     return f"{groups}/{_required(inputs, 'resourceGroupName')}/providers/{_filled(GROUP_PATHS[module_type], name, inputs)}"
 
 
@@ -62,5 +63,5 @@ def _filled(path: str, name: str, inputs: Mapping[str, Any]) -> str:
 
 def _required(inputs: Mapping[str, Any], key: str) -> str:
     if not inputs.get(key):
-        raise MissingInput(key, "give it a value")
+        raise MissingInputError(key, "give it a value")
     return str(inputs[key])

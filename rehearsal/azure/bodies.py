@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rehearsal.azure.body_checks import DEPTH, Misfit, compiled
+from rehearsal.azure.body_checks import DEPTH, BodyMismatchError, compiled
 from rehearsal.azure.errors import AzureError, invalid, location_required
 from rehearsal.azure.resource import Json, Request
 from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.sdk_shapes import UnknownShape, shape_of
+from rehearsal.azure.sdk_shapes import UnknownShapeError, shape_of
 
 
 class SdkBodies:
@@ -26,18 +26,18 @@ def checked_body(resource_type: str, body: object) -> Json:
     """The body of a resource type that is kept, as SdkBodies does."""
     try:
         shape = shape_of(resource_type)
-    except UnknownShape as unknown:
+    except UnknownShapeError as unknown:
         raise AzureError(404, "InvalidResourceType", f"{unknown}.", target=resource_type) from None
     if body is None:
         raise invalid("The request content was invalid: a PUT needs a body, and there is none.", code="InvalidRequestContent")
     try:
         kept: Json = compiled(shape)(body, DEPTH)
-    except Misfit as misfit:
+    except BodyMismatchError as misfit:
         raise _refusal(misfit, shape.name) from None
     return kept
 
 
-def _refusal(misfit: Misfit, name: str) -> AzureError:
+def _refusal(misfit: BodyMismatchError, name: str) -> AzureError:
     if misfit.code != "InvalidParameter":
         sentence = misfit.sentence
         if len(misfit.path) == 1:

@@ -11,6 +11,7 @@ from functools import cache
 from math import isfinite
 from typing import Any, NoReturn
 
+from components.errors import GpufleetError
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Shape
 
 DEPTH = 64
@@ -23,7 +24,7 @@ Check = Callable[[Any, int], Any]
 _KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "an array", dict: "an object"}
 
 
-class Misfit(Exception):
+class BodyMismatchError(GpufleetError):
     """A value that does not fit: Azure's code, what is wrong, and the way to it, which each level that it passes adds to."""
 
     def __init__(self, code: str, sentence: str, *path: str | int) -> None:
@@ -31,15 +32,15 @@ class Misfit(Exception):
         self.path: list[str | int] = list(path)
         super().__init__(sentence)
 
-    def under(self, step: str | int) -> Misfit:
+    def under(self, step: str | int) -> BodyMismatchError:
         """The same, seen from one level further out."""
         self.path.insert(0, step)
         return self
 
 
-def unreadable(sentence: str, *path: str | int) -> Misfit:
+def unreadable(sentence: str, *path: str | int) -> BodyMismatchError:
     """A body that cannot be deserialized; the sentence ends where the path follows."""
-    return Misfit("InvalidRequestContent", sentence, *path)
+    return BodyMismatchError("InvalidRequestContent", sentence, *path)
 
 
 def _wrong(value: Any, wanted: str) -> NoReturn:
@@ -114,7 +115,7 @@ def _entries(value: Any, check: Check, room: int, *, nulls: bool = False) -> dic
             text(key)
             if item is not None or nulls:
                 kept[key] = check(item, room - 1)
-        except Misfit as misfit:
+        except BodyMismatchError as misfit:
             raise misfit.under(key if isinstance(key, str) and key.isprintable() else "?") from None
     return kept
 
@@ -125,7 +126,7 @@ def _items(value: Any, check: Check, room: int) -> list[Any]:
     kept: list[Any] = []
     try:
         kept.extend(check(item, room - 1) for item in value)
-    except Misfit as misfit:
+    except BodyMismatchError as misfit:
         raise misfit.under(len(kept)) from None
     return kept
 
@@ -168,7 +169,7 @@ def _choice(shape: Choice) -> Check:
             return told
         published = values.get(told.lower())
         if published is None and shape.closed:
-            raise Misfit("InvalidParameter", f"{told[:100]!r} is none of {', '.join(shape.values)}.")
+            raise BodyMismatchError("InvalidParameter", f"{told[:100]!r} is none of {', '.join(shape.values)}.")
         return told if published is None else published
 
     return check
@@ -204,10 +205,10 @@ def _one_of(shape: OneOf) -> Check:
             _wrong(value, shape.name)
         told = next((item for key, item in value.items() if isinstance(key, str) and key.lower() == shape.discriminator.lower()), None)
         if told is None:
-            raise Misfit("InvalidParameter", "", shape.discriminator)
+            raise BodyMismatchError("InvalidParameter", "", shape.discriminator)
         variant = variants.get(told.lower()) if isinstance(told, str) else None
         if variant is None:
-            raise Misfit("InvalidParameter", f"It is none of {', '.join(shape.variants)}.", shape.discriminator)
+            raise BodyMismatchError("InvalidParameter", f"It is none of {', '.join(shape.variants)}.", shape.discriminator)
         return compiled(variant)(value, room)
 
     return check
@@ -260,11 +261,11 @@ def _object(shape: ObjectOf) -> Check:
             elif compare is not None:
                 try:
                     kept[name] = compare(item, room - 1)
-                except Misfit as misfit:
+                except BodyMismatchError as misfit:
                     raise misfit.under(name) from None
         for name in entries.required:
             if name not in kept:
-                raise Misfit("InvalidParameter", "", name)
+                raise BodyMismatchError("InvalidParameter", "", name)
         return kept
 
     return check

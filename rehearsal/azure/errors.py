@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from components.errors import GpufleetError
 
-class AzureError(Exception):
+
+class AzureError(GpufleetError):
     """One refusal or failure: HTTP status, Azure's code, a sentence, what it is about, and headers such as Retry-After."""
 
     def __init__(

@@ -9,10 +9,10 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.registry import build
 from rehearsal.azure.resource import Json
-from rehearsal.azure.saved_state import StateRefused, dump, load
+from rehearsal.azure.saved_state import StateFormatError, dump, load
 from rehearsal.azure.scenario import NOTHING_WRONG
 from rehearsal.azure.stack_records import stacks_of
-from rehearsal.azure.state_directory import StateBroken, StateDirectory
+from rehearsal.azure.state_directory import StateCorruptError, StateDirectory
 
 
 def open_cloud(directory: StateDirectory, fresh: Callable[[], Cloud]) -> Cloud:
@@ -20,9 +20,9 @@ def open_cloud(directory: StateDirectory, fresh: Callable[[], Cloud]) -> Cloud:
     saved = directory.saved()
     try:
         cloud = fresh() if saved is None else load(saved, empty)
-    except (StateRefused, KeyError, TypeError, ValueError) as error:
-        told = error if isinstance(error, StateRefused) else f"does not hold what this version saves ({type(error).__name__}: {error})"
-        raise StateBroken(f"{directory.snapshot} {told}; {directory.begin_anew}") from error
+    except (StateFormatError, KeyError, TypeError, ValueError) as error:
+        told = error if isinstance(error, StateFormatError) else f"does not hold what this version saves ({type(error).__name__}: {error})"
+        raise StateCorruptError(f"{directory.snapshot} {told}; {directory.begin_anew}") from error
     make_again(directory, cloud)
     return cloud
 
@@ -34,7 +34,7 @@ def make_again(directory: StateDirectory, cloud: Cloud) -> None:
         try:
             make(cloud, change)
         except (AzureError, KeyError, TypeError, ValueError) as error:
-            raise StateBroken(
+            raise StateCorruptError(
                 f"{directory.journal}, line {number}: what was accepted is not accepted again ({error}); another version wrote it, or it "
                 f"was changed: go back to that version, or {directory.begin_anew}"
             ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
@@ -22,7 +23,7 @@ BASE = "-base"
 """End of a base stack's name, as the plan names it."""
 
 
-class OtherRegion(Exception):
+class OtherRegionError(GpufleetError):
     """A state directory holds another region, which a command on this one would count in and never touch."""
 
     def __init__(self, folder: Path, held: str, wanted: str) -> None:
@@ -53,7 +54,7 @@ def _refuse_other(folder: Path, plan: RegionPlan, cloud: Cloud) -> None:
     others = {name for name, stack in stacks_of(cloud).by_name.items() if stack.records} - {plan.base_stack, plan.stack}
     if others:
         # A region's base stack has the longer name, and alone where the clusters were never tried.
-        raise OtherRegion(folder, min(others, key=len).removesuffix(BASE), plan.name)
+        raise OtherRegionError(folder, min(others, key=len).removesuffix(BASE), plan.name)
 
 
 def subscriptions(plan: RegionPlan) -> set[str]:

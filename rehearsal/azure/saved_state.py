@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from components.errors import GpufleetError
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.clock import Events
 from rehearsal.azure.cloud import Cloud
@@ -18,7 +19,7 @@ REMEMBERED = 86_400.0
 """Seconds for which an ended operation can still be asked about."""
 
 
-class StateRefused(Exception):
+class StateFormatError(GpufleetError):
     """A saved state that this version cannot read."""
 
 
@@ -45,7 +46,7 @@ def load(data: Json, empty: Callable[[Json], Cloud]) -> Cloud:
     StateRefused where the data was saved in another way.
     """
     if data.get("format") != FORMAT:
-        raise StateRefused(f"saved in format {data.get('format')!r}, this version reads {FORMAT}")
+        raise StateFormatError(f"saved in format {data.get('format')!r}, this version reads {FORMAT}")
     cloud = empty(data)
     cloud.numbers = data["numbers"]
     cloud.events = Events.load(data["events"])
@@ -78,7 +79,7 @@ def _restore(cloud: Cloud, item: Json) -> None:
     arm_id = parse(item["id"])
     kind = cloud.kinds.get(arm_id.type.lower())
     if kind is None:
-        raise StateRefused(f"holds {item['id']}, of a type that this version does not model")
+        raise StateFormatError(f"holds {item['id']}, of a type that this version does not model")
     resource = Resource(**{**item, "id": arm_id, "state": kind.load(item["state"])})
     cloud.resources[resource.key] = resource
     cloud.index.add(arm_id, references(resource.body, resource.key))

@@ -92,7 +92,7 @@ _TAKEN: dict[str, ObjectOf] = {}
 _BY_KEY = {resource_type.lower(): resource_type for resource_type in (*MODELS, *WITHOUT_CLIENT)}
 
 
-class UnknownShape(LookupError):
+class UnknownShapeError(LookupError):
     """The official clients have no model of the type."""
 
 
@@ -107,7 +107,9 @@ def shape_of(resource_type: str) -> ObjectOf:
     """The shape of a type's body, the type in any capitals (Microsoft.Network/virtualNetworks/subnets); UnknownShape."""
     published = _BY_KEY.get(resource_type.lower())
     if published is None:
-        raise UnknownShape(f"{resource_type} has no model among the official clients; rehearsal/azure/sdk_shapes.py names those that have")
+        raise UnknownShapeError(
+            f"{resource_type} has no model among the official clients; rehearsal/azure/sdk_shapes.py names those that have"
+        )
     if published.lower() in _TAKEN:
         return _TAKEN[published.lower()]
     whole = WITHOUT_CLIENT.get(published) or _of_client(*MODELS[published])

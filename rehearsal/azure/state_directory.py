@@ -10,6 +10,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from components.errors import GpufleetError
+
 Json = dict[str, Any]
 
 SNAPSHOT, JOURNAL, LOCK = "state-{:06d}.json", "journal-{:06d}.jsonl", "lock"
@@ -17,11 +19,11 @@ MOST_CHANGES, MOST_BYTES = 20_000, 64 * 2**20
 """Changes, and bytes, of a journal after which a new snapshot is cheaper than making them all again."""
 
 
-class StateInUse(Exception):
+class StateInUseError(GpufleetError):
     """Another process holds the state directory."""
 
 
-class StateBroken(Exception):
+class StateCorruptError(GpufleetError):
     """A state directory whose files cannot be read, or do not fit each other."""
 
 
@@ -41,7 +43,7 @@ class StateDirectory:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
-            raise StateInUse(f"{folder} is in use by another process; stop it, or give another directory with --state") from None
+            raise StateInUseError(f"{folder} is in use by another process; stop it, or give another directory with --state") from None
         self._generation = max((int(path.stem.rpartition("-")[2]) for path in folder.glob("state-*.json")), default=0)
         self._journal = -1
         self._pending = bytearray()
@@ -77,9 +79,9 @@ class StateDirectory:
         try:
             saved = json.loads(self.snapshot.read_bytes().decode())
         except ValueError as error:
-            raise StateBroken(f"{self.snapshot} cannot be read (damaged at byte {_damaged_at(error)}); {self.begin_anew}") from None
+            raise StateCorruptError(f"{self.snapshot} cannot be read (damaged at byte {_damaged_at(error)}); {self.begin_anew}") from None
         if not isinstance(saved, dict):
-            raise StateBroken(f"{self.snapshot} holds no saved Azure; {self.begin_anew}")
+            raise StateCorruptError(f"{self.snapshot} holds no saved Azure; {self.begin_anew}")
         return saved
 
     def since(self) -> Iterator[Json]:
@@ -95,7 +97,7 @@ class StateDirectory:
                     change = json.loads(line.decode())
                 except ValueError as error:
                     place = whole + _damaged_at(error)
-                    raise StateBroken(f"{self.journal} cannot be read (damaged at byte {place}); {self.begin_anew}") from None
+                    raise StateCorruptError(f"{self.journal} cannot be read (damaged at byte {place}); {self.begin_anew}") from None
                 whole += len(line)
                 self._changes, self._bytes = self._changes + 1, whole
                 yield change

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rehearsal.binaries import go_command
 from rehearsal.binaries.cache import Cache
-from rehearsal.binaries.missing_binaries import EnginesMissing
+from rehearsal.binaries.missing_binaries import BinariesMissingError
 from rehearsal.binaries.pins import BUILD, GIGABYTE, Family, Pins, Program
 from rehearsal.binaries.progress import Estimate, Phase, Tell, Watched
 from rehearsal.binaries.toolchain import Toolchain, toolchain
@@ -42,7 +42,7 @@ class Workplace:
 def build(pins: Pins, cache: Cache, programs: Sequence[Program], stages: bool, tell: Tell, others: Callable[[str], None]) -> None:
     """Build what is missing, one program after another; what is finished stays, also when a later one fails.
 
-    The caller holds the cache. Raises EnginesMissing.
+    The caller holds the cache. Raises BinariesMissingError.
     """
     with cache.aside() as aside:
         place = Workplace(pins, cache, toolchain(pins, cache, aside, tell), aside, tell)
@@ -74,7 +74,7 @@ def _build_one(place: Workplace, program: Program, tick: Callable[[], None]) -> 
     place.go(family, words, f"{program.name} {family.version} cannot be built", tick)
     if reason := why_not(made, program, place.pins.version(program)):
         remedy = "if programs may not run in that folder (noexec), set GPUFLEET_CACHE to one where they may"
-        raise EnginesMissing(f"{program.name} {family.version} was built in {place.aside}", reason, remedy)
+        raise BinariesMissingError(f"{program.name} {family.version} was built in {place.aside}", reason, remedy)
     place.cache.install(made, program.name)
 
 
@@ -100,7 +100,7 @@ def _check_room(place: Workplace, programs: Sequence[Program]) -> None:
     for folder in (place.tools.build, place.cache.folder):
         free = shutil.disk_usage(_existing(folder)).free / GIGABYTE
         if free < needed:
-            raise EnginesMissing(
+            raise BinariesMissingError(
                 "the engines cannot be built",
                 f"{free:.1f} GB are free on the disk of {folder}, at least {needed:.1f} GB are needed for {len(programs)} programs"
                 " and Go's caches",

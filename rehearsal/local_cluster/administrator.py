@@ -12,7 +12,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.stack_records import stacks_of
 from rehearsal.azure.vaults import data_plane, vault_named
-from rehearsal.local_cluster.provisioned_machines import NotProvisioned
+from rehearsal.local_cluster.provisioned_machines import NotProvisionedError
 
 KUBECONFIGS = "kubeconfigs"
 """Name under which the program exports administrators' kubeconfigs, by cluster."""
@@ -44,8 +44,8 @@ def _secret(cloud: Cloud, cluster: ClusterPlan, name: str) -> str:
     """Value of a secret of the cluster's; NotProvisioned."""
     vault = vault_named(cloud, cluster.vault(VAULT).name)
     if vault is None:
-        raise NotProvisioned(cluster.vault(VAULT).name, "Azure has no vault of this name")
+        raise NotProvisionedError(cluster.vault(VAULT).name, "Azure has no vault of this name")
     try:
         return str(data_plane.get_secret(cloud, vault, name)["value"])
     except AzureError:
-        raise NotProvisioned(cluster.vault(VAULT).name, f"it holds no secret {name}") from None
+        raise NotProvisionedError(cluster.vault(VAULT).name, f"it holds no secret {name}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from components.errors import GpufleetError
 from components.plan.model import ClusterPlan, RegionPlan
 
 MIB, GIB = 2**20, 2**30
@@ -22,7 +23,7 @@ MEMORY = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
 
 
-class RealRefused(Exception):
+class ClusterSizeError(GpufleetError):
     """What was asked for cannot be run here; the text says value, bound, reason and remedy."""
 
 
@@ -58,7 +59,7 @@ def refuse_what_has_no_room(asked: Wanted, free: int | None = None) -> None:
     room = free_bytes() if free is None else free
     if asked.bytes_needed > room:
         need = f"{asked.nodes:,} nodes and {asked.api_servers} API servers need about {asked.bytes_needed / GIB:.1f} GiB"
-        raise RealRefused(
+        raise ClusterSizeError(
             f"{asked.cluster.name}: {need}, more than the {room / GIB:.1f} GiB of memory that are free here;"
             " join fewer with --nodes, or run fewer with --api-servers"
         )
@@ -80,10 +81,10 @@ def _chosen(plan: RegionPlan, name: str | None) -> ClusterPlan:
     for one in plan.clusters:
         if one.name == name:
             return one
-    raise RealRefused(f"--cluster {name}: {plan.name} has no such cluster; give one of {', '.join(one.name for one in plan.clusters)}")
+    raise ClusterSizeError(f"--cluster {name}: {plan.name} has no such cluster; give one of {', '.join(one.name for one in plan.clusters)}")
 
 
 def _at_most(asked: int | None, planned: int, option: str, bound: str) -> int:
     if asked is not None and not 1 <= asked <= planned:
-        raise RealRefused(f"{option} {asked}: {bound}; give a number from 1 to {planned}")
+        raise ClusterSizeError(f"{option} {asked}: {bound}; give a number from 1 to {planned}")
     return planned if asked is None else asked

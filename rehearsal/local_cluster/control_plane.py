@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from components.errors import GpufleetError
 from components.plan.model import API_SERVER_PORT, ClusterPlan, EtcdPlan, RegionPlan
 from rehearsal.azure.cloud import Cloud
 from rehearsal.binaries.find import Engines
@@ -32,7 +33,7 @@ from rehearsal.local_cluster.provisioned_machines import (
     ETCD,
     EVENTS,
     HealthProbe,
-    NotProvisioned,
+    NotProvisionedError,
     Provisioned,
     control_plane_machines,
     health_probe,
@@ -75,7 +76,7 @@ Disks = Callable[[Provisioned], Mapping[str, Path]]
 """Folders that outlast a machine's run, by its own paths."""
 
 
-class ControlPlaneNotReady(Exception):
+class ControlPlaneNotReadyError(GpufleetError):
     """A control plane that does not answer in time; the text ends with what its programs said last."""
 
 
@@ -173,7 +174,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
             waiting = {url: name for url, name in waiting.items() if not self.answers(url)}
             if waiting and time.monotonic() > until:
                 names = ", ".join(waiting.values())
-                raise ControlPlaneNotReady(
+                raise ControlPlaneNotReadyError(
                     f"after {seconds:.0f} s no answer of {names}; what their programs said last:\n{last_words(self.machines)}"
                 )
             if waiting:
@@ -258,7 +259,7 @@ def _reduced(given: tuple[Provisioned, ...], cluster: ClusterPlan, size: Size) -
     servers = [one for one in given if one.role == API_SERVER]
     count = size.api_servers or len(servers)
     if count > len(servers):
-        raise NotProvisioned(cluster.api_servers.name, f"{count} API servers are asked for, and it has {len(servers)}")
+        raise NotProvisionedError(cluster.api_servers.name, f"{count} API servers are asked for, and it has {len(servers)}")
     return tuple(one for one in given if one.role != API_SERVER or one in servers[:count])
 
 

@@ -16,7 +16,7 @@ from rehearsal.local_cluster.overrides import NOT_RUN, Alteration
 from rehearsal.local_cluster.placement import PROGRAMS, Placement
 from rehearsal.local_cluster.provisioned_machines import Provisioned
 from rehearsal.local_cluster.systemd.supervisor import Program, Service, Supervisor
-from rehearsal.local_cluster.systemd.unit_file import Command, Unit, UnitRefused, read_unit
+from rehearsal.local_cluster.systemd.unit_file import Command, Unit, UnitFileError, read_unit
 
 UNITS = "/etc/systemd/system/"
 NVME_UNIT = "gpufleet-nvme.service"
@@ -53,7 +53,7 @@ class Machine:
         self.enabled = tuple(name for name in boot.enabled if name not in NOT_RUN)
         for name in self.enabled:
             if name not in self.units:
-                raise UnitRefused(given.name, name, "this unit is enabled, and no file of it was laid")
+                raise UnitFileError(given.name, name, "this unit is enabled, and no file of it was laid")
         _mount(disks or {}, placement)
         _lay(boot.files, placement)
         _install(programs, placement)
@@ -175,7 +175,7 @@ def units_of(boot: BootFiles) -> dict[str, Unit]:
         drop_ins = [(path, text) for path, text in texts.items() if path.startswith(f"{name}.d/")]
         units[name] = read_unit(name, text, drop_ins)
         if units[name].unknown:
-            raise UnitRefused(
+            raise UnitFileError(
                 name,
                 ", ".join(units[name].unknown),
                 "no table of rehearsal/local_cluster/systemd/unit_directives.py says what this means here",
@@ -202,7 +202,7 @@ def program_of(
 ) -> tuple[Program, tuple[Alteration, ...]]:
     """A unit as a program that the supervisor runs, and what a test altered; Unplaced, UnitRefused."""
     if len(unit.start) != 1:
-        raise UnitRefused(unit.name, f"{len(unit.start)} times ExecStart", "a unit that is run here starts one program")
+        raise UnitFileError(unit.name, f"{len(unit.start)} times ExecStart", "a unit that is run here starts one program")
 
     def placed(command: Command) -> tuple[str, ...]:
         return programs.argv(unit, command, placement, address)[0]
@@ -210,7 +210,7 @@ def program_of(
     argv, asked = programs.argv(unit, unit.start[0], placement, address)
     always = unit.restart != "no"
     if any(not absent for _, absent in unit.environment_files) or any(one.may_fail for one in (*unit.start_pre, *unit.start_post)):
-        raise UnitRefused(unit.name, "EnvironmentFile= without -, or a command with -", "neither is honoured here")
+        raise UnitFileError(unit.name, "EnvironmentFile= without -, or a command with -", "neither is honoured here")
     program = Program(
         name=f"{placement.machine}/{unit.name}",
         argv=argv,

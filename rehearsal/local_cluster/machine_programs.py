@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from rehearsal.local_cluster import overrides
 from rehearsal.local_cluster.overrides import CONTROLLER_MANAGER_PORT, SCHEDULER_PORT, Alteration
 from rehearsal.local_cluster.path_fields import FLAGS
-from rehearsal.local_cluster.placement import LOOPBACK, MANIFEST, SNAPSHOT_MANIFEST, Placement, Unplaced
-from rehearsal.local_cluster.systemd.unit_file import Command, Unit, UnitRefused, expanded, variables
+from rehearsal.local_cluster.placement import LOOPBACK, MANIFEST, SNAPSHOT_MANIFEST, Placement, UnplacedPathError
+from rehearsal.local_cluster.systemd.unit_file import Command, Unit, UnitFileError, expanded, variables
 
 INSTALLED = "/usr/local/bin/"
 """Where a machine's image has the programs that are ours to start; what lies elsewhere was laid by its custom data."""
@@ -35,7 +35,7 @@ class Programs:
         words = expanded(command, _known(unit, command))
         program = PurePosixPath(words[0]).name
         if program not in FLAGS:
-            raise UnitRefused(unit.name, words[0], "this program is not known here")
+            raise UnitFileError(unit.name, words[0], "this program is not known here")
         if not words[0].startswith(INSTALLED):
             return (*_script(placement, words[0]), *placement.arguments(program, words[1:]), *_manifest(program, placement)), ()
         placed = placement.arguments(program, words[1:])
@@ -71,7 +71,7 @@ def _known(unit: Unit, command: Command) -> Mapping[str, str]:
     """Variables of a command line; one that only a file sets at each start is refused: argv is decided before."""
     unset = variables(command) - set(unit.environment)
     if unset and unit.environment_files:
-        raise UnitRefused(
+        raise UnitFileError(
             unit.name, " ".join(command.argv), f"{', '.join(sorted(unset))} may come from a file, which is read at each start"
         )
     return unit.environment
@@ -80,7 +80,7 @@ def _known(unit: Unit, command: Command) -> Mapping[str, str]:
 def _flag(unit: Unit, word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not word.startswith("--") or not equals:
-        raise UnitRefused(unit.name, word, "a flag of these programs is written --name=value")
+        raise UnitFileError(unit.name, word, "a flag of these programs is written --name=value")
     return name[2:], value
 
 
@@ -95,11 +95,11 @@ def _script(placement: Placement, machine_path: str) -> tuple[str, ...]:
     """A program that was laid, run by the interpreter that its first line names."""
     path = placement.path(machine_path)
     if not path.is_file():
-        raise Unplaced(placement.machine, machine_path, "nothing was laid there")
+        raise UnplacedPathError(placement.machine, machine_path, "nothing was laid there")
     with path.open() as file:
         line = file.readline().strip()
     if line not in SHELLS:
-        raise Unplaced(placement.machine, machine_path, f"its first line {line[:60]!r} names no interpreter that is known here")
+        raise UnplacedPathError(placement.machine, machine_path, f"its first line {line[:60]!r} names no interpreter that is known here")
     return SHELLS[line], str(path)
 
 

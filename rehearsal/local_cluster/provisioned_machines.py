@@ -20,7 +20,7 @@ ETCD, EVENTS, API_SERVER = "etcd", "events", "api-server"
 SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 
 
-class NotProvisioned(ValueError):
+class NotProvisionedError(ValueError):
     """A machine of the plan that Azure does not have: where names it, why the reason."""
 
     def __init__(self, where: str, why: str) -> None:
@@ -53,7 +53,7 @@ def control_plane_machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[Provisio
     scale_set = _found(cloud, cluster, SCALE_SET, cluster.api_servers.name)
     servers = tuple(_api_servers(cloud, scale_set))
     if not servers:
-        raise NotProvisioned(cluster.api_servers.name, "the scale set has no instance that is provisioned")
+        raise NotProvisionedError(cluster.api_servers.name, "the scale set has no instance that is provisioned")
     return (*_members(cloud, cluster, cluster.etcd), *_members(cloud, cluster, cluster.events_etcd), *servers)
 
 
@@ -76,7 +76,7 @@ def health_probe(cloud: Cloud, cluster: ClusterPlan) -> HealthProbe:
 def _found(cloud: Cloud, cluster: ClusterPlan, resource_type: str, name: str) -> Resource:
     found = cloud.find(naming.resource_id(cluster.subscription, cluster.resource_group, *resource_type.split("/"), name))
     if found is None:
-        raise NotProvisioned(name, f"Azure has no {resource_type} of this name in {cluster.resource_group}")
+        raise NotProvisionedError(name, f"Azure has no {resource_type} of this name in {cluster.resource_group}")
     return found
 
 
@@ -84,13 +84,13 @@ def members_there(cloud: Cloud, cluster: ClusterPlan) -> Iterator[Provisioned]:
     """The members of both rings that Azure has, in whatever state."""
     for ring in (cluster.etcd, cluster.events_etcd):
         for member in ring.members:
-            with suppress(NotProvisioned):
+            with suppress(NotProvisionedError):
                 yield _member(cloud, cluster, ring, member)
 
 
 def servers_there(cloud: Cloud, cluster: ClusterPlan) -> tuple[Provisioned, ...]:
     """The API servers that Azure has provisioned, if any, by instance id."""
-    with suppress(NotProvisioned):
+    with suppress(NotProvisionedError):
         return tuple(_api_servers(cloud, _found(cloud, cluster, SCALE_SET, cluster.api_servers.name)))
     return ()
 

@@ -16,7 +16,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.binaries.find import Engines
 from rehearsal.local_cluster.azure_service import serve_azure
 from rehearsal.local_cluster.cluster_checks import SHOWN, Asker, Daemons, all_run
-from rehearsal.local_cluster.cluster_size import RealRefused, Wanted
+from rehearsal.local_cluster.cluster_size import ClusterSizeError, Wanted
 from rehearsal.local_cluster.control_plane import ControlPlane, Size
 from rehearsal.local_cluster.joining.cluster_access import gate_to
 from rehearsal.local_cluster.joining.figures import Joined
@@ -149,7 +149,7 @@ def _start_kwok(
     try:
         keeping = faithful([machine.of_set for machine in machines])
     except ValueError as error:
-        raise RealRefused(str(error)) from error
+        raise ClusterSizeError(str(error)) from error
     services = [supervisor.add(program) for program in kwok_programs(engines, run.path, control, keeping)]
     for service in services:
         service.start()

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from components.errors import GpufleetError
 from rehearsal.local_cluster import reaper
 
 LEAST_FREE_BYTES = 2 * 2**30
@@ -29,7 +30,7 @@ LAST_OF_ALL = 65_535
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
-class RunRefused(Exception):
+class RunDirectoryError(GpufleetError):
     """A run cannot have what it needs: a folder, or ports."""
 
 
@@ -63,7 +64,9 @@ class RunDirectory:
     def __init__(self, base: Path | None = None) -> None:
         """Make the folder, sweep those whose processes are gone; RunRefused; OSError where the base folder cannot be written."""
         if sys.platform != "linux":
-            raise RunRefused(f"programs of a cluster are run and ended by means of Linux; this is {sys.platform}: use a Linux machine")
+            raise RunDirectoryError(
+                f"programs of a cluster are run and ended by means of Linux; this is {sys.platform}: use a Linux machine"
+            )
         parent = (base or base_folder()) / f"gpufleet-{os.getuid()}"
         self.marker = secrets.token_hex(16)
         self._ports: dict[str, int] = {}
@@ -100,7 +103,7 @@ class RunDirectory:
                 self._ports[what] = next((port for port in self._block if port not in taken and _free(port)), 0)
                 if not self._ports[what]:
                     del self._ports[what]
-                    raise RunRefused(
+                    raise RunDirectoryError(
                         f"{what}: none of the {len(self._block)} ports {self._block.start}-{self._block.stop - 1} is free; end other runs"
                     )
             return self._ports[what]
@@ -158,7 +161,7 @@ class RunDirectory:
 def _private(folder: Path) -> Path:
     """The folder of all runs of this user; RunRefused where somebody else has made it, or where its path is too long for sockets."""
     if len(str(folder)) > LONGEST_PATH - 10:
-        raise RunRefused(
+        raise RunDirectoryError(
             f"{folder} has {len(str(folder))} characters, more than the {LONGEST_PATH - 10} below which sockets have room;"
             " set TMPDIR to a shorter folder"
         )
@@ -166,7 +169,7 @@ def _private(folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise RunRefused(f"{folder} is not a folder that only its owner may enter; remove it, or set TMPDIR to a folder of your own")
+        raise RunDirectoryError(f"{folder} is not a folder that only its owner may enter; remove it, or set TMPDIR to a folder of your own")
     return folder
 
 
@@ -236,7 +239,7 @@ def _reserve_block() -> tuple[range, socket.socket]:
             holder.close()
             continue
         return range(first, first + BLOCK), holder
-    raise RunRefused("every block of ports is taken by another run on this machine; end one of them")
+    raise RunDirectoryError("every block of ports is taken by another run on this machine; end one of them")
 
 
 def _block_starts() -> Iterator[int]:

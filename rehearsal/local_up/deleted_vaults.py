@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
@@ -21,7 +22,7 @@ class HeldName:
     purgeable: bool
 
 
-class NamesHeld(Exception):
+class VaultNamesHeldError(GpufleetError):
     """The region declares vaults whose names deleted ones hold; nothing was tried."""
 
     def __init__(self, held: Iterable[HeldName]) -> None:
@@ -46,7 +47,7 @@ def refuse_held(plan: RegionPlan, cloud: Cloud) -> None:
     own = {vault.key for vault in vaults_of(plan, cloud)}
     gone = (vault for one in sorted(cloud.subscriptions) for vault in deleted_vaults(cloud, one))
     if held := [_held(vault, own=vault.key in own) for vault in gone if vault.id.name.lower() in wanted]:
-        raise NamesHeld(held)
+        raise VaultNamesHeldError(held)
 
 
 def _held(vault: Resource, *, own: bool) -> HeldName:

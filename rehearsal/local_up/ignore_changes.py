@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from components.errors import GpufleetError
 
-class PathRefused(Exception):
+
+class IgnoreChangesPathError(GpufleetError):
     """A path that is more than names with dots between them."""
 
     def __init__(self, path: str) -> None:
@@ -19,7 +21,7 @@ def with_old_values(inputs: Mapping[str, Any], old: Mapping[str, Any], paths: It
     result = dict(inputs)
     for path in paths:
         if any(sign in path for sign in "[]*\"'"):
-            raise PathRefused(path)
+            raise IgnoreChangesPathError(path)
         result = _with_old_value(result, old, path.split("."))
     return result
 

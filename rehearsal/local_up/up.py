@@ -17,7 +17,7 @@ from rehearsal.local_up.deleted_vaults import refuse_held, vaults_of
 from rehearsal.local_up.deletion import Removal, note_losses
 from rehearsal.local_up.request_scheduler import Caller, Failure
 from rehearsal.local_up.snapshot import Picture, picture
-from rehearsal.local_up.update import Allowed, Update, UpRefused, refuse_unknown
+from rehearsal.local_up.update import Allowed, Update, UpdateRefusedError, refuse_unknown
 from rehearsal.program.graph import Graph
 from rehearsal.program.pulumi_values import from_plain, holds_unknown, to_plain
 from rehearsal.program.run import rare_collections, run_program
@@ -112,7 +112,7 @@ def tear_down(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progre
         note_losses(update, update.stack.records.values(), "would be destroyed", "leave it")
     if guarded := [one for update in updates for one in update.guarded]:
         # Who destroys a region gives up its machines, those that are protected by name.
-        raise UpRefused(guarded, {}, allowed)
+        raise UpdateRefusedError(guarded, {}, allowed)
     for update in updates:
         progress(update.name, 0, cloud.now - began)
         Removal(update, list(update.stack.records.values())).run()
@@ -176,7 +176,7 @@ def _refuse(updates: Iterable[Update], allowed: Allowed) -> None:
     if sum(losses.values()) in (0, allowed.machines):
         losses = {}
     if guarded or losses:
-        raise UpRefused(guarded, losses, allowed)
+        raise UpdateRefusedError(guarded, losses, allowed)
 
 
 def _undeclared(update: Update) -> list[Record]:

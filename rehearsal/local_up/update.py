@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from components.errors import GpufleetError
 from rehearsal.azure.stack_records import Record, Stack
 from rehearsal.local_up.request_scheduler import PARALLEL, Caller, Failure
 from rehearsal.program.registration_types import Registration
@@ -29,7 +30,7 @@ class Allowed:
         return bool(self.unprotected & {EVERYTHING, *_names(record)})
 
 
-class NothingProtected(Exception):
+class NothingProtectedError(GpufleetError):
     """A person has allowed what is not there, or is not protected."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
@@ -42,7 +43,7 @@ def refuse_unknown(allowed: Allowed, records: Iterable[Record]) -> None:
     """NothingProtected where a name that was allowed is none of the protected resources'."""
     known = {name for record in records if record.protect for name in _names(record)}
     for name in sorted(allowed.unprotected - known - {EVERYTHING}):
-        raise NothingProtected(name, known)
+        raise NothingProtectedError(name, known)
 
 
 def _names(record: Record) -> tuple[str, str]:
@@ -61,7 +62,7 @@ class Guarded:
     instead: str
 
 
-class UpRefused(Exception):
+class UpdateRefusedError(GpufleetError):
     """An update that would do what nobody has allowed, and therefore did nothing: a paragraph for each reason.
 
     guarded are the protected resources that would go, losses the machines by scale set; allowed is what was allowed.

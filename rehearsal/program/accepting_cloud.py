@@ -4,14 +4,15 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rehearsal.azure.azure_native_ids import AZURE, MissingInput, UnknownType, arm_id, stable_uuid
+from components.errors import GpufleetError
+from rehearsal.azure.azure_native_ids import AZURE, MissingInputError, UnknownTypeError, arm_id, stable_uuid
 from rehearsal.program.dispatch import Created
 
 KUBERNETES, DYNAMIC = "kubernetes:", "pulumi-python:dynamic"
 WHO_IS_SIGNED_IN = "azure-native:authorization:getClientConfig"
 
 
-class UnknownFunction(Exception):
+class UnknownFunctionError(GpufleetError):
     """A provider function that cannot be answered without a cloud."""
 
     def __init__(self, token: str) -> None:
@@ -37,12 +38,12 @@ class RegisteredFace:
             return kubernetes_answer(name, inputs)
         if resource_type.startswith(DYNAMIC):
             return Created(stable_uuid(resource_type, name), {})
-        raise UnknownType(resource_type)
+        raise UnknownTypeError(resource_type)
 
     def invoke(self, token: str, _args: Mapping[str, Any], provider: Mapping[str, Any], /) -> Mapping[str, Any]:
         """Who is signed in; UnknownFunction for anything else."""
         if token != WHO_IS_SIGNED_IN:
-            raise UnknownFunction(token)
+            raise UnknownFunctionError(token)
         subscription = self._subscription_of(provider)
         client, person = stable_uuid(subscription, "client"), stable_uuid(subscription, "object")
         return {"subscriptionId": subscription, "tenantId": self._tenant_of(provider), "clientId": client, "objectId": person}
@@ -60,7 +61,7 @@ class RegisteredFace:
     def _subscription_of(self, provider: Mapping[str, Any]) -> str:
         subscription = provider.get("subscriptionId") or self._subscription
         if not subscription:
-            raise MissingInput("subscriptionId", "give the resource a provider that names its subscription")
+            raise MissingInputError("subscriptionId", "give the resource a provider that names its subscription")
         return str(subscription)
 
     def _tenant_of(self, provider: Mapping[str, Any]) -> str:

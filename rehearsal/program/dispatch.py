@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pulumi.runtime.mocks import MockCallArgs, MockResourceArgs, Mocks
 
+from components.errors import GpufleetError
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.graph import Secret
 from rehearsal.program.registration_types import Answered, Registration, Result
@@ -58,7 +59,7 @@ class LiveFace(ABC):
         """Lets the next thing happen for which somebody waits; False where nothing will."""
 
 
-class UnknownStack(Exception):
+class UnknownStackError(GpufleetError):
     """A StackReference names a stack that was not rehearsed before."""
 
     def __init__(self, stack: str, rehearsed: Mapping[str, Any]) -> None:
@@ -67,7 +68,7 @@ class UnknownStack(Exception):
         super().__init__(f"stack {stack!r} has not been rehearsed (rehearsed: {known}); rehearse it first and pass its outputs on")
 
 
-class ReadUnsupported(Exception):
+class ReadUnsupportedError(GpufleetError):
     """A program looks up an existing resource by id; a rehearsal starts from an empty cloud."""
 
     def __init__(self, resource_type: str, resource_id: str) -> None:
@@ -110,12 +111,12 @@ class Answers(Mocks):
     def read(self, args: MockResourceArgs) -> dict[str, Any]:
         """Properties of a resource looked up by id, which only a StackReference can be; else ReadUnsupported, or UnknownStack."""
         if args.typ != STACK_REFERENCE:
-            raise ReadUnsupported(args.typ, args.resource_id or "")
+            raise ReadUnsupportedError(args.typ, args.resource_id or "")
         stack = args.inputs["name"]
         # `organization/project/stack` is how Pulumi Cloud and the file backend name a stack in full.
         outputs = self._stack_outputs.get(stack, self._stack_outputs.get(stack.rpartition("/")[2]))
         if outputs is None:
-            raise UnknownStack(stack, self._stack_outputs)
+            raise UnknownStackError(stack, self._stack_outputs)
         secret = sorted(name for name, value in outputs.items() if _holds_secret(value))
         return {"name": stack, "outputs": dict(outputs), "secretOutputNames": secret}
 

@@ -9,8 +9,10 @@ from pulumi.dynamic import ConfigureRequest, ResourceProvider
 from pulumi.dynamic.config import Config
 from pulumi.dynamic.dynamic import PROVIDER_KEY
 
+from components.errors import GpufleetError
 
-class CheckFailed(Exception):
+
+class CheckError(GpufleetError):
     """A dynamic provider's own check refused the inputs."""
 
     def __init__(self, failures: Mapping[str, str]) -> None:
@@ -51,13 +53,13 @@ class DynamicProviders:
         return f"{provider.__module__}.{provider.__qualname__}"
 
     def create(self, inputs: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """Id and outputs from the provider's check and create, in the engine's order; `CheckFailed`, or what the provider raises."""
+        """Id and outputs from the provider's check and create, in the engine's order; `CheckError`, or what the provider raises."""
         return self._create(inputs, self._checked({}, inputs))
 
     def update(self, resource_id: str, old: Mapping[str, Any], outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> Updated:
         """What becomes of a resource that exists with old inputs and outputs, in the engine's order: check, diff, and what the diff says.
 
-        A provider that has no diff of its own is asked to update when the inputs differ. `CheckFailed`, or what the provider raises.
+        A provider that has no diff of its own is asked to update when the inputs differ. `CheckError`, or what the provider raises.
         """
         provider, checked = self._provider(inputs), self._checked(old, inputs)
         said = provider.diff(resource_id, dict(outputs), {**checked, PROVIDER_KEY: inputs[PROVIDER_KEY]})
@@ -73,7 +75,7 @@ class DynamicProviders:
         """The inputs after the provider's check, without the provider itself."""
         checked = self._provider(inputs).check(dict(old), dict(inputs))
         if checked.failures:
-            raise CheckFailed({failure.property: failure.reason for failure in checked.failures})
+            raise CheckError({failure.property: failure.reason for failure in checked.failures})
         return _without_provider(checked.inputs)
 
     def _create(self, inputs: Mapping[str, Any], checked: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -1,5 +1,7 @@
 """Decides how a failure inside a program or a cloud reads: one line that says what happened, never a traceback or a whole value."""
 
+from components.errors import GpufleetError
+
 
 def one_line(error: BaseException) -> str:
     """The error's message as one line; the type's name goes before a message that is empty or, as for a KeyError, only a value."""
@@ -10,7 +12,7 @@ def one_line(error: BaseException) -> str:
     return lines[0] if len(lines) == 1 else f"{lines[0]}: {lines[-1]}"
 
 
-class RegistrationFailed(Exception):
+class RegistrationError(GpufleetError):
     """A resource was refused; `cause` is one line that says why."""
 
     def __init__(self, resource_type: str, name: str, cause: str) -> None:

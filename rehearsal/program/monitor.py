@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from rehearsal.program.dispatch import Answers
 from rehearsal.program.dynamic_providers import DynamicProviders
-from rehearsal.program.error_text import RegistrationFailed, one_line
+from rehearsal.program.error_text import RegistrationError, one_line
 from rehearsal.program.graph import Graph, Resource, Secret, reveal
 from rehearsal.program.pulumi_values import from_struct, to_struct
 from rehearsal.program.registration_types import Answered, Registration, Result
@@ -77,11 +77,9 @@ class Monitor(MockMonitor):
         """The answer, or where the cloud takes its time the promise of one, which the event loop awaits in its place."""
         urn = self.make_urn(request.parent, request.type, request.name)
         if urn in self._recorded:
-            raise RegistrationFailed(request.type, request.name, f"duplicate resource URN {urn}; give one of the two another name")
+            raise RegistrationError(request.type, request.name, f"duplicate resource URN {urn}; give one of the two another name")
         if request.remote:
-            raise RegistrationFailed(
-                request.type, request.name, "is a remote component, whose children no rehearsal can see; use its parts"
-            )
+            raise RegistrationError(request.type, request.name, "is a remote component, whose children no rehearsal can see; use its parts")
         self._recorded[urn] = None
         inputs = from_struct(request.object)
         with _naming(request):
@@ -100,7 +98,7 @@ class Monitor(MockMonitor):
             return resource_pb2.RegisterResourceResponse(urn=urn, result=answered.result.value)
         with _naming(request):
             if request.custom and not answered.id:
-                raise RegistrationFailed(request.type, request.name, "was created without an id; a provider must answer one")
+                raise RegistrationError(request.type, request.name, "was created without an id; a provider must answer one")
             outputs = _with_secrets(answered.outputs, inputs, request.additionalSecretOutputs)
             answer = to_struct(outputs)
         self._record(self._resource(request, urn, answered.id or None, inputs, outputs))
@@ -203,10 +201,10 @@ def _naming(request: resource_pb2.RegisterResourceRequest | resource_pb2.ReadRes
     """Puts the resource's type and name before whatever goes wrong in answering for it."""
     try:
         yield
-    except RegistrationFailed:
+    except RegistrationError:
         raise
     except Exception as cause:
-        raise RegistrationFailed(request.type, request.name, one_line(cause)) from cause
+        raise RegistrationError(request.type, request.name, one_line(cause)) from cause
 
 
 def _with_secrets(outputs: Mapping[str, Any], inputs: Mapping[str, Any], named: Iterable[str]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pulumi.runtime import Settings, configure
 from pulumi.runtime.config import set_all_config
 from pulumi.runtime.stack import run_in_stack
 
+from components.errors import GpufleetError
 from rehearsal.program.dispatch import Answers, CloudFace, LiveFace
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.error_text import one_line
@@ -28,7 +29,7 @@ T = TypeVar("T")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class ProgramFailed(Exception):
+class ProgramError(GpufleetError):
     """A program did not reach its end: `reason` is one line, `__cause__` the exception behind it."""
 
     def __init__(self, stack: str, reason: str) -> None:
@@ -58,11 +59,11 @@ def run_program(
     with rare_collections(), _no_word_of_abandoned_coroutines():
         try:
             _run_to_end(_run(program, project, stack, monitor, config), face.go_on if isinstance(face, LiveFace) else _nothing_happens)
-        except _NothingLeftToRun as error:
+        except _NothingLeftToRunError as error:
             last = monitor.last_registered() or "none"
             reason = f"waits for a value that nothing will ever produce; the last resource registered was {last}"
-            raise ProgramFailed(stack, reason) from error
-        except ProgramFailed as failed:
+            raise ProgramError(stack, reason) from error
+        except ProgramError as failed:
             _abandon_coroutines(failed)
             raise
     return monitor.take_graph()
@@ -88,7 +89,7 @@ async def _run(program: Callable[[], None], project: str, stack: str, monitor: M
     except Exception as error:  # noqa: BLE001 a program may raise anything
         # Pulumi raises the failure that it happened to await last.
         first = settings.rpc_manager.unhandled_exception or error
-        raise ProgramFailed(stack, one_line(first)) from first
+        raise ProgramError(stack, one_line(first)) from first
 
 
 def _until_settled(program: Callable[[], None], settings: Settings) -> Callable[[], Coroutine[Any, Any, None]]:
@@ -124,7 +125,7 @@ def _no_word_of_abandoned_coroutines() -> Iterator[None]:
         yield
 
 
-def _abandon_coroutines(failed: ProgramFailed) -> None:
+def _abandon_coroutines(failed: ProgramError) -> None:
     """Lets go of the coroutines while nobody listens: the traceback's local variables hold them."""
     if failed.__cause__ is not None:
         traceback.clear_frames(failed.__cause__.__traceback__)
@@ -157,7 +158,7 @@ class _InlineExecutor(concurrent.futures.ThreadPoolExecutor):
         return future
 
 
-class _NothingLeftToRun(Exception):
+class _NothingLeftToRunError(GpufleetError):
     """Every task waits for another."""
 
 
@@ -183,5 +184,5 @@ class _Selector(selectors.DefaultSelector):
         while not (woken := super().select(0)):
             if not self._go_on():
                 self.may_wait = True
-                raise _NothingLeftToRun
+                raise _NothingLeftToRunError
         return woken

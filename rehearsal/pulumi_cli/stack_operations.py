@@ -12,6 +12,7 @@ from typing import Any
 from pulumi.automation import LocalWorkspace, Stack
 from pulumi.automation.errors import CommandError
 
+from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from rehearsal.azure.stack_records import Record
 from rehearsal.local_cluster.hub.hub_network import Inside
@@ -25,7 +26,7 @@ from rehearsal.pulumi_cli.workspace import EngineFolder
 SECRETS = "passphrase"
 
 
-class EngineFailed(Exception):
+class EngineError(GpufleetError):
     """What every verb needs could not be done: what, and why."""
 
     def __init__(self, what: str, said: str) -> None:
@@ -65,7 +66,7 @@ class Engine:
         try:
             Stack.create_or_select(stack, self.workspace)
         except CommandError as error:
-            raise EngineFailed(f"pulumi cannot take up stack {stack}", " ".join(str(error).rpartition("stderr:")[2].split())) from error
+            raise EngineError(f"pulumi cannot take up stack {stack}", " ".join(str(error).rpartition("stderr:")[2].split())) from error
         if under_way := state_repair.pending(self.deployment(stack)):
             self.telling.say(state_repair.told(stack, under_way))
             self._settle(stack, under_way)
@@ -90,7 +91,7 @@ class Engine:
         words = [sys.executable, "-m", "rehearsal.pulumi_cli.vault_purge", spec.subscription, spec.location, *names]
         result = self.cli.run_inside(words, {})
         if result.code:
-            raise EngineFailed("vaults were not purged", " ".join(result.stderr.split()))
+            raise EngineError("vaults were not purged", " ".join(result.stderr.split()))
         return len(result.stdout.splitlines())
 
     def operate(self, verb: str, stack: str, flags: Iterable[str] = (), more: Mapping[str, str] | None = None) -> Course:
@@ -128,7 +129,7 @@ class Engine:
     def _must(self, *words: str) -> str:
         result = self.cli.execute(words, self.workspace.work_dir, {})
         if result.code:
-            raise EngineFailed(f"pulumi {' '.join(words[:2])} failed", (result.stderr or result.stdout).strip())
+            raise EngineError(f"pulumi {' '.join(words[:2])} failed", (result.stderr or result.stdout).strip())
         return result.stdout
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rehearsal.azure.azure_native_ids import AZURE, MissingInput, UnknownType, arm_id
+from rehearsal.azure.azure_native_ids import AZURE, MissingInputError, UnknownTypeError, arm_id
 
 Json = dict[str, Any]
 CREATING = "creating"
@@ -108,7 +108,7 @@ def _id(resource: Mapping[str, Any], subscriptions: Mapping[str, str]) -> str:
     if resource["type"].startswith(AZURE):
         try:
             return arm_id(resource["type"], urn.rpartition("::")[2], inputs, subscriptions.get(_provider(resource)))
-        except (MissingInput, UnknownType):
+        except (MissingInputError, UnknownTypeError):
             return ""
     if resource["type"].startswith("kubernetes:"):
         metadata = inputs.get("metadata") or {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from components.plan.model import RegionPlan
 from rehearsal.azure.stack_records import Record
 from rehearsal.checks.machines_up import scale_set_id, scale_sets
-from rehearsal.local_up.update import SCALE_SET, Allowed, Guarded, UpRefused, refuse_unknown
+from rehearsal.local_up.update import SCALE_SET, Allowed, Guarded, UpdateRefusedError, refuse_unknown
 from rehearsal.pulumi_cli.events import Course
 from rehearsal.pulumi_cli.stack_operations import Engine
 
@@ -86,7 +86,7 @@ def tear_down(engine: Engine, allowed: Allowed, *, purge: bool) -> Outcome:
         refuse_unknown(allowed, found)
     guarded = [guarded_by(one, "would be destroyed", "leave it") for one in found if one.protect and not allowed.opens(one)]
     if guarded:
-        raise UpRefused(guarded, {}, allowed)
+        raise UpdateRefusedError(guarded, {}, allowed)
     for stack, items in records.items():
         engine.unprotect(stack, [one.urn for one in items if one.protect])
     outcome = _in_turn(engine, "destroy", tuple(records), (*UNASKED, GOES_ON, *_parallel(allowed)), UNREACHABLE)
@@ -137,7 +137,7 @@ def _refuse_losses(plan: RegionPlan, records: Iterable[Record], allowed: Allowed
     if sum(losses.values()) in (0, allowed.machines):
         losses = {}
     if guarded or losses:
-        raise UpRefused(guarded, losses, allowed)
+        raise UpdateRefusedError(guarded, losses, allowed)
 
 
 def _capacity(record: Record) -> int:

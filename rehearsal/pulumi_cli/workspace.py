@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from rehearsal.local_up.up import PROJECT
 from rehearsal.pulumi_cli import plugins
@@ -27,7 +28,7 @@ OURS = ("config",)
 """Keys of a stack's settings that a rehearsal takes over. The others name the key of the real stack's state."""
 
 
-class FolderRefused(Exception):
+class WorkspaceError(GpufleetError):
     """A folder that cannot be worked in: why, and what to do."""
 
 
@@ -78,14 +79,14 @@ class EngineFolder:
         a command at work.
         """
         if any(self.path.glob("state-*.json")):
-            raise FolderRefused(f"{self.path} holds an Azure that was brought up in process; give another directory with --state")
+            raise WorkspaceError(f"{self.path} holds an Azure that was brought up in process; give another directory with --state")
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            raise FolderRefused(
+            raise WorkspaceError(
                 f"{self.path} is in use by another command; wait for its end, or give another directory with --state"
             ) from None
         try:

@@ -17,6 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from components.errors import GpufleetError
 from components.plan import naming
 
 SIGNER = "kubernetes.io/kubelet-serving"
@@ -115,31 +116,31 @@ class Wait:
 Verdict = Approve | Deny | Wait
 
 
-class _Refused(Exception):
+class _DeniedError(GpufleetError):
     """A request that is not what a kubelet sends."""
 
 
 def _sender(request: SigningRequest) -> str:
     """Node that the API server says has asked."""
     if request.signer != SIGNER:
-        raise _Refused(f"the signer is {request.signer!a}, not {SIGNER}")
+        raise _DeniedError(f"the signer is {request.signer!a}, not {SIGNER}")
     if NODES_GROUP not in request.groups or not request.username.startswith(NODE_USER):
-        raise _Refused(f"{request.username!a} is no node")
+        raise _DeniedError(f"{request.username!a} is no node")
     return request.username.removeprefix(NODE_USER)
 
 
 def _parse(pem: bytes) -> x509.CertificateSigningRequest:
     """The request, of which the sender holds the key; exactly one, so that no other reader finds another in the same text."""
     if len(pem) > PEM_BYTES:
-        raise _Refused(f"the request is longer than {PEM_BYTES} bytes")
+        raise _DeniedError(f"the request is longer than {PEM_BYTES} bytes")
     if not PEM.fullmatch(pem):
-        raise _Refused("the request is not exactly one certificate request in PEM")
+        raise _DeniedError("the request is not exactly one certificate request in PEM")
     parsed = x509.load_pem_x509_csr(pem)
     if not parsed.is_signature_valid:
-        raise _Refused("the request is not signed with its own key")
+        raise _DeniedError("the request is not signed with its own key")
     # The signature comes last, behind the number of bits that do not belong to it: with one that says 1, the same signature would fit too.
     if parsed.public_bytes(serialization.Encoding.DER)[-len(parsed.signature) - 1] != 0:
-        raise _Refused("the request's signature does not end with a whole byte")
+        raise _DeniedError("the request's signature does not end with a whole byte")
     return parsed
 
 
@@ -148,11 +149,11 @@ def _check_key(parsed: x509.CertificateSigningRequest, usages: frozenset[str]) -
     key = parsed.public_key()
     if isinstance(key, rsa.RSAPublicKey):
         if key.key_size < RSA_BITS:
-            raise _Refused(f"the RSA key has {key.key_size} bits, fewer than {RSA_BITS}")
+            raise _DeniedError(f"the RSA key has {key.key_size} bits, fewer than {RSA_BITS}")
     elif not isinstance(key, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
-        raise _Refused(f"the key is of a kind that kubelets do not make: {type(key).__name__}")
+        raise _DeniedError(f"the key is of a kind that kubelets do not make: {type(key).__name__}")
     if usages not in (USAGES, RSA_USAGES):
-        raise _Refused(f"the usages are {sorted(usages)}, not those of a kubelet's serving certificate")
+        raise _DeniedError(f"the usages are {sorted(usages)}, not those of a kubelet's serving certificate")
 
 
 def _check_subject(parsed: x509.CertificateSigningRequest, node: str) -> None:
@@ -165,13 +166,13 @@ def _check_subject(parsed: x509.CertificateSigningRequest, node: str) -> None:
         ]
     )
     if found != own:
-        raise _Refused(f"the subject is {parsed.subject.rfc4514_string()!a}, not the sender's own")
+        raise _DeniedError(f"the subject is {parsed.subject.rfc4514_string()!a}, not the sender's own")
 
 
 def _names(parsed: x509.CertificateSigningRequest) -> tuple[frozenset[str], frozenset[str]]:
     """DNS names and IP addresses that are asked for; refuses every other kind of name, and every other extension."""
     if [extension.oid for extension in parsed.extensions] != [x509.SubjectAlternativeName.oid]:
-        raise _Refused("the request has extensions other than the names that are asked for, or no names")
+        raise _DeniedError("the request has extensions other than the names that are asked for, or no names")
     dns: set[str] = set()
     addresses: set[str] = set()
     for name in parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value:
@@ -180,9 +181,9 @@ def _names(parsed: x509.CertificateSigningRequest) -> tuple[frozenset[str], froz
         elif isinstance(name, x509.IPAddress):
             addresses.add(str(name.value))
         else:
-            raise _Refused(f"a name is neither a DNS name nor an address: {type(name).__name__}")
+            raise _DeniedError(f"a name is neither a DNS name nor an address: {type(name).__name__}")
     if not dns | addresses:
-        raise _Refused("no name is asked for")
+        raise _DeniedError("no name is asked for")
     return frozenset(dns), frozenset(addresses)
 
 
@@ -197,7 +198,7 @@ def claim_of(request: SigningRequest, scale_set_prefix: str) -> Claim | Deny:
         _check_key(parsed, request.usages)
         _check_subject(parsed, node)
         dns, addresses = _names(parsed)
-    except _Refused as refused:
+    except _DeniedError as refused:
         return Deny(str(refused))
     except _UNREADABLE as error:
         return Deny(f"the request cannot be read: {type(error).__name__}")

@@ -12,7 +12,7 @@ from azure.core.rest import HttpRequest
 from azure.mgmt.compute import ComputeManagementClient
 
 from services.csr_approver.approver import Instance
-from services.csr_approver.loop import NoAnswer
+from services.csr_approver.loop import ApiServerUnreachableError
 
 RESOURCE_MANAGER = "https://management.azure.com"
 NETWORK_API_VERSION = "2018-10-01"
@@ -29,13 +29,15 @@ OK = 200
 Json = dict[str, Any]
 
 
-def no_answer(error: AzureError) -> NoAnswer:
+def no_answer(error: AzureError) -> ApiServerUnreachableError:
     """NoAnswer of a failed request, with the time that Azure asks us to stay away where it does."""
     response = error.response if isinstance(error, HttpResponseError) else None
     if response is None:
-        return NoAnswer(f"{type(error).__name__}: {str(error).splitlines()[0][:REASON_CHARACTERS]}" if str(error) else type(error).__name__)
+        return ApiServerUnreachableError(
+            f"{type(error).__name__}: {str(error).splitlines()[0][:REASON_CHARACTERS]}" if str(error) else type(error).__name__
+        )
     after = str(getattr(response, "headers", {}).get("Retry-After", ""))
-    return NoAnswer(f"HTTP {response.status_code}", float(after) if after.isdecimal() else None)
+    return ApiServerUnreachableError(f"HTTP {response.status_code}", float(after) if after.isdecimal() else None)
 
 
 def primary_address(interface: Json) -> str | None:
@@ -90,7 +92,7 @@ class AzureScaleSets:
         except AzureError as error:
             raise no_answer(error) from error
         except (KeyError, TypeError, ValueError) as error:
-            raise NoAnswer(f"an answer that cannot be read: {type(error).__name__} {error}") from error
+            raise ApiServerUnreachableError(f"an answer that cannot be read: {type(error).__name__} {error}") from error
         return tuple(
             Instance(
                 name=str(machine.os_profile.computer_name).lower(),

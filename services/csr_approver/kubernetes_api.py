@@ -15,7 +15,7 @@ import urllib3
 from kubernetes import client, watch
 
 from services.csr_approver.approver import PEM_BYTES, SIGNER, SigningRequest
-from services.csr_approver.loop import NoAnswer, Overtaken
+from services.csr_approver.loop import ApiServerUnreachableError, LeadershipLostError
 
 SELECTOR = f"spec.signerName={SIGNER}"
 PAGE = 500
@@ -135,7 +135,7 @@ class Requests:
             self._api.replace_certificate_signing_request_approval(request.name, body, _request_timeout=REQUEST_SECONDS)
         except client.ApiException as error:
             if error.status in OVERTAKEN:
-                raise Overtaken(f"HTTP {error.status}") from error
-            raise NoAnswer(f"HTTP {error.status} {error.reason}") from error
+                raise LeadershipLostError(f"HTTP {error.status}") from error
+            raise ApiServerUnreachableError(f"HTTP {error.status} {error.reason}") from error
         except urllib3.exceptions.HTTPError as error:
-            raise NoAnswer(type(error).__name__) from error
+            raise ApiServerUnreachableError(type(error).__name__) from error

@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from components.errors import GpufleetError
 from services.csr_approver.approver import Approve, Claim, Deny, Instance, SigningRequest, Wait, claim_of, judge
 from services.csr_approver.backlog import IN_ALL, Backlog
 from services.csr_approver.instance_cache import InstanceCache
@@ -19,7 +20,7 @@ known_claim = functools.lru_cache(maxsize=IN_ALL)(claim_of)
 """claim_of, which need not verify a signature again each time that a request is looked at."""
 
 
-class NoAnswer(Exception):
+class ApiServerUnreachableError(GpufleetError):
     """A service did not answer, or not fully; retry_after in seconds where it said when to ask again."""
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
@@ -27,7 +28,7 @@ class NoAnswer(Exception):
         self.retry_after = retry_after
 
 
-class Overtaken(Exception):
+class LeadershipLostError(GpufleetError):
     """The request was changed, decided or deleted by someone else since it was seen."""
 
 
@@ -94,10 +95,10 @@ class Approver:
                 self.decisions.approve(request, verdict.reason)
             elif isinstance(verdict, Deny):
                 self.decisions.deny(request, verdict.reason)
-        except NoAnswer as missing:
+        except ApiServerUnreachableError as missing:
             self._postpone(request, f"the decision could not be written: {missing}", now)
             return
-        except Overtaken as overtaken:
+        except LeadershipLostError as overtaken:
             LOG.info("left csr=%s sender=%s: %s", request.name, ascii(request.username), overtaken)
         else:
             LOG.info("%s csr=%s sender=%s: %s", type(verdict).__name__.lower(), request.name, ascii(request.username), verdict.reason)
@@ -119,7 +120,7 @@ class Approver:
             else:
                 self.cache.keep_instances(scale_set, self.lookup.instances(scale_set), now)
             self.backlog.hasten(now, scale_set or "")
-        except NoAnswer as missing:
+        except ApiServerUnreachableError as missing:
             pause = self.cache.failed(now, missing.retry_after)
             LOG.warning("no answer from Azure on %s: %s; asking again in %.0f s", scale_set or "the scale sets", missing, pause)
         return True

@@ -25,15 +25,15 @@ VERSION = "2023-11-03"
 AGAIN = {408, 429, 500, 502, 503, 504}
 
 
-class Refused(Exception):
+class BlobRequestError(Exception):
     """Why there is no snapshot, in words that hold no secret."""
 
 
-class Unanswered(Exception):
+class BlobServiceUnreachableError(Exception):
     """A request that may be tried again, and why."""
 
 
-class Answered(Exception):
+class BlobResponseError(Exception):
     """A status with which storage refuses; code is the service's word for it."""
 
     def __init__(self, status: int, code: str) -> None:
@@ -64,11 +64,11 @@ def send(request: urllib.request.Request) -> tuple[dict[str, str], bytes]:
             return {name.lower(): value for name, value in answer.headers.items()}, answer.read()
     except urllib.error.HTTPError as error:
         if error.code in AGAIN:
-            raise Unanswered(f"HTTP {error.code}") from None
-        raise Answered(error.code, error.headers.get("x-ms-error-code") or "") from None
+            raise BlobServiceUnreachableError(f"HTTP {error.code}") from None
+        raise BlobResponseError(error.code, error.headers.get("x-ms-error-code") or "") from None
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
-        raise Unanswered(f"{type(reason).__name__}: {getattr(reason, 'strerror', None) or 'no usable answer'}") from None
+        raise BlobServiceUnreachableError(f"{type(reason).__name__}: {getattr(reason, 'strerror', None) or 'no usable answer'}") from None
 
 
 class Container:
@@ -76,7 +76,7 @@ class Container:
 
     def __init__(self, url: str, identity: str) -> None:
         if not url.startswith("https://"):
-            raise Refused(f"the container's address {url} is not https")
+            raise BlobRequestError(f"the container's address {url} is not https")
         self.url, self.identity, self.token, self.deadline = url, identity, "", time.monotonic() + DEADLINE_SECONDS
 
     def _token(self) -> str:
@@ -87,9 +87,9 @@ class Container:
                 request = urllib.request.Request(url, headers={"Metadata": "true"})  # noqa: S310 (its scheme is in IMDS)
                 self.token = str(json.loads(send(request)[1])["access_token"])
             except (KeyError, ValueError, TypeError):
-                raise Refused("no access_token from the metadata service") from None
-            except Answered as error:
-                raise Refused(f"no token from the metadata service: {error}") from None
+                raise BlobRequestError("no access_token from the metadata service") from None
+            except BlobResponseError as error:
+                raise BlobRequestError(f"no token from the metadata service: {error}") from None
         return self.token
 
     def _once(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> tuple[dict[str, str], bytes]:
@@ -108,15 +108,17 @@ class Container:
         while True:
             try:
                 return self._once(method, url, headers or {}, body)
-            except Answered as error:
+            except BlobResponseError as error:
                 if error.status != 401 or renewed:
                     raise
                 self.token, renewed = "", True
-            except Unanswered as error:
+            except BlobServiceUnreachableError as error:
                 wait = random.uniform(0.5, 1.0) * 2.0 ** min(tries, 5)  # noqa: S311 (it scatters requests)
                 tries += 1
                 if time.monotonic() + wait > self.deadline:
-                    raise Refused(f"{method} {blob or 'container'}: {error}; the deadline has passed after {tries} tries") from None
+                    raise BlobRequestError(
+                        f"{method} {blob or 'container'}: {error}; the deadline has passed after {tries} tries"
+                    ) from None
                 print(f"{method} {blob or 'container'}: {error}; next try in {wait:.1f} s", file=sys.stderr, flush=True)
                 time.sleep(wait)
 
@@ -154,13 +156,13 @@ def upload(container: Container, name: str, path: Path, metadata: dict[str, str]
     body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{listed}</BlockList>'.encode()
     try:
         container.ask("PUT", name, {"comp": "blocklist"}, headers, body)
-    except Answered as error:
+    except BlobResponseError as error:
         if error.status != 409 and error.status != 412:
             raise
         # An answer that was lost leaves the blob in place: below it is seen whether that is ours.
     there, _ = container.ask("HEAD", name, {})
     if there.get("x-ms-meta-sha256") != metadata["sha256"] or there.get("content-length") != metadata["bytes"]:
-        raise Refused(f"another blob has the name {name}; it was left as it is")
+        raise BlobRequestError(f"another blob has the name {name}; it was left as it is")
 
 
 def download(container: Container, blob: dict[str, str], target: Path) -> None:
@@ -171,6 +173,6 @@ def download(container: Container, blob: dict[str, str], target: Path) -> None:
         while at < size:
             part = container.ask("GET", blob["name"], {}, {"x-ms-range": f"bytes={at}-{at + BLOCK_BYTES - 1}"})[1]
             if not part:
-                raise Refused(f"storage gave {at} of {size} bytes")
+                raise BlobRequestError(f"storage gave {at} of {size} bytes")
             file.write(part)
             at += len(part)

@@ -15,7 +15,15 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
-from services.etcd_snapshot.blobs import DEADLINE_SECONDS, Answered, Container, Refused, Unanswered, download, upload
+from services.etcd_snapshot.blobs import (
+    DEADLINE_SECONDS,
+    BlobRequestError,
+    BlobResponseError,
+    BlobServiceUnreachableError,
+    Container,
+    download,
+    upload,
+)
 
 MANIFEST = os.environ.get("GPUFLEET_SNAPSHOT_MANIFEST", "/etc/gpufleet/etcd-snapshot.json")
 TRAILER_BYTES = 32
@@ -33,11 +41,11 @@ def run(*command: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 a program of the image
     except OSError as error:
-        raise Refused(f"{command[0]} cannot be run: {error.strerror}") from None
+        raise BlobRequestError(f"{command[0]} cannot be run: {error.strerror}") from None
     if done.returncode:
         # What names the fault is the log line at error or fatal level, or the last line.
         lines = [line for line in done.stderr.splitlines() if line.strip()] or [f"status {done.returncode}"]
-        raise Refused(f"{Path(command[0]).name} {command[1]} {command[2]}: {lines[-1][:500]}")
+        raise BlobRequestError(f"{Path(command[0]).name} {command[1]} {command[2]}: {lines[-1][:500]}")
     return done.stdout
 
 
@@ -63,7 +71,7 @@ class Member:
         fields = self.ctl("get", "", "--prefix", "--count-only", "--write-out=fields", f"--rev={status['revision']}", seconds=60)
         keys = re.findall(r'^"Count" : (\d+)$', fields, re.MULTILINE)
         if not keys:
-            raise Refused("etcdctl gave no number of keys")
+            raise BlobRequestError("etcdctl gave no number of keys")
         version = json.loads(self.ctl("endpoint", "status", "--write-out=json"))[0]["Status"]["version"]
         return {**status, "keys": keys[0], "etcd_version": version}
 
@@ -71,7 +79,7 @@ class Member:
         """Revision, hash and SHA-256 of a snapshot's file; Refused where it is not whole."""
         size, digest = path.stat().st_size, hashlib.sha256()
         if size % SECTOR_BYTES != TRAILER_BYTES:
-            raise Refused(
+            raise BlobRequestError(
                 f"{path.name} has {size} bytes, which is no snapshot with its checksum: it was cut, or copied from a data directory"
             )
         with path.open("rb") as file:
@@ -81,7 +89,7 @@ class Member:
                 digest.update(part)
                 left -= len(part)
             if file.read() != digest.digest():
-                raise Refused(f"{path.name} is not what etcd wrote: its checksum differs")
+                raise BlobRequestError(f"{path.name} is not what etcd wrote: its checksum differs")
         status = json.loads(run(f"{self.programs}/etcdutl", "snapshot", "status", str(path), "--write-out=json"))
         return {"revision": str(status["revision"]), "hash": f"{status['hash']:08x}", "sha256": digest.hexdigest(), "bytes": str(size)}
 
@@ -130,26 +138,26 @@ def fetch(manifest: dict[str, Any], container: Container, wanted: str, target: P
     chosen = [blob for blob in known if blob["name"] == wanted] if wanted else list(reversed(known))
     if not chosen:
         newest = ", ".join(blob["name"] for blob in known[-3:]) or "none"
-        raise Refused(f"no snapshot {wanted or 'of this ring'} in {container.url}; the newest are: {newest}")
+        raise BlobRequestError(f"no snapshot {wanted or 'of this ring'} in {container.url}; the newest are: {newest}")
     faults = []
     for blob in chosen:
         try:
             if target.exists() and Member(manifest).check(target)["sha256"] == blob.get("sha256"):
                 return blob
-        except Refused:
+        except BlobRequestError:
             say(f"{target} is not whole; it is fetched again")
         try:
             download(container, blob, target)
             found = Member(manifest).check(target)
             wrong = [key for key, value in found.items() if blob.get(key) != value]
             if wrong:
-                raise Refused(f"its {wrong[0]} is {found[wrong[0]]}, where {blob.get(wrong[0])} was saved")
+                raise BlobRequestError(f"its {wrong[0]} is {found[wrong[0]]}, where {blob.get(wrong[0])} was saved")
             return blob
-        except Refused as error:
+        except BlobRequestError as error:
             target.unlink(missing_ok=True)
             faults.append(f"{blob['name']}: {error}")
             say(faults[-1])
-    raise Refused("; ".join(faults))
+    raise BlobRequestError("; ".join(faults))
 
 
 def parsed() -> argparse.Namespace:
@@ -181,7 +189,7 @@ def main() -> int:
             answer = container.blobs(f"{manifest['ring']}/")
         else:
             answer = fetch(manifest, container, options.name, options.target)
-    except Answered as error:
+    except BlobResponseError as error:
         remedy = (
             "the machine's identity needs Storage Blob Data Contributor on the container"
             if error.status == 403
@@ -189,7 +197,7 @@ def main() -> int:
         )
         say(f"{manifest['container']}: {error}: {remedy}")
         return 1
-    except (Refused, Unanswered, ElementTree.ParseError) as error:
+    except (BlobRequestError, BlobServiceUnreachableError, ElementTree.ParseError) as error:
         say(str(error))
         return 1
     except OSError as error:

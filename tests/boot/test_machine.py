@@ -10,7 +10,7 @@ from boot_machines import machines, regions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.boot.machine import CUSTOM_DATA_BYTES, BootFile, CustomDataTooLarge, MachineBoot, cloud_config, custom_data
+from components.boot.machine import CUSTOM_DATA_BYTES, BootFile, CustomDataTooLargeError, MachineBoot, cloud_config, custom_data
 from components.boot.node import boot_nodes
 from components.boot.unit import exec_start
 
@@ -68,7 +68,7 @@ def test_custom_data_is_the_document_in_base64_and_the_same_each_time() -> None:
 
 def test_a_document_over_azures_bound_is_refused_with_its_size_the_bound_and_what_to_do() -> None:
     boot = MachineBoot("node", (BootFile("/big", "x" * CUSTOM_DATA_BYTES + "\n"),), ())
-    with pytest.raises(CustomDataTooLarge) as caught:
+    with pytest.raises(CustomDataTooLargeError) as caught:
         custom_data(boot)
     assert caught.value.value == len(cloud_config(boot)) > caught.value.bound == 65_535
     assert "into the machine's image" in caught.value.remedy

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni.node.bpf_filter import MOST_NETWORKS, outside
-from cni.node.errors import Refused
+from cni.node.errors import NodeNetworkError
 
 DESTINATION = 16
 MOST_INSTRUCTIONS = 4096
@@ -60,5 +60,5 @@ def test_a_packet_is_taken_if_its_address_is_in_none_of_the_networks(given: list
 def test_as_many_networks_as_the_kernel_takes_and_not_one_more() -> None:
     many = [IPv4Network((number << 8, 24)) for number in range(MOST_NETWORKS)]
     assert takes(outside(many, DESTINATION), packet_to(IPv4Address("200.0.0.1")))
-    with pytest.raises(Refused, match=r"1001; at most 1000, the kernel's limit; name fewer"):
+    with pytest.raises(NodeNetworkError, match=r"1001; at most 1000, the kernel's limit; name fewer"):
         outside([*many, IPv4Network("200.0.0.0/24")], DESTINATION)

@@ -21,7 +21,7 @@ import pytest
 from pulumi.dynamic import CheckResult
 
 from components.inside_hub import InsideHubProvider
-from components.ready import Endpoint, NotReady, Obstacle, Patience, ReadyProvider, obstacle_of, wait_until_ready
+from components.ready import ApiServerNotReadyError, Endpoint, Obstacle, Patience, ReadyProvider, obstacle_of, wait_until_ready
 from components.x509 import Authority, Issued, Subject, issue_authority, issue_leaf
 
 HOST = "localhost"
@@ -118,13 +118,13 @@ def test_a_server_that_starts_late_is_waited_for_with_progress_lines(authority: 
 
 
 def test_an_answer_of_200_that_is_not_ok_is_not_ready(authority: Authority, tmp_path: Path) -> None:
-    with _serving(_leaf(authority), tmp_path, [(200, "welcome")]) as server, pytest.raises(NotReady) as caught:
+    with _serving(_leaf(authority), tmp_path, [(200, "welcome")]) as server, pytest.raises(ApiServerNotReadyError) as caught:
         wait_until_ready(Endpoint(HOST, server.server_port, authority.certificate), HASTY, pytest.fail)
     assert caught.value.value == "200 welcome"
 
 
 def test_a_server_that_is_never_ready_ends_with_value_bound_reason_and_remedy(authority: Authority, tmp_path: Path) -> None:
-    with _serving(_leaf(authority), tmp_path, [STARTING]) as server, pytest.raises(NotReady) as caught:
+    with _serving(_leaf(authority), tmp_path, [STARTING]) as server, pytest.raises(ApiServerNotReadyError) as caught:
         wait_until_ready(Endpoint(HOST, server.server_port, authority.certificate), HASTY, pytest.fail)
     assert str(caught.value) == (
         f"localhost:{server.server_port}: 500 [-]etcd failed: reason withheld readyz check failed after 0.2 s: no API server is ready; "
@@ -134,12 +134,12 @@ def test_a_server_that_is_never_ready_ends_with_value_bound_reason_and_remedy(au
 
 
 def test_no_server_at_all_is_waited_for_until_the_deadline(authority: Authority) -> None:
-    with pytest.raises(NotReady, match=r"Connection refused after 0\.2 s: no API server is ready"):
+    with pytest.raises(ApiServerNotReadyError, match=r"Connection refused after 0\.2 s: no API server is ready"):
         wait_until_ready(Endpoint(HOST, _free_port(), authority.certificate), HASTY, pytest.fail)
 
 
 def test_a_server_of_another_authority_is_not_trusted(authority: Authority, tmp_path: Path) -> None:
-    with _serving(_leaf(_authority()), tmp_path, [READY]) as server, pytest.raises(NotReady) as caught:
+    with _serving(_leaf(_authority()), tmp_path, [READY]) as server, pytest.raises(ApiServerNotReadyError) as caught:
         wait_until_ready(Endpoint(HOST, server.server_port, authority.certificate), HASTY, pytest.fail)
     assert "certificate verify failed" in caught.value.value
     assert caught.value.reason == "the certificate is not the cluster's"
@@ -148,13 +148,13 @@ def test_a_server_of_another_authority_is_not_trusted(authority: Authority, tmp_
 
 
 def test_a_server_with_another_name_is_not_trusted(authority: Authority, tmp_path: Path) -> None:
-    with _serving(_leaf(authority, "api.other.example"), tmp_path, [READY]) as server, pytest.raises(NotReady) as caught:
+    with _serving(_leaf(authority, "api.other.example"), tmp_path, [READY]) as server, pytest.raises(ApiServerNotReadyError) as caught:
         wait_until_ready(Endpoint(HOST, server.server_port, authority.certificate), HASTY, pytest.fail)
     assert caught.value.reason == "the certificate is not the cluster's"
 
 
 def test_a_name_that_does_not_resolve_means_to_run_inside_the_hub(authority: Authority) -> None:
-    with pytest.raises(NotReady, match=r"the name does not resolve; run pulumi from inside the hub's network") as caught:
+    with pytest.raises(ApiServerNotReadyError, match=r"the name does not resolve; run pulumi from inside the hub's network") as caught:
         wait_until_ready(Endpoint("api.dev.invalid", 6443, authority.certificate), HASTY, pytest.fail)
     assert "\n" not in str(caught.value)
     assert caught.value.bound == 0.1

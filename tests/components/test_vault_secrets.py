@@ -7,7 +7,7 @@ from components.base_outputs import BaseOutputs, vault_key
 from components.vault_secrets import VaultSecrets, VaultSecretsArgs
 from rehearsal.program.accepting_cloud import RegisteredFace
 from rehearsal.program.graph import Graph, reveal
-from rehearsal.program.run import ProgramFailed, run_program
+from rehearsal.program.run import ProgramError, run_program
 
 PLAN = planned("dev")
 CLUSTER = PLAN.clusters[0]
@@ -46,5 +46,5 @@ def test_each_value_goes_into_its_own_vault_and_is_hidden_even_if_it_came_plain(
 
 def test_a_secret_without_a_value_stops_the_program() -> None:
     values = {key: value for key, value in WANTED.items() if key != ("node", "bootstrap-token")}
-    with pytest.raises(ProgramFailed, match="bootstrap-token"):
+    with pytest.raises(ProgramError, match="bootstrap-token"):
         written(values, set())

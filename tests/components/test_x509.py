@@ -5,7 +5,7 @@ from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.x509 import Authority, AuthorityEnded, Issued, Subject, issue_authority, issue_leaf, renewal_due
+from components.x509 import Authority, AuthorityExpiredError, Issued, Subject, issue_authority, issue_leaf, renewal_due
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MEMBER = Subject("etcd-0", (), ("etcd-0.dev.internal",), ("10.48.0.10",), ("server", "client"))
@@ -35,7 +35,7 @@ def test_a_leaf_does_not_outlive_its_authority() -> None:
 
 
 def test_an_authority_that_has_ended_issues_nothing_and_says_what_to_do() -> None:
-    with pytest.raises(AuthorityEnded, match=r"CN=test CA ended on 2027-02-28; raise its generation"):
+    with pytest.raises(AuthorityExpiredError, match=r"CN=test CA ended on 2027-02-28; raise its generation"):
         issue_leaf(MEMBER, authority(100), timedelta(days=365), NOW + timedelta(days=101))
 
 

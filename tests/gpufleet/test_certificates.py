@@ -20,9 +20,9 @@ from components.pki_provider import AUTHORITY_LIFETIME, LEAF_LIFETIME
 from components.plan.model import VaultPlan
 from components.x509 import Authority, Subject, issue_authority, issue_leaf, renewal_due
 from gpufleet.certificate_holders import holders
-from gpufleet.certificate_report import CertificateBroken, report
+from gpufleet.certificate_report import CertificateInvalidError, report
 from gpufleet.certificate_table import draw
-from gpufleet.certificate_vaults import VaultUnread, read_kept, read_key_vaults
+from gpufleet.certificate_vaults import VaultReadError, read_kept, read_key_vaults
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.persistence import keep
 from rehearsal.azure.region_cloud import kept_azure
@@ -118,7 +118,7 @@ def test_vaults_over_https_hold_what_the_kept_ones_hold(kept: tuple[Path, Cloud]
 
         assert read_key_vaults(WANTED, client) == read_kept(WANTED, DEV, folder)
         lost = replace(WANTED[0], secret="nothing-cert")  # noqa: S106 a secret's name
-        with pytest.raises(VaultUnread, match="nothing-cert: is not in the vault; pulumi refresh and then pulumi up write it"):
+        with pytest.raises(VaultReadError, match="nothing-cert: is not in the vault; pulumi refresh and then pulumi up write it"):
             read_key_vaults([lost], client)
         closing.close()
 
@@ -168,5 +168,5 @@ def test_two_certificates_under_one_name_are_two_rows() -> None:
 
 
 def test_what_is_no_certificate_is_named() -> None:
-    with pytest.raises(CertificateBroken, match=f"{WANTED[0].vault.name}/{WANTED[0].secret} holds no PEM certificate"):
+    with pytest.raises(CertificateInvalidError, match=f"{WANTED[0].vault.name}/{WANTED[0].secret} holds no PEM certificate"):
         report([(WANTED[0], "gone")], datetime.now(UTC))

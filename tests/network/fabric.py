@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from rehearsal.binaries.find import EnginesMissing, cni_plugins
+from rehearsal.binaries.find import BinariesMissingError, cni_plugins
 from tests.support.azure_network import namespaces, network
-from tests.support.azure_network.cni_calls import CniFailed, Sandbox
+from tests.support.azure_network.cni_calls import Sandbox
 from tests.support.azure_network.machine import CONFLIST, SETTINGS, Machine, Pod
-from tests.support.azure_network.namespaces import Capture, CommandFailed, Namespace
+from tests.support.azure_network.namespaces import Capture, Namespace
 from tests.support.azure_network.network import BEHIND_NAT, INTERNET, NAT_GATEWAY, OTHER_INTERNET, Azure
 from tests.support.azure_network.platform_services import IMDS, WIRE_SERVER, Answer, Metadata
 
@@ -46,7 +46,7 @@ def fabric(secondaries_leave: bool = False) -> Iterator[Azure]:
         pytest.skip(reason)
     try:
         plugins = cni_plugins(lambda line: print(line, file=sys.__stderr__))
-    except EnginesMissing as error:
+    except BinariesMissingError as error:
         pytest.skip(str(error))
     with network.fabric(plugins, secondaries_leave) as made:
         yield made

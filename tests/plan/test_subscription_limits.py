@@ -9,7 +9,7 @@ import yaml
 
 from components.plan import azure_limits
 from components.plan.limit import Row
-from components.plan.limits import LimitsBroken, broken, check, refuse_broken
+from components.plan.limits import LimitsExceededError, broken, check, refuse_broken
 from components.plan.model import RegionPlan
 from components.plan.region import plan_region
 from components.plan.subscription_limits import ANYWHERE, IN_LOCATION
@@ -66,7 +66,7 @@ def test_a_sum_over_the_bound_is_refused_and_names_the_other_region() -> None:
         line.startswith(f"{WHERE}/standardNDSH100v5Family, with near, nearer: vCPUs granted: 2,035,200 vCPU is over the bound of 1,930,000")
         for line in sentences
     ), sentences
-    with pytest.raises(LimitsBroken, match="with near, nearer"):
+    with pytest.raises(LimitsExceededError, match="with near, nearer"):
         refuse_broken(SOUTH, near)
 
 

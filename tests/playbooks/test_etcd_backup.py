@@ -80,7 +80,7 @@ def test_an_answer_that_was_lost_does_not_make_a_failure_of_a_success(container:
 def test_no_blob_is_ever_written_over(container: blobs.Container, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"two")
-    with pytest.raises(blobs.Refused, match="another blob has the name other/blob; it was left as it is"):
+    with pytest.raises(blobs.BlobRequestError, match="another blob has the name other/blob; it was left as it is"):
         blobs.upload(container, "other/blob", file, {"sha256": "b", "bytes": "3"})
     assert container.ask("GET", "other/blob", {})[1] == b"one"
 

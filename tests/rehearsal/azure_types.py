@@ -65,7 +65,7 @@ def read_types(path: Path) -> TypeFile:
     return TypeFile(tuple(json.loads(path.read_text())))
 
 
-class UnknownResourceType(LookupError):
+class UnknownResourceTypeError(LookupError):
     """No file has the type."""
 
 
@@ -76,7 +76,7 @@ class AzureTypes:
         self._files = tuple(read_types(path) for path in sorted(folder.glob("*.json")))
 
     def body_of(self, arm_type: str, version: str = "") -> tuple[TypeFile, dict[str, Any]]:
-        """The file and body type of a resource type such as Microsoft.Network/virtualNetworks/subnets; UnknownResourceType.
+        """The file and body type of a resource type such as Microsoft.Network/virtualNetworks/subnets; UnknownResourceTypeError.
 
         Without a version it is the one that azure-native uses.
         """
@@ -86,22 +86,22 @@ class AzureTypes:
         for file in self._files:
             if key in file.resources:
                 return file, file.resources[key]
-        raise UnknownResourceType(f"{arm_type} at API version {version or 'unknown'}")
+        raise UnknownResourceTypeError(f"{arm_type} at API version {version or 'unknown'}")
 
     def faults(self, resource: Resource) -> list[str]:
-        """What does not fit in one resource of a graph, one line each; UnknownResourceType."""
+        """What does not fit in one resource of a graph, one line each; UnknownResourceTypeError."""
         arm_type, name = arm_type_and_name(str(resource.id))
         file, body = self.body_of(arm_type)
         inputs = {key: value for key, value in reveal(resource.inputs).items() if key not in path_inputs(resource.type)}
         return list(_faults(file, body, _nested(file, body, {**inputs, "name": name}), arm_type, READ_ONLY))
 
     def sent_faults(self, arm_type: str, version: str, body: Mapping[str, Any]) -> list[str]:
-        """What does not fit in the body of a PUT, one line each; UnknownResourceType."""
+        """What does not fit in the body of a PUT, one line each; UnknownResourceTypeError."""
         file, kind = self.body_of(arm_type, version)
         return list(_faults(file, kind, body, arm_type, READ_ONLY))
 
     def answer_faults(self, arm_type: str, version: str, body: Mapping[str, Any]) -> list[str]:
-        """What does not fit in a body that Azure answers, one line each; UnknownResourceType."""
+        """What does not fit in a body that Azure answers, one line each; UnknownResourceTypeError."""
         file, kind = self.body_of(arm_type, version)
         return list(_faults(file, kind, body, arm_type, WRITE_ONLY))
 

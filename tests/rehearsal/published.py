@@ -25,7 +25,7 @@ def published_types() -> AzureTypes:
 
 
 def answer_faults(arm_type: str, version: str, body: Mapping[str, Any]) -> list[str]:
-    """What does not fit in an answered body, one line each; an empty version is the one that azure-native uses; UnknownResourceType."""
+    """What does not fit in an answered body, one line each; an empty version is the one that azure-native uses; UnknownResourceTypeError."""  # noqa: E501
     return published_types().answer_faults(arm_type, version, body)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure_types import AZURE, AzureTypes, UnknownResourceType, arm_type_and_name
+from azure_types import AZURE, AzureTypes, UnknownResourceTypeError, arm_type_and_name
 from rehearsed_regions import SHIPPED, Rehearsed, rehearsed
 
 from rehearsal.program.graph import Graph
@@ -38,7 +38,7 @@ def faults_in(types: AzureTypes, *graphs: Graph) -> tuple[list[str], set[str]]:
     for resource in (item for graph in graphs for item in graph if item.type.startswith(AZURE)):
         try:
             faults += [f"{resource.name}: {fault}" for fault in types.faults(resource)]
-        except UnknownResourceType:
+        except UnknownResourceTypeError:
             unpublished.add(arm_type_and_name(str(resource.id))[0])
     return faults, unpublished
 
@@ -148,7 +148,7 @@ def test_a_discriminated_body_is_held_against_the_variant_that_it_names(types: A
 
 
 def test_a_type_without_a_file_is_named_with_its_version(types: AzureTypes) -> None:
-    with pytest.raises(UnknownResourceType, match=r"Microsoft\.Network/dnsResolvers at API version 2024-05-01"):
+    with pytest.raises(UnknownResourceTypeError, match=r"Microsoft\.Network/dnsResolvers at API version 2024-05-01"):
         types.body_of("Microsoft.Network/dnsResolvers")
-    with pytest.raises(UnknownResourceType, match=r"Microsoft\.Insights/components at API version unknown"):
+    with pytest.raises(UnknownResourceTypeError, match=r"Microsoft\.Insights/components at API version unknown"):
         types.body_of("Microsoft.Insights/components")

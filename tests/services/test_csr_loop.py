@@ -10,7 +10,7 @@ import signing_requests as made
 from cryptography import x509
 
 from services.csr_approver.approver import Instance, SigningRequest
-from services.csr_approver.loop import Approver, NoAnswer, Overtaken
+from services.csr_approver.loop import ApiServerUnreachableError, Approver, LeadershipLostError
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Fleet:
     """Scale sets with machines, as Azure would list them; answers fail while failing is set. Counts the questions."""
 
     sets: dict[str, tuple[Instance, ...]]
-    failing: NoAnswer | None = None
+    failing: ApiServerUnreachableError | None = None
     questions: list[str] = field(default_factory=list)
 
     def scale_sets(self) -> frozenset[str]:
@@ -115,7 +115,7 @@ def test_a_flood_of_bogus_requests_neither_starves_a_real_one_nor_multiplies_the
 
 def test_while_azure_is_throttled_everything_waits_and_then_goes_on() -> None:
     azure, book = fleet(sets=1, machines=3), Book()
-    azure.failing = NoAnswer("HTTP 429", 120.0)
+    azure.failing = ApiServerUnreachableError("HTTP 429", 120.0)
     approver = Approver("frontier-", azure, book)
     for machine in azure.sets["frontier-h100-000"]:
         approver.offer(kubelet(machine))
@@ -150,7 +150,7 @@ def test_a_machine_that_azure_lists_late_is_approved_when_it_does() -> None:
 
 
 def test_a_decision_that_could_not_be_written_is_written_again() -> None:
-    azure, book = fleet(sets=1, machines=1), Book(errors=[NoAnswer("HTTP 500"), NoAnswer("timeout")])
+    azure, book = fleet(sets=1, machines=1), Book(errors=[ApiServerUnreachableError("HTTP 500"), ApiServerUnreachableError("timeout")])
     approver = Approver("frontier-", azure, book)
     approver.offer(kubelet(azure.sets["frontier-h100-000"][0]))
     run(approver, until=30.0)
@@ -158,7 +158,7 @@ def test_a_decision_that_could_not_be_written_is_written_again() -> None:
 
 
 def test_a_request_that_someone_else_decided_is_let_go() -> None:
-    azure, book = fleet(sets=1, machines=1), Book(errors=[Overtaken("HTTP 409")])
+    azure, book = fleet(sets=1, machines=1), Book(errors=[LeadershipLostError("HTTP 409")])
     approver = Approver("frontier-", azure, book)
     approver.offer(kubelet(azure.sets["frontier-h100-000"][0]))
     run(approver, until=30.0)

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 import yaml
 
-from stacks.faults import FileRefused
+from stacks.faults import InvalidFileError
 from stacks.load import REGIONS, load_catalog, load_region, region_names
 
 CATALOG = load_catalog()
@@ -22,6 +22,6 @@ def faults(folder: Path, text: str, name: str = "southcentralus") -> list[str]:
         # A draft stands for the region of its name when another beside it is judged, so none may be left from before.
         path = Path(alone) / f"{name}.yaml"
         path.write_text(text)
-        with pytest.raises(FileRefused) as refused:
+        with pytest.raises(InvalidFileError) as refused:
             load_region(str(path), CATALOG)
         return [line.removeprefix(f"{alone}/") for line in str(refused.value).split("\n")]

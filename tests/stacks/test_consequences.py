@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.faults import FileRefused
+from stacks.faults import InvalidFileError
 from stacks.load import REGIONS, load_catalog, load_region
 
 CATALOG = load_catalog()
@@ -23,7 +23,7 @@ def faults(folder: Path, text: str) -> list[str]:
     """Lines of the refusal of a text as the file of southcentralus."""
     path = folder / "southcentralus.yaml"
     path.write_text(text)
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(InvalidFileError) as refused:
         load_region(str(path), CATALOG)
     return [line.removeprefix(f"{folder}/") for line in str(refused.value).split("\n")]
 

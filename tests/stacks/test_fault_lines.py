@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stacks.faults import MAX_FAULTS, FileRefused, Position, fault, path_text, refusal, shown
+from stacks.faults import MAX_FAULTS, InvalidFileError, Position, fault, path_text, refusal, shown
 
 
 def test_a_fault_is_one_line_with_file_line_path_reason_and_remedy() -> None:
@@ -80,6 +80,6 @@ def test_a_refusal_tells_each_fault_once_in_the_order_of_the_file() -> None:
 
 def test_a_refusal_of_very_many_faults_tells_the_first_and_says_so() -> None:
     refused = refusal(fault("x.yaml", (), Position(line, 1), None, "is wrong", "mend it") for line in range(1, 10_000))
-    assert isinstance(refused, FileRefused)
+    assert isinstance(refused, InvalidFileError)
     assert len(refused.faults) == MAX_FAULTS + 1
     assert str(refused.faults[-1]) == f"x.yaml: has more than {MAX_FAULTS} faults; mend those above first"

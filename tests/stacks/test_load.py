@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from stacks.faults import Fault, FileRefused, path_text
+from stacks.faults import Fault, InvalidFileError, path_text
 from stacks.load import read_model
 from stacks.strict_yaml import MAX_BYTES
 
@@ -108,7 +108,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def refused(file: pathlib.Path, text: str) -> tuple[Fault, ...]:
     """Faults of a text that is no region; each of them one printable line."""
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(FileRefused) as caught:
+    with pytest.raises(InvalidFileError) as caught:
         read_model(file, Region)
     assert all(str(fault).isprintable() and len(str(fault)) < 1200 for fault in caught.value.faults)
     assert str(caught.value).count("\n") == len(caught.value.faults) - 1
@@ -200,26 +200,26 @@ def test_a_key_given_twice_is_told_at_its_second_line(file: pathlib.Path, region
 @given(content=st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_arbitrary_content_is_refused_and_nothing_else(file: pathlib.Path, content: bytes) -> None:
     file.write_bytes(content)
-    with pytest.raises(FileRefused) as caught:
+    with pytest.raises(InvalidFileError) as caught:
         read_model(file, Region)
     assert all(str(fault).isprintable() for fault in caught.value.faults)
 
 
 def test_a_missing_file_is_told_in_one_line(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(FileRefused) as caught:
+    with pytest.raises(InvalidFileError) as caught:
         read_model(tmp_path / "no.yaml", Region)
     assert str(caught.value) == f"{tmp_path}/no.yaml: there is no such file; check the name"
 
 
 def test_a_directory_is_told_in_one_line(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(FileRefused) as caught:
+    with pytest.raises(InvalidFileError) as caught:
         read_model(tmp_path, Region)
     assert str(caught.value) == f"{tmp_path}: is a directory; name a file in it"
 
 
 def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: pathlib.Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
-    with pytest.raises(FileRefused, match=r"is no regular file; name a file with text in it$"):
+    with pytest.raises(InvalidFileError, match=r"is no regular file; name a file with text in it$"):
         read_model(tmp_path / "pipe.yaml", Region)
 
 
@@ -231,7 +231,7 @@ def test_a_file_without_permission_is_told_in_one_line(tmp_path: pathlib.Path) -
     # Root may read anything.
     os.seteuid(user or 65534)
     try:
-        with pytest.raises(FileRefused, match=r"may not be read; ask for permission to read it$"):
+        with pytest.raises(InvalidFileError, match=r"may not be read; ask for permission to read it$"):
             read_model(path, Region)
     finally:
         os.seteuid(user)
@@ -240,7 +240,7 @@ def test_a_file_without_permission_is_told_in_one_line(tmp_path: pathlib.Path) -
 @pytest.mark.parametrize("name", ["x\0.yaml", "x" * 5_000, "x.yaml/y.yaml"])
 def test_a_name_that_no_file_can_have_is_told_in_one_line(tmp_path: pathlib.Path, name: str) -> None:
     (tmp_path / "x.yaml").write_text("name: a\n", encoding="utf-8")
-    with pytest.raises(FileRefused) as caught:
+    with pytest.raises(InvalidFileError) as caught:
         read_model(tmp_path / name, Region)
     assert "cannot be read: " in str(caught.value)
     assert str(caught.value).isprintable()
@@ -250,5 +250,5 @@ def test_ten_megabytes_are_refused_without_being_read(tmp_path: pathlib.Path) ->
     path = tmp_path / "x.yaml"
     with path.open("wb") as stream:
         stream.truncate(10_000_000)
-    with pytest.raises(FileRefused, match=f"has more than {MAX_BYTES} bytes"):
+    with pytest.raises(InvalidFileError, match=f"has more than {MAX_BYTES} bytes"):
         read_model(path, Region)

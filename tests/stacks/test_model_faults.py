@@ -12,7 +12,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from stacks.faults import MAX_FAULTS, Fault, FileRefused
+from stacks.faults import MAX_FAULTS, Fault, InvalidFileError
 from stacks.load import read_model
 
 
@@ -88,7 +88,7 @@ def faults_of(tmp_path: pathlib.Path, text: str) -> tuple[Fault, ...]:
     """Every fault of a text as a store."""
     path = tmp_path / "x.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(InvalidFileError) as refused:
         read_model(path, Store)
     return refused.value.faults
 

@@ -10,7 +10,7 @@ import yaml
 
 from components.boot import machine
 from rehearsal.program.accepting_cloud import RegisteredFace
-from rehearsal.program.run import ProgramFailed, run_program
+from rehearsal.program.run import ProgramError, run_program
 from stacks.__main__ import run
 from stacks.load import REGIONS, ROOT, load_plan, region_names
 from stacks.program import make
@@ -40,11 +40,11 @@ def test_boot_files_that_azure_would_refuse_end_both_kinds_of_run_in_one_line(mo
     monkeypatch.setattr(machine, "CUSTOM_DATA_BYTES", 1_000)
     causes: list[BaseException | None] = []
     for program in (lambda: run(plan.stack), lambda: make(plan, plan.stack)):
-        with pytest.raises(ProgramFailed, match="Azure takes 1000: move a script") as caught:
+        with pytest.raises(ProgramError, match="Azure takes 1000: move a script") as caught:
             run_program(program, "gpufleet", plan.stack, face=face, stack_outputs={plan.base_stack: base.stack_outputs})
         assert "\n" not in str(caught.value)
         causes.append(caught.value.__cause__)
-    assert [type(cause) for cause in causes] == [pulumi.RunError, machine.CustomDataTooLarge]
+    assert [type(cause) for cause in causes] == [pulumi.RunError, machine.CustomDataTooLargeError]
 
 
 @pytest.mark.parametrize("stack", STACKS)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from drafts import CATALOG, DOCUMENTS, TEXTS, faults
 
 from gpufleet.cli import group
-from stacks.faults import FileRefused
+from stacks.faults import InvalidFileError
 from stacks.load import load_region, region_names
 from stacks.schema import schema
 
@@ -182,5 +182,5 @@ def test_a_draft_anywhere_is_held_against_the_shipped_regions(tmp_path: Path) ->
 
 def test_an_unknown_region_names_the_nearest_known() -> None:
     result = CliRunner().invoke(group, ["check", "southcentral"], standalone_mode=False)
-    assert isinstance(result.exception, FileRefused)
+    assert isinstance(result.exception, InvalidFileError)
     assert "did you mean southcentralus?" in str(result.exception)

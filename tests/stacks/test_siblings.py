@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpufleet.cli import group
-from stacks.faults import FileRefused
+from stacks.faults import InvalidFileError
 from stacks.load import REGIONS, load_plan, load_siblings, region_names
 
 TEXTS = {name: (REGIONS / f"{name}.yaml").read_text() for name in region_names()}
@@ -82,7 +82,7 @@ def test_a_sibling_that_is_a_loop_of_links_is_nobodys(tmp_path: Path) -> None:
 def test_a_region_file_that_is_a_loop_of_links_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "loop.yaml").symlink_to(tmp_path / "loop.yaml")
     for name in ("loop.yaml", "loop.yaml/dev.yaml"):
-        with pytest.raises(FileRefused, match="cannot be read: Too many levels of symbolic links") as refused:
+        with pytest.raises(InvalidFileError, match="cannot be read: Too many levels of symbolic links") as refused:
             load_plan(str(tmp_path / name))
         assert len(refused.value.faults) == 1
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stacks import strict_yaml
-from stacks.faults import MAX_FAULTS, Fault, FileRefused, Position
+from stacks.faults import MAX_FAULTS, Fault, InvalidFileError, Position
 from stacks.strict_yaml import MAX_BYTES, MAX_DEPTH, read
 
 UNTIMED = settings(deadline=None)
@@ -21,7 +21,7 @@ def faults_of(text: str | bytes) -> tuple[Fault, ...]:
     content = text.encode() if isinstance(text, str) else text
     try:
         return read(content, "x.yaml").faults
-    except FileRefused as refused:
+    except InvalidFileError as refused:
         return refused.faults
 
 

@@ -31,7 +31,7 @@ IGNORED = frozenset({"-l", "--full", "-q", "--quiet", "--no-pager", "--system", 
 LONGEST_REQUEST = 64 * 2**10
 
 
-class Refused(Exception):
+class SystemctlError(Exception):
     """What systemctl says on standard error, and its exit status."""
 
     def __init__(self, message: str, status: int = 1) -> None:
@@ -95,7 +95,7 @@ class UnitControl:
         try:
             asked = _parse(argv)
             status, out = self._do(asked)
-        except Refused as error:
+        except SystemctlError as error:
             return error.status, "", f"{error}\n"
         return status, out, ""
 
@@ -135,7 +135,7 @@ class UnitControl:
         {"start": service.start, "stop": service.stop, "restart": service.restart}[verb]()
         if verb != "stop" and STATES[service.outcome()] != "ready":
             unit = service.program.unit
-            raise Refused(f"Job for {unit} failed; its log is {service.program.log}, and 'systemctl show {unit}' tells more.")
+            raise SystemctlError(f"Job for {unit} failed; its log is {service.program.log}, and 'systemctl show {unit}' tells more.")
 
     def _tell_states(self, asked: _Asked) -> tuple[int, str]:
         """The states asked for, one a line, with systemctl's exit status: 0 when one is so (is-enabled: when any is)."""
@@ -173,13 +173,13 @@ class UnitControl:
     def _service(self, name: str, verb: str) -> Service:
         """A service by unit name; Refused."""
         if name not in self._services:
-            raise Refused(f"Failed to {verb} {name}: Unit {name} not found.", CANNOT_START)
+            raise SystemctlError(f"Failed to {verb} {name}: Unit {name} not found.", CANNOT_START)
         return self._services[name]
 
     def _file(self, name: str) -> Path:
         """A unit's file; Refused."""
         if name not in self._files:
-            raise Refused(f"No files found for {name}.")
+            raise SystemctlError(f"No files found for {name}.")
         return self._files[name]
 
 
@@ -218,15 +218,15 @@ def _parse(argv: list[str]) -> _Asked:
         elif option in ("-s", "--signal"):
             asked.signal = _signal(value if equals else next(words, ""))
         elif word.startswith("-"):
-            raise Refused(f"systemctl: unrecognized option '{word}' on a machine of a rehearsal")
+            raise SystemctlError(f"systemctl: unrecognized option '{word}' on a machine of a rehearsal")
         elif asked.verb:
             asked.units.append(word if "." in word else f"{word}.service")
         else:
             asked.verb = word
     if asked.verb not in VERBS:
-        raise Refused(f"Unknown command verb '{asked.verb}' on a machine of a rehearsal; it has {', '.join(sorted(VERBS))}.")
+        raise SystemctlError(f"Unknown command verb '{asked.verb}' on a machine of a rehearsal; it has {', '.join(sorted(VERBS))}.")
     if not asked.units and asked.verb not in ("daemon-reload", "list-unit-files"):
-        raise Refused("Too few arguments.")
+        raise SystemctlError("Too few arguments.")
     return asked
 
 
@@ -235,4 +235,4 @@ def _signal(word: str) -> signal.Signals:
     try:
         return signal.Signals(int(word)) if word.isdecimal() else signal.Signals[word if word.startswith("SIG") else f"SIG{word}"]
     except (KeyError, ValueError):
-        raise Refused(f"Failed to parse signal string {word}.") from None
+        raise SystemctlError(f"Failed to parse signal string {word}.") from None

@@ -15,30 +15,30 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.binaries.find import Engines
 from rehearsal.local_cluster.administrator import administrators_kubeconfig
 from rehearsal.local_cluster.azure_service import AzureService
-from rehearsal.local_cluster.boot_files import BootRefused
+from rehearsal.local_cluster.boot_files import BootFilesError
 from rehearsal.local_cluster.control_plane import ControlPlane, Told, last_words, lay
 from rehearsal.local_cluster.hub.member_selection import Most, chosen, identity, quorum
 from rehearsal.local_cluster.hub.saved_members import Disks, KeptPorts, KeptRun
 from rehearsal.local_cluster.machine import Machine
 from rehearsal.local_cluster.machine_programs import Programs
-from rehearsal.local_cluster.placement import Unplaced
+from rehearsal.local_cluster.placement import UnplacedPathError
 from rehearsal.local_cluster.provisioned_machines import (
     API_SERVER,
     ETCD,
     EVENTS,
-    NotProvisioned,
+    NotProvisionedError,
     Provisioned,
     health_probe,
     members_there,
     servers_there,
 )
-from rehearsal.local_cluster.run_directory import RunRefused
+from rehearsal.local_cluster.run_directory import RunDirectoryError
 from rehearsal.local_cluster.systemd.supervisor import Supervisor
-from rehearsal.local_cluster.systemd.unit_file import UnitRefused
+from rehearsal.local_cluster.systemd.unit_file import UnitFileError
 
 SLOW_SECONDS = 120.0
 """After which it is told that no API server answers; on two cores with nothing else to do one does in ten."""
-REFUSALS = (BootRefused, UnitRefused, Unplaced, RunRefused, OSError)
+REFUSALS = (BootFilesError, UnitFileError, UnplacedPathError, RunDirectoryError, OSError)
 
 
 @dataclass
@@ -180,7 +180,7 @@ class Clusters(AbstractContextManager["Clusters"]):
         with ExitStack() as ending:
             try:
                 told = self._azure.ask(lambda cloud: _told(cloud, self._plan, cluster, wanted))
-            except NotProvisioned:
+            except NotProvisionedError:
                 return
             run = ending.enter_context(KeptRun(self._ports))
             supervisor = ending.enter_context(Supervisor(run))

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, cast
 
+from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from rehearsal.binaries.find import engines
 from rehearsal.local_cluster.hub.hub_request import Wanted
@@ -28,7 +29,7 @@ LOG, REGION = "world.log", "region"
 ONE_SERVER = Most()
 
 
-class InsideRefused(Exception):
+class HubNetworkError(GpufleetError):
     """Why there is no place inside, in a sentence with a remedy."""
 
 
@@ -68,10 +69,10 @@ def inside_hub(
     folder keeps Azure, and the clusters' data, for the next time; scenario is a name or file, None goes on in the one that is kept; factor
     is seconds of Azure's time per second here; `say` is told in sentences, from a thread of its own, what the clusters do. Everything that
     was started by `command` is killed with the place, which ends with this process, however that ends, and with the context in order.
-    InsideRefused; EnginesMissing where the clusters' programs are neither there nor can be built.
+    InsideRefused; BinariesMissingError where the clusters' programs are neither there nor can be built.
     """
     if reason := why_not():
-        raise InsideRefused(reason)
+        raise HubNetworkError(reason)
     programs = engines(say)
     folder = folder.absolute()
     try:
@@ -79,7 +80,7 @@ def inside_hub(
         _claim(folder / REGION, plan.name)
         log = (folder / LOG).open("wb")
     except OSError as error:
-        raise InsideRefused(f"{error.filename or folder}: {error.strerror or error}; give another directory") from None
+        raise HubNetworkError(f"{error.filename or folder}: {error.strerror or error}; give another directory") from None
     with log:
         process = subprocess.Popen(  # noqa: S603 ours
             (*in_new(_addresses(plan), plan.hub.resolver_address), sys.executable, "-m", "rehearsal.local_cluster.hub.hub_process"),
@@ -106,7 +107,7 @@ def _claim(mark: Path, region: str) -> None:
     """Write down whose a folder is; InsideRefused where it is another region's, whose machines would be taken for ours."""
     held = mark.read_text(errors="replace").strip() if mark.exists() else ""
     if held not in ("", region):
-        raise InsideRefused(f"{mark.parent} holds the region {held[:80]}, not {region}; give another directory")
+        raise HubNetworkError(f"{mark.parent} holds the region {held[:80]}, not {region}; give another directory")
     mark.write_text(f"{region}\n")
 
 
@@ -135,13 +136,13 @@ def _listen(
                 if "ready" in told:
                     ready.set_result(told["ready"])
                 elif "refused" in told:
-                    ready.set_exception(InsideRefused(told["refused"]))
+                    ready.set_exception(HubNetworkError(told["refused"]))
                 else:
                     say(told["say"])
     finally:
         last = " / ".join(log.read_text(errors="replace").splitlines()[-SHOWN_LINES:]) or "it said nothing"
         if not ready.done():
-            ready.set_exception(InsideRefused(f"what stands for Azure has ended before it was there: {last}; see {log}"))
+            ready.set_exception(HubNetworkError(f"what stands for Azure has ended before it was there: {last}; see {log}"))
         elif not ending.is_set():
             say(f"what stands for Azure has ended by itself, and all that was inside with it: {last}; see {log}")
 

@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from components.plan.model import RegionPlan
 from rehearsal.arm.client_environment import Door
 from rehearsal.arm.served_azure import take_up
-from rehearsal.azure.state_directory import StateBroken, StateInUse
+from rehearsal.azure.state_directory import StateCorruptError, StateInUseError
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.hub.clusters import Clusters
 from rehearsal.local_cluster.hub.dns_resolver import answer, hub_network, resolving
 from rehearsal.local_cluster.hub.hub_request import Wanted
-from stacks.faults import FileRefused
+from stacks.faults import InvalidFileError
 
 LOOK_SECONDS = 1.0
 PORT = 8443
@@ -45,7 +45,7 @@ def main() -> None:
     threading.Thread(target=_outlive, args=(stop,), name="lifeline", daemon=True).start()
     try:
         be(wanted, lambda ready: tell(ready=ready), lambda text: tell(say=text), stop)
-    except (StateInUse, StateBroken, FileRefused) as refused:
+    except (StateInUseError, StateCorruptError, InvalidFileError) as refused:
         tell(refused=str(refused))
         sys.exit(2)
     except OSError as error:

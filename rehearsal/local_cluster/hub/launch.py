@@ -32,7 +32,7 @@ def main(words: Sequence[str]) -> NoReturn:
             signal_relay.run(lambda: namespaces.furnish(addresses, resolver), words[3:])
         namespaces.enter(int(words[1]))
         signal_relay.run(lambda: None, words[2:])
-    except (namespaces.KernelRefuses, OSError) as error:
+    except (namespaces.NamespaceError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(signal_relay.REFUSED)
 

@@ -25,7 +25,7 @@ ORDER = (("user", NEWUSER), ("pid_for_children", NEWPID), ("net", NEWNET), ("mnt
 """In which namespaces are entered: the user's first, which gives the right to enter the others."""
 
 
-class KernelRefuses(Exception):
+class NamespaceError(Exception):
     """What the kernel did not let us do, in one sentence with a remedy."""
 
 
@@ -44,7 +44,7 @@ def separate() -> None:
             Path("/proc/self/uid_map").write_text(f"0 {user} 1")
             Path("/proc/self/gid_map").write_text(f"0 {group} 1")
     if failed:
-        raise KernelRefuses(
+        raise NamespaceError(
             f"no namespaces can be made here (unshare: {os.strerror(failed)}): run as root, or let users make them (sysctl"
             " user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0; in a container: --cap-add SYS_ADMIN)"
         )
@@ -66,7 +66,7 @@ def furnish(addresses: Sequence[str], resolver: str) -> None:
         replaced = Path("/etc", name)
         if not replaced.exists():
             if name == "resolv.conf":
-                raise KernelRefuses(f"{replaced} is not there, and names cannot be looked up here without one: make an empty file")
+                raise NamespaceError(f"{replaced} is not there, and names cannot be looked up here without one: make an empty file")
             continue
         (folder / name).write_text(text)
         _mount(str(folder / name), str(replaced.resolve()), "", MS_BIND)
@@ -103,7 +103,7 @@ def _bring_up(addresses: Sequence[str]) -> None:
 def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     if _library().mount(source.encode(), target.encode(), kind.encode(), flags, options.encode()):
         why = os.strerror(ctypes.get_errno())
-        raise KernelRefuses(f"{target} cannot be replaced in a mount namespace here ({why}): run as root, outside of a container")
+        raise NamespaceError(f"{target} cannot be replaced in a mount namespace here ({why}): run as root, outside of a container")
 
 
 def _unshare(namespaces: int) -> int:

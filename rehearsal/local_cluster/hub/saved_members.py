@@ -9,7 +9,7 @@ from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 
-from rehearsal.azure.state_directory import StateBroken
+from rehearsal.azure.state_directory import StateCorruptError
 from rehearsal.local_cluster.hub.namespaces import MEMORY
 from rehearsal.local_cluster.provisioned_machines import API_SERVER, Provisioned
 from rehearsal.local_cluster.run_directory import RunDirectory
@@ -41,7 +41,7 @@ class KeptPorts:
         except ValueError:
             found = None
         if not isinstance(found, dict) or not all(type(port) is int and FIRST_PORT <= port <= LAST_PORT for port in found.values()):
-            raise StateBroken(f"{path} is no list of ports by name; remove {path.parent} to begin with empty clusters")
+            raise StateCorruptError(f"{path} is no list of ports by name; remove {path.parent} to begin with empty clusters")
         self._ports: dict[str, int] = found
 
     def port(self, what: str) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from components.errors import GpufleetError
 from rehearsal.local_cluster.joining import protobuf
 from rehearsal.local_cluster.joining.figures import TOO_MANY, Tally
 from rehearsal.local_cluster.tls_streams import open_tls
@@ -33,7 +34,7 @@ _scatter = random.SystemRandom().uniform
 BROKEN = (OSError, EOFError, ssl.SSLError, asyncio.LimitOverrunError, TimeoutError)
 
 
-class Refused(Exception):
+class RequestRejectedError(GpufleetError):
     """An answer that stays: its status (0 where none came in time) and message."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -111,11 +112,11 @@ class Connection:
             except BROKEN as error:
                 self.drop()
                 self._tally.broken += 1
-                refusal, wait = Refused(0, f"{type(error).__name__}: {error}"), None
+                refusal, wait = RequestRejectedError(0, f"{type(error).__name__}: {error}"), None
             else:
                 if answer.status < 400 or answer.status in accept:
                     return answer
-                refusal = Refused(answer.status, answer.message)
+                refusal = RequestRejectedError(answer.status, answer.message)
                 if answer.status not in PASSING:
                     raise refusal
                 wait = _retry_after(answer)
@@ -155,7 +156,7 @@ class Connection:
                     self._tally.retries += 1
                     return
                 if status >= 400:
-                    raise Refused(status, Answer(status, told, part).message)
+                    raise RequestRejectedError(status, Answer(status, told, part).message)
                 for line in lines:
                     yield json.loads(line)
         except BROKEN:

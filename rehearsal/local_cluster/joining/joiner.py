@@ -18,7 +18,7 @@ from rehearsal.local_cluster.joining.connection import Connection, bearer
 from rehearsal.local_cluster.joining.figures import Joined, NodeFailure, Tally, joined
 from rehearsal.local_cluster.joining.machines import JoiningMachine
 from rehearsal.local_cluster.joining.node import NODE_USER, NODES_GROUP
-from rehearsal.local_cluster.joining.registration_steps import Asking, StepFailed
+from rehearsal.local_cluster.joining.registration_steps import Asking, RegistrationStepError
 
 DEADLINE_SECONDS = 300.0
 IMPERSONATING_CONNECTIONS = 8
@@ -133,7 +133,7 @@ class _Round:
         try:
             await way
             self._done += 1
-        except StepFailed as error:
+        except RegistrationStepError as error:
             self._failures.append(error.failure)
             self._say(f"{node} did not join: {error}")
 

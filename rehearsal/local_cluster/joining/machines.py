@@ -19,7 +19,7 @@ from rehearsal.azure.vaults import vault_named
 from rehearsal.azure.vaults.data_plane import get_secret
 from rehearsal.local_cluster.joining.boot_programs import fetched, pods_of, whoami
 from rehearsal.local_cluster.joining.node import SetOfNodes, node_object
-from rehearsal.local_cluster.joining.node_boot import NodeBoot, NodeRefused, node_boot
+from rehearsal.local_cluster.joining.node_boot import NodeBoot, NodeBootError, node_boot
 from rehearsal.local_cluster.joining.resources import devices_of
 
 _SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
@@ -113,7 +113,7 @@ def _image(plan: RegionPlan, cluster: ClusterPlan, name: str, image_id: str) -> 
     for one in (*plan.gallery.images, *(pool.image for pool in cluster.pools)):
         if one.machine_image_id.lower() == image_id.lower():
             return one
-    raise NodeRefused(
+    raise NodeBootError(
         name, f"its machines are made from {image_id or 'no image'}, which no image of the plan is", "bring the region up again"
     )
 
@@ -124,7 +124,7 @@ def first_identity(cloud: Cloud, boot: NodeBoot) -> FirstIdentity:
     host = str(urlsplit(str(manifest["vault"])).hostname)
     vault = vault_named(cloud, host.partition(".")[0])
     if vault is None:
-        raise NodeRefused(boot.where, f"there is no vault {manifest['vault']}", "bring the region up again")
+        raise NodeBootError(boot.where, f"there is no vault {manifest['vault']}", "bring the region up again")
     files = fetched(manifest, {secret: str(get_secret(cloud, vault, secret)["value"]) for secret in manifest["secrets"]})
     kubeconfig = yaml.load(files[boot.bootstrap_path], Loader=yaml.CSafeLoader)
     authority = files[kubeconfig["clusters"][0]["cluster"]["certificate-authority"]]

@@ -13,7 +13,7 @@ from typing import Any
 
 from components.plan.vm_sizes import VmSize
 from components.spec.images import ImageDefinition
-from rehearsal.local_cluster.joining.node_boot import KUBELET, NodeBoot, NodeRefused
+from rehearsal.local_cluster.joining.node_boot import KUBELET, NodeBoot, NodeBootError
 from rehearsal.local_cluster.joining.resources import CPU, GIB, MEMORY, Devices, allocatable, capacity, reserved, written
 from rehearsal.local_cluster.systemd.unit_file import seconds
 
@@ -56,7 +56,7 @@ class SetOfNodes:
         devices = self.boot.data_devices
         if devices > self.size.local_nvme_disks:
             remedy = "let components/boot/nvme.py count the devices of the VM size"
-            raise NodeRefused(
+            raise NodeBootError(
                 self.name, f"boot waits for {devices} NVMe devices and {self.size.name} has {self.size.local_nvme_disks}", remedy
             )
         return (devices * self.size.local_nvme_gib // self.size.local_nvme_disks if devices else self.os_disk_gib) * GIB
@@ -78,7 +78,7 @@ class SetOfNodes:
         for name in (CPU, MEMORY):
             if shares.get(name, 0) > held[name]:
                 remedy = "reserve less in components/boot/kubelet.py"
-                raise NodeRefused(self.name, f"kubelet.yaml reserves more {name} than {self.size.name} has", remedy)
+                raise NodeBootError(self.name, f"kubelet.yaml reserves more {name} than {self.size.name} has", remedy)
         return written(held), written(allocatable(self.boot.kubelet, held))
 
     @cached_property

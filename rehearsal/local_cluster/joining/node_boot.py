@@ -10,8 +10,9 @@ from typing import Any
 
 import yaml
 
-from cni.node.errors import Refused
+from cni.node.errors import NodeNetworkError
 from cni.node.settings import Settings, parse
+from components.errors import GpufleetError
 from rehearsal.local_cluster.boot_files import BootFiles, read_boot
 from rehearsal.local_cluster.systemd.unit_file import Command, Unit, read_unit
 
@@ -27,7 +28,7 @@ KUBELET_STATE = "/var/lib/kubelet"
 Json = dict[str, Any]
 
 
-class NodeRefused(Exception):
+class NodeBootError(GpufleetError):
     """A machine that would boot and never be a node; where is the machine or scale set, what the fault."""
 
     def __init__(self, where: str, what: str, remedy: str) -> None:
@@ -47,12 +48,12 @@ class NodeBoot:
         try:
             return self.files.content(path)
         except KeyError:
-            raise NodeRefused(self.where, f"its boot files have no {path}", "render it in components/boot/node.py") from None
+            raise NodeBootError(self.where, f"its boot files have no {path}", "render it in components/boot/node.py") from None
 
     def unit(self, name: str) -> Unit:
         """A unit that the boot enables; NodeRefused where it does not."""
         if name not in self.files.enabled:
-            raise NodeRefused(self.where, f"its boot does not enable {name}", "enable it in components/boot/node.py")
+            raise NodeBootError(self.where, f"its boot does not enable {name}", "enable it in components/boot/node.py")
         return read_unit(name, self.file(f"{UNITS}/{name}"))
 
     @cached_property
@@ -76,7 +77,7 @@ class NodeBoot:
         """The KubeletConfiguration that --config names."""
         document = yaml.load(self.file(self.flags["config"]), Loader=yaml.CSafeLoader)
         if not isinstance(document, dict) or document.get("kind") != "KubeletConfiguration":
-            raise NodeRefused(self.where, f"{self.flags['config']} is no KubeletConfiguration", "render it in components/boot/kubelet.py")
+            raise NodeBootError(self.where, f"{self.flags['config']} is no KubeletConfiguration", "render it in components/boot/kubelet.py")
         return document
 
     @cached_property
@@ -84,19 +85,19 @@ class NodeBoot:
         """What gpufleet-node is told of the machine's pod network; NodeRefused where it or the kubelet would not start with that."""
         if self.flags.get("max-pods") != MAX_PODS or (NETWORK_ENVIRONMENT, False) not in self.kubelet_unit.environment_files:
             what = f"its kubelet does not take --max-pods={MAX_PODS} from {NETWORK_ENVIRONMENT}"
-            raise NodeRefused(self.where, what, "let components/boot/node.py write its unit")
+            raise NodeBootError(self.where, what, "let components/boot/node.py write its unit")
         self.unit(NETWORK)
         try:
             return parse(json.loads(self.file(NETWORK_SETTINGS)), NETWORK_SETTINGS)
-        except Refused as error:
-            raise NodeRefused(self.where, str(error), "render it in cni/settings.py") from None
+        except NodeNetworkError as error:
+            raise NodeBootError(self.where, str(error), "render it in cni/settings.py") from None
 
     @cached_property
     def spread_seconds(self) -> float:
         """Time over which first joins are spread."""
         found = [one for one in map(flags_of, self.kubelet_unit.start_pre) if "spread-seconds" in one]
         if len(found) != 1:
-            raise NodeRefused(self.where, "its kubelet's unit does not start gpufleet-join once", "let components/boot/node.py write it")
+            raise NodeBootError(self.where, "its kubelet's unit does not start gpufleet-join once", "let components/boot/node.py write it")
         return float(found[0]["spread-seconds"])
 
     @cached_property

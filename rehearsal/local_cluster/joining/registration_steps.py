@@ -12,9 +12,10 @@ from contextlib import aclosing, contextmanager
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from components.errors import GpufleetError
 from rehearsal.local_cluster.joining import certificates
 from rehearsal.local_cluster.joining.certificates import CLIENT_SIGNER, SERVING_SIGNER, USAGES, Identity
-from rehearsal.local_cluster.joining.connection import Connection, Json, Refused, pause
+from rehearsal.local_cluster.joining.connection import Connection, Json, RequestRejectedError, pause
 from rehearsal.local_cluster.joining.figures import NodeFailure, Tally
 from rehearsal.local_cluster.joining.machines import JoiningMachine
 from rehearsal.local_cluster.joining.protobuf import node_bytes
@@ -25,7 +26,7 @@ EXISTS = 409
 WATCH_SECONDS = 300
 
 
-class StepFailed(Exception):
+class RegistrationStepError(GpufleetError):
     """A machine that cannot go on: its failure."""
 
     def __init__(self, failure: NodeFailure) -> None:
@@ -45,8 +46,8 @@ class Asking:
         began = time.perf_counter()
         try:
             yield
-        except Refused as error:
-            raise StepFailed(NodeFailure(self.machine.name, name, error.status, error.message)) from error
+        except RequestRejectedError as error:
+            raise RegistrationStepError(NodeFailure(self.machine.name, name, error.status, error.message)) from error
         self._tally.step(name, time.perf_counter() - began)
 
     async def client_identity(self, connection: Connection) -> Identity:
@@ -92,7 +93,7 @@ class Asking:
             async with asyncio.timeout(connection.deadline - began):
                 return await self._watched(connection, asked)
         except TimeoutError:
-            raise Refused(0, f"nobody has decided {asked['metadata']['name']} in {time.monotonic() - began:.0f} s") from None
+            raise RequestRejectedError(0, f"nobody has decided {asked['metadata']['name']} in {time.monotonic() - began:.0f} s") from None
 
     async def _watched(self, connection: Connection, asked: Json) -> bytes:
         """The certificate, for which kubelets too watch their own request; looked up anew whenever the watch ends."""
@@ -115,6 +116,6 @@ def certificate_of(request: Json) -> bytes | None:
     status = request.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition["type"] in ("Denied", "Failed"):
-            raise Refused(0, f"{condition['type'].lower()}: {condition.get('message') or condition.get('reason')}")
+            raise RequestRejectedError(0, f"{condition['type'].lower()}: {condition.get('message') or condition.get('reason')}")
     encoded = status.get("certificate")
     return base64.b64decode(encoded) if encoded else None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rehearsal.local_cluster.joining.certificates import LIFETIME
 from rehearsal.local_cluster.joining.rbac import SPACE
-from rehearsal.local_cluster.objects.connection import Connection, NoAnswer
+from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError, Connection
 from rehearsal.local_cluster.objects.kubeconfig import read
 
 PATIENCE_SECONDS = 30.0
@@ -27,5 +27,5 @@ def token_of(kubeconfig: Path, account: str) -> str:
     finally:
         connection.close()
     if answer.status != CREATED:
-        raise NoAnswer(connection.where, f"gives {SPACE}/{account} no token: {answer.message}", "apply rights() first")
+        raise ApiServerUnreachableError(connection.where, f"gives {SPACE}/{account} no token: {answer.message}", "apply rights() first")
     return str(answer.body["status"]["token"])

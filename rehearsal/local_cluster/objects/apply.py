@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from components.errors import GpufleetError
 from components.kubernetes_objects import tiers
 from rehearsal.local_cluster.objects import kubeconfig as kubeconfigs
 from rehearsal.local_cluster.objects.connection import APPLY, Connection
@@ -29,7 +30,7 @@ DEFINITION = "CustomResourceDefinition"
 ESTABLISHED_WAIT_SECONDS = 0.1
 
 
-class NothingDeclared(Exception):
+class NothingDeclaredError(GpufleetError):
     """No object at all is declared: applied, that would take all of ours away."""
 
     def __init__(self) -> None:
@@ -55,7 +56,7 @@ def apply(
     """
     items = tuple(objects)
     if not items:
-        raise NothingDeclared
+        raise NothingDeclaredError
     connection = Connection(kubeconfigs.read(kubeconfig), patience, say)
     try:
         return _Run(connection, say, force, patience, items).run(prune_teams=prune_teams)

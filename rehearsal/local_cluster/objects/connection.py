@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from components.errors import GpufleetError
 from rehearsal.local_cluster.objects.kubeconfig import Access
 
 APPLY = "application/apply-patch+yaml"
@@ -43,7 +44,7 @@ class Answer:
         return str(self.body.get("message", f"HTTP {self.status}"))
 
 
-class NoAnswer(Exception):
+class ApiServerUnreachableError(GpufleetError):
     """The API server did not answer, or not this caller: where, why, what to do."""
 
     def __init__(self, where: str, reason: str, remedy: str) -> None:
@@ -80,13 +81,13 @@ class Connection:
         while True:
             answer, reason, after = self._once(method, target, text, {"Content-Type": kind, "Accept": accept})
             if answer is not None and answer.status == UNAUTHORIZED:
-                raise NoAnswer(self.where, "does not know who is asking", "renew the kubeconfig's certificate or token")
+                raise ApiServerUnreachableError(self.where, "does not know who is asking", "renew the kubeconfig's certificate or token")
             if answer is not None and answer.status not in AGAIN:
                 return answer
             pause = max(after, wait * random.uniform(0.5, 1.0))  # noqa: S311 (spreads callers, guards nothing)
             if time.monotonic() + pause > end:
                 remedy = "look at the API servers' logs, or try again later"
-                raise NoAnswer(self.where, f"{method} {path}: {reason}, for {self.patience:g} s", remedy)
+                raise ApiServerUnreachableError(self.where, f"{method} {path}: {reason}, for {self.patience:g} s", remedy)
             self._say(f"{method} {path}: {reason}; again in {pause:.1f} s")
             time.sleep(pause)
             wait = min(2 * wait, LONGEST_WAIT_SECONDS)
@@ -100,7 +101,7 @@ class Connection:
             raw = response.read()
         except ssl.SSLCertVerificationError as error:
             self._http.close()
-            raise NoAnswer(
+            raise ApiServerUnreachableError(
                 self.where, f"shows a certificate that is not trusted: {error.verify_message}", "renew the kubeconfig"
             ) from error
         except (OSError, http.client.HTTPException) as error:

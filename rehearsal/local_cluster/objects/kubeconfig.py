@@ -15,8 +15,10 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from components.errors import GpufleetError
 
-class KubeconfigRefused(Exception):
+
+class KubeconfigError(GpufleetError):
     """A kubeconfig that cannot be used: its path or what else to call it, what is wrong, and the remedy."""
 
     def __init__(self, where: str, reason: str) -> None:
@@ -48,9 +50,9 @@ def read(path: Path) -> Access:
     try:
         text = path.read_text()
     except OSError as error:
-        raise KubeconfigRefused(str(path), error.strerror or type(error).__name__) from error
+        raise KubeconfigError(str(path), error.strerror or type(error).__name__) from error
     except ValueError as error:
-        raise KubeconfigRefused(str(path), f"{type(error).__name__} {error}") from error
+        raise KubeconfigError(str(path), f"{type(error).__name__} {error}") from error
     return parse(text, str(path), path.parent)
 
 
@@ -71,11 +73,11 @@ def parse(text: str, where: str, folder: Path, *, context: str = "", cluster: st
             with _unnamed(certificate) as chain, _unnamed(_pem(user, "client-key", folder)) as key:
                 tls.load_cert_chain(chain, key)
     except OSError as error:
-        raise KubeconfigRefused(where, error.strerror or type(error).__name__) from error
+        raise KubeconfigError(where, error.strerror or type(error).__name__) from error
     except (KeyError, TypeError, StopIteration, AttributeError, ValueError, yaml.YAMLError) as error:
-        raise KubeconfigRefused(where, f"{type(error).__name__} {error}".splitlines()[0]) from error
+        raise KubeconfigError(where, f"{type(error).__name__} {error}".splitlines()[0]) from error
     if url.scheme != "https" or not url.hostname:
-        raise KubeconfigRefused(where, f"server {reached['server']} is no https address")
+        raise KubeconfigError(where, f"server {reached['server']} is no https address")
     name, namespace = str(reached.get("tls-server-name", url.hostname)), str(chosen.get("namespace", ""))
     return Access(url.hostname, port, name, tls, str(user.get("token", "")), namespace)
 

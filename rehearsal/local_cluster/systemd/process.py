@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from components.errors import GpufleetError
+
 KIBIBYTE = 1024
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -31,7 +33,7 @@ GROUP_SECONDS, GROUP_PAUSE_SECONDS = 2.0, 0.002
 """How long a group that was killed is waited for, and between two looks; one that waits for a disk may take longer."""
 
 
-class NotExecuted(Exception):
+class ExecError(GpufleetError):
     """A program that cannot be executed."""
 
 
@@ -47,7 +49,7 @@ class Process:
                     argv, env=environment, cwd=directory, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
                 )
             except OSError as error:
-                raise NotExecuted(f"{argv[0]} cannot be executed in {directory}: {error.strerror}") from None
+                raise ExecError(f"{argv[0]} cannot be executed in {directory}: {error.strerror}") from None
         self.pid = self._popen.pid
         self._descriptor = os.pidfd_open(self.pid)
 

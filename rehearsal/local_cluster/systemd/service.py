@@ -13,9 +13,17 @@ from pathlib import Path
 from rehearsal.binaries.end_with_parent import EXEC_FAILED
 from rehearsal.local_cluster import reaper
 from rehearsal.local_cluster.systemd import service_log
-from rehearsal.local_cluster.systemd.process import NotExecuted, Process, Usage, readable, usage_of
+from rehearsal.local_cluster.systemd.process import ExecError, Process, Usage, readable, usage_of
 from rehearsal.local_cluster.systemd.sd_notify import VARIABLE, NotifySocket
-from rehearsal.local_cluster.systemd.service_definition import STATES, NotReady, Program, State, read_environment, result_of, said_status
+from rehearsal.local_cluster.systemd.service_definition import (
+    STATES,
+    Program,
+    ServiceNotReadyError,
+    State,
+    read_environment,
+    result_of,
+    said_status,
+)
 
 
 class Service:
@@ -93,7 +101,9 @@ class Service:
             self._changed.wait_for(lambda: self.state in ("ready", "failed", "stopped"), seconds)
             state, phase = self.state, self._phase
         if state != "ready":
-            raise NotReady(self.program.name, state, phase, self.exit_status, service_log.last_lines(self.program.log), self.program.log)
+            raise ServiceNotReadyError(
+                self.program.name, state, phase, self.exit_status, service_log.last_lines(self.program.log), self.program.log
+            )
 
     def outcome(self) -> str:
         """Wait until a start has succeeded or failed, however long; the sub-state then, auto-restart where it will be tried again."""
@@ -278,7 +288,7 @@ class Service:
             environment[VARIABLE] = str(notify.path)
         try:
             process = Process(argv, environment, program.directory, program.log)
-        except NotExecuted as error:
+        except ExecError as error:
             with program.log.open("a") as log:
                 log.write(f"{error}\n")
             self.exit_status = EXEC_FAILED

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from components.errors import GpufleetError
+
 State = Literal["stopped", "starting", "ready", "stopping", "failed"]
 STATES: dict[str, State] = {
     "dead": "stopped",
@@ -63,7 +65,7 @@ class Program:
         return self.name.rpartition("/")[2]
 
 
-class NotReady(Exception):
+class ServiceNotReadyError(GpufleetError):
     """A service that is not ready in time, or will never be."""
 
     def __init__(self, name: str, state: State, sub_state: str, status: int | None, lines: list[str], log: Path) -> None:

@@ -9,9 +9,9 @@ from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd import service_log
 from rehearsal.local_cluster.systemd.process import Usage
 from rehearsal.local_cluster.systemd.service import Service
-from rehearsal.local_cluster.systemd.service_definition import NotReady, Program
+from rehearsal.local_cluster.systemd.service_definition import Program
 
-__all__ = ["NotReady", "Program", "Service", "Supervisor", "Usage"]
+__all__ = ["Program", "Service", "Supervisor", "Usage"]
 
 PATIENCE_SECONDS = 2.0
 """From SIGTERM to SIGKILL when everything ends: an API server's orderly end, longer than its shutdown delay, would be seen by nobody."""

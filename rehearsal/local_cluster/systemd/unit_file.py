@@ -19,7 +19,7 @@ TYPES = ("simple", "exec", "notify", "oneshot")
 RESTARTS = ("no", "always", "on-failure")
 
 
-class UnitRefused(ValueError):
+class UnitFileError(ValueError):
     """A unit file that is not read: where is the unit, line the line, why the reason."""
 
     def __init__(self, where: str, line: str, why: str) -> None:
@@ -91,7 +91,7 @@ def seconds(where: str, text: str) -> float:
     """Seconds of a time span such as 5, 250ms or 1h 30min; UnitRefused."""
     spans = list(SPAN.finditer(text))
     if not spans or "".join(one[0] for one in spans).replace(" ", "") != text.replace(" ", ""):
-        raise UnitRefused(where, text, "this is no time span")
+        raise UnitFileError(where, text, "this is no time span")
     return sum(float(one[1]) * SECONDS[one[2]] for one in spans)
 
 
@@ -140,10 +140,10 @@ def _assignments(where: str, text: str) -> Iterable[tuple[str, str]]:
             continue
         directive, equals, value = whole.partition("=")
         if not section or not equals or not directive.strip().isidentifier():
-            raise UnitRefused(where, whole, "this is no assignment below a section")
+            raise UnitFileError(where, whole, "this is no assignment below a section")
         yield f"{section}.{directive.strip()}", value.strip()
     if held:
-        raise UnitRefused(where, held, "the file ends where a line is to be continued")
+        raise UnitFileError(where, held, "the file ends where a line is to be continued")
 
 
 def _commands(where: str, lines: Iterable[str]) -> tuple[Command, ...]:
@@ -153,7 +153,7 @@ def _commands(where: str, lines: Iterable[str]) -> tuple[Command, ...]:
         prefixes = line[: len(line) - len(bare)]
         argv = tuple(_words(where, bare))
         if not argv or not argv[0].startswith("/"):
-            raise UnitRefused(where, line, "the program is not given by its absolute path")
+            raise UnitFileError(where, line, "the program is not given by its absolute path")
         # After @ the second word is the name under which the program is started, not an argument.
         commands.append(Command(argv[:1] + argv[2:] if "@" in prefixes else argv, prefixes))
     return tuple(commands)
@@ -162,25 +162,25 @@ def _commands(where: str, lines: Iterable[str]) -> tuple[Command, ...]:
 def _words(where: str, line: str) -> list[str]:
     """Words of a line, quotes taken away; a backslash inside one is refused, for systemd reads it as C does."""
     if "\\" in line:
-        raise UnitRefused(where, line, "a backslash inside a line is an escape, and none is read here")
+        raise UnitFileError(where, line, "a backslash inside a line is an escape, and none is read here")
     try:
         return [_literal(where, word) for word in shlex.split(line)]
     except ValueError as error:
-        raise UnitRefused(where, line, str(error)) from None
+        raise UnitFileError(where, line, str(error)) from None
 
 
 def _literal(where: str, word: str) -> str:
     """A word with %% as %; other specifiers, which stand for what only systemd knows, are refused."""
     for found in SPECIFIER.finditer(word):
         if found[1] != "%":
-            raise UnitRefused(where, word, f"specifier {found[0]!r} is not known here; a percent sign is written %%")
+            raise UnitFileError(where, word, f"specifier {found[0]!r} is not known here; a percent sign is written %%")
     return word.replace("%%", "%")
 
 
 def _pair(where: str, word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals or not name.isidentifier():
-        raise UnitRefused(where, word, "Environment wants NAME=VALUE")
+        raise UnitFileError(where, word, "Environment wants NAME=VALUE")
     return name, value
 
 
@@ -189,13 +189,13 @@ def _check(unit: Unit) -> None:
     if not unit.name.endswith(".service"):
         return
     if not unit.start:
-        raise UnitRefused(unit.name, "[Service]", "it starts nothing")
+        raise UnitFileError(unit.name, "[Service]", "it starts nothing")
     if unit.type not in TYPES or unit.restart not in RESTARTS:
-        raise UnitRefused(unit.name, f"Type={unit.type} Restart={unit.restart}", f"known are {', '.join(TYPES)}; {', '.join(RESTARTS)}")
+        raise UnitFileError(unit.name, f"Type={unit.type} Restart={unit.restart}", f"known are {', '.join(TYPES)}; {', '.join(RESTARTS)}")
     if len(unit.start) > 1 and unit.type != "oneshot":
-        raise UnitRefused(unit.name, f"Type={unit.type}", "only a oneshot has more than one ExecStart")
+        raise UnitFileError(unit.name, f"Type={unit.type}", "only a oneshot has more than one ExecStart")
     if unit.settings.get("Unit.StartLimitIntervalSec", ("0",)) != ("0",):
-        raise UnitRefused(unit.name, f"StartLimitIntervalSec={unit.last('Unit.StartLimitIntervalSec')}", "only 0 is honoured")
+        raise UnitFileError(unit.name, f"StartLimitIntervalSec={unit.last('Unit.StartLimitIntervalSec')}", "only 0 is honoured")
 
 
 def expanded(command: Command, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import grpc  # type: ignore[import-untyped]
 
+from components.errors import GpufleetError
+
 
 @dataclass(frozen=True, slots=True)
 class CheckFailure:
@@ -17,7 +19,7 @@ class CheckFailure:
     reason: str
 
 
-class Failed(Exception):
+class ProviderError(GpufleetError):
     """A call that failed; the message is what the person reads."""
 
     def __init__(self, message: str, code: grpc.StatusCode = grpc.StatusCode.UNKNOWN) -> None:
@@ -25,7 +27,7 @@ class Failed(Exception):
         super().__init__(message)
 
 
-class InitFailed(Exception):
+class InitializationError(GpufleetError):
     """A resource that exists although making or changing it failed: the engine keeps it in its state, and goes on with it next time.
 
     properties are its outputs, inputs what to keep as its inputs, reasons a sentence each.

@@ -12,6 +12,7 @@ from typing import Any
 
 from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 
+from components.errors import GpufleetError
 from rehearsal.program.graph import Secret
 
 Json = dict[str, Any]
@@ -38,7 +39,7 @@ REFERENCE = "5cf8f73096256a8f31e491e813e4eb8e"
 OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 
 
-class NotUnderstood(Exception):
+class ValueFormatError(GpufleetError):
     """A value of the protocol that a provider cannot take; path says where it stands."""
 
     def __init__(self, path: str, why: str) -> None:
@@ -74,7 +75,7 @@ def _value(value: struct_pb2.Value, path: str) -> Any:
         case "number_value":
             number = value.number_value
             if not -1.8e308 < number < 1.8e308:
-                raise NotUnderstood(path, f"{number} is no number that JSON has")
+                raise ValueFormatError(path, f"{number} is no number that JSON has")
             return int(number) if number.is_integer() else number
         case "bool_value":
             return value.bool_value
@@ -94,13 +95,13 @@ def _special(fields: Mapping[str, struct_pb2.Value], path: str) -> Any:
             return fields["urn"].string_value if "urn" in fields else None
         return _value(fields["id"], path) or UNKNOWN
     if signature in (ASSET, ARCHIVE):
-        raise NotUnderstood(path, "is an asset or an archive, which no resource here takes; give its text")
-    raise NotUnderstood(path, f"is a value of a kind that is not known here (signature {signature[:40]!r})")
+        raise ValueFormatError(path, "is an asset or an archive, which no resource here takes; give its text")
+    raise ValueFormatError(path, f"is a value of a kind that is not known here (signature {signature[:40]!r})")
 
 
 def _held(fields: Mapping[str, struct_pb2.Value], path: str) -> Any:
     if "value" not in fields:
-        raise NotUnderstood(path, "is a secret without a value")
+        raise ValueFormatError(path, "is a secret without a value")
     return _value(fields["value"], path)
 
 

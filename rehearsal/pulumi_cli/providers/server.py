@@ -16,8 +16,8 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, status_pb2
 
 from rehearsal.pulumi_cli.providers.base import Provider
 from rehearsal.pulumi_cli.providers.engine_client import Engine
-from rehearsal.pulumi_cli.providers.errors import Failed, InitFailed
-from rehearsal.pulumi_cli.providers.pulumi_values import NotUnderstood, encode
+from rehearsal.pulumi_cli.providers.errors import InitializationError, ProviderError
+from rehearsal.pulumi_cli.providers.pulumi_values import ValueFormatError, encode
 from rehearsal.pulumi_cli.providers.servicer import Calls
 
 SERVICE = "pulumirpc.ResourceProvider"
@@ -95,11 +95,11 @@ async def _answered(answer: Awaitable[Any], name: str, context: Any) -> Any:
     """The answer, or the failure as gRPC has it: one line, and no traceback."""
     try:
         return await answer
-    except InitFailed as failed:
+    except InitializationError as failed:
         await _half_made(failed, context)
-    except Failed as failed:
+    except ProviderError as failed:
         await context.abort(failed.code, failed.message)
-    except NotUnderstood as refused:
+    except ValueFormatError as refused:
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{name}: {refused}")
     except Exception as fault:  # noqa: BLE001 the engine must be told, and the process must live on for other resources
         frames = reversed(traceback.extract_tb(fault.__traceback__)[-SHOWN_FRAMES:])
@@ -108,7 +108,7 @@ async def _answered(answer: Awaitable[Any], name: str, context: Any) -> Any:
         await context.abort(grpc.StatusCode.INTERNAL, f"{name}: a fault of the provider, {type(fault).__name__} at {where}; report it")
 
 
-async def _half_made(failed: InitFailed, context: Any) -> None:
+async def _half_made(failed: InitializationError, context: Any) -> None:
     """https://github.com/pulumi/pulumi/blob/master/sdk/go/common/util/rpcutil/rpcerror/rpcerror.go"""
     detail = provider_pb2.ErrorResourceInitFailed(
         id=failed.id, properties=encode(failed.properties), inputs=encode(failed.inputs), reasons=failed.reasons

@@ -13,7 +13,7 @@ from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2
 
 from rehearsal.pulumi_cli.providers.base import Provider
-from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, decode, encode, has_unknown
 from rehearsal.pulumi_cli.providers.requests import (
     CheckAsked,
@@ -68,7 +68,7 @@ class Calls:
         """The response to a call; Failed, InitFailed, NotUnderstood, and whatever a fault of ours raises."""
         call = self._news.get(name)
         if call is None:
-            raise Failed(f"{self.provider.package} does not serve {name}: {UNSERVED[name]}", grpc.StatusCode.UNIMPLEMENTED)
+            raise ProviderError(f"{self.provider.package} does not serve {name}: {UNSERVED[name]}", grpc.StatusCode.UNIMPLEMENTED)
         return await call(request)
 
     async def _handshake(self, request: Any) -> Any:
@@ -165,7 +165,7 @@ class Calls:
 
     def _needs_configuration(self, request: Any) -> None:
         if not self._configured and not getattr(request, "preview", False):
-            raise Failed(
+            raise ProviderError(
                 f"{self.provider.package} was asked for something before it was configured; Configure comes first",
                 grpc.StatusCode.FAILED_PRECONDITION,
             )
@@ -176,13 +176,15 @@ def _subject(request: Any) -> dict[str, str]:
     urn = request.urn
     parts = urn.split("::", 3)
     if len(parts) != 4 or not parts[0].startswith("urn:pulumi:"):
-        raise Failed(f"{urn[:200]!r} is no URN; one is urn:pulumi:<stack>::<project>::<types>::<name>", grpc.StatusCode.INVALID_ARGUMENT)
+        raise ProviderError(
+            f"{urn[:200]!r} is no URN; one is urn:pulumi:<stack>::<project>::<types>::<name>", grpc.StatusCode.INVALID_ARGUMENT
+        )
     return {"urn": urn, "type": request.type or parts[2].rpartition("$")[2], "name": request.name or parts[3]}
 
 
 def _id(request: Any) -> str:
     if not request.id:
-        raise Failed(f"{request.urn}: the call names no id of the resource", grpc.StatusCode.INVALID_ARGUMENT)
+        raise ProviderError(f"{request.urn}: the call names no id of the resource", grpc.StatusCode.INVALID_ARGUMENT)
     return str(request.id)
 
 
@@ -191,7 +193,7 @@ def _known(inputs: Json, *, preview: bool) -> Json:
     if not preview:
         for key, value in inputs.items():
             if has_unknown(value):
-                raise Failed(f"{key} is not known yet, and only a preview can do without it", grpc.StatusCode.INVALID_ARGUMENT)
+                raise ProviderError(f"{key} is not known yet, and only a preview can do without it", grpc.StatusCode.INVALID_ARGUMENT)
     return inputs
 
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from cni.node import leaked_addresses
-from cni.node.commands import CommandFailed
+from cni.node.commands import CommandError
 
 OLD = time.time() - 2 * leaked_addresses.IN_FLIGHT_SECONDS
 
@@ -88,7 +88,7 @@ def test_where_the_runtime_cannot_be_asked_nothing_is_freed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     containerd(monkeypatch, tmp_path, script)
-    with pytest.raises(CommandFailed, match="ctr"):
+    with pytest.raises(CommandError, match="ctr"):
         leaked_addresses.free(folder)
     assert held(folder) == ["10.0.0.5", "10.0.0.6"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cni.node import commands
-from cni.node.commands import CommandFailed, run
-from cni.node.errors import Refused
+from cni.node.commands import CommandError, run
+from cni.node.errors import NodeNetworkError
 from cni.node.file_lock import locked
 
 HOLD = """
@@ -29,7 +29,7 @@ def test_a_lock_is_refused_while_another_process_holds_it_and_free_once_that_was
     with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(Refused, match="another process holds this lock"), locked(path, 0.1):
+        with pytest.raises(NodeNetworkError, match="another process holds this lock"), locked(path, 0.1):
             pass
         holder.kill()
     with locked(path, 0.0):
@@ -42,11 +42,11 @@ def test_a_program_gets_what_it_is_given_and_its_output_comes_back() -> None:
 
 
 def test_a_program_that_fails_hangs_or_is_missing_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CommandFailed) as failed:
+    with pytest.raises(CommandError) as failed:
         run("sh", "-c", "echo no luck >&2; exit 3")
     assert (failed.value.status, "status 3, where 0 is success: no luck" in str(failed.value)) == (3, True)
-    with pytest.raises(CommandFailed, match="install no-such-program"):
+    with pytest.raises(CommandError, match="install no-such-program"):
         run("no-such-program")
     monkeypatch.setattr(commands, "SECONDS", 0.1)
-    with pytest.raises(CommandFailed, match="did not run to its end"):
+    with pytest.raises(CommandError, match="did not run to its end"):
         run("sleep", "5")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cni.node.errors import Refused
+from cni.node.errors import NodeNetworkError
 from cni.node.imds import machine
 from cni.node.links import Link
 from cni.node.machine import Machine
@@ -33,7 +33,7 @@ GOOD = answer("10.0.0.4", "10.0.0.5", "10.0.0.9")
 
 
 def refusal(document: object, links: tuple[Link, ...] = LINKS) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NodeNetworkError) as refused:
         machine(document, links)
     said = str(refused.value)
     assert "\n" not in said
@@ -158,7 +158,7 @@ def sound(found: Machine) -> bool:
 def test_garbage_never_becomes_a_wrong_machine_nor_a_traceback(document: object) -> None:
     try:
         found = machine(document, LINKS)
-    except Refused:
+    except NodeNetworkError:
         return
     assert sound(found)
 
@@ -168,6 +168,6 @@ def test_garbage_never_becomes_a_wrong_machine_nor_a_traceback(document: object)
 def test_a_good_answer_with_one_thing_changed_never_becomes_a_wrong_machine(way: tuple[Any, ...], value: object) -> None:
     try:
         found = machine(json.loads(json.dumps(changed(GOOD, way, value))), LINKS)
-    except Refused:
+    except NodeNetworkError:
         return
     assert sound(found)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from cni.node import imds
-from cni.node.errors import Refused
+from cni.node.errors import NodeNetworkError
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n"
 
@@ -43,7 +43,7 @@ def serving(*pieces: bytes, pause: float = 0.0) -> Iterator[str]:
 
 
 def refusal(url: str) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NodeNetworkError) as refused:
         imds.ask(url, ())
     return str(refused.value)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni.node.errors import Refused
+from cni.node.errors import NodeNetworkError
 from cni.node.settings import Settings, Shaping, parse, read
 
 SHAPING: dict[str, Any] = {
@@ -36,7 +36,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def refusal(document: object) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NodeNetworkError) as refused:
         parse(document, "network.json")
     return str(refused.value)
 
@@ -91,17 +91,17 @@ def test_a_wrong_value_is_refused_with_its_bound(key: str, value: object, bound:
 def test_no_value_ends_in_a_traceback(key: str, value: object) -> None:
     try:
         found = parse(DOCUMENT | {key: value}, "network.json")
-    except Refused:
+    except NodeNetworkError:
         return
     assert found == parse(json.loads(json.dumps(DOCUMENT | {key: value})), "network.json")
 
 
 def test_a_file_that_is_missing_or_no_json_is_named(tmp_path: Path) -> None:
     path = tmp_path / "network.json"
-    with pytest.raises(Refused, match=r"network\.json: No such file"):
+    with pytest.raises(NodeNetworkError, match=r"network\.json: No such file"):
         read(path)
     path.write_bytes(b"\xff{")
-    with pytest.raises(Refused, match=r"network\.json: no JSON"):
+    with pytest.raises(NodeNetworkError, match=r"network\.json: no JSON"):
         read(path)
     path.write_text(json.dumps(DOCUMENT))
     assert read(path).planned_pods == 30

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from arm_server import ArmServer, arm_server, bring_up
-from azure_types import UnknownResourceType
+from azure_types import UnknownResourceTypeError
 from published import answer_faults, needs_published_types
 
 from rehearsal.azure.api_versions import api_versions
@@ -58,7 +58,7 @@ def test_every_answered_body_is_as_azure_publishes_its_type(region: tuple[ArmSer
             told = server.ask("GET", f"{text}?api-version={version}", token=token)[1]
             try:
                 faults += answer_faults(arm_type, version, told)
-            except UnknownResourceType:
+            except UnknownResourceTypeError:
                 continue
             looked_at.add((arm_type.partition("/")[0], version))
     assert sorted(set(faults)) == []

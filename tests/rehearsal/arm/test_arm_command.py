@@ -13,9 +13,9 @@ import pytest
 from arm_server import LOCATION, ArmServer, arm_server
 
 from gpufleet.azure import azure
-from rehearsal.arm.listeners import AddressRefused, read_address
-from rehearsal.arm.time_source import ClockRefused, read_clock
-from stacks.faults import FileRefused
+from rehearsal.arm.listeners import ListenAddressError, read_address
+from rehearsal.arm.time_source import InvalidClockError, read_clock
+from stacks.faults import InvalidFileError
 
 
 def gpufleet(*arguments: str) -> tuple[int, str, str]:
@@ -45,7 +45,7 @@ def test_addresses_of_this_machine_alone_are_listened_on(text: str) -> None:
     ],
 )
 def test_other_addresses_are_refused_with_the_reason(text: str, reason: str) -> None:
-    with pytest.raises(AddressRefused, match=reason):
+    with pytest.raises(ListenAddressError, match=reason):
         read_address(text)
 
 
@@ -56,7 +56,7 @@ def test_a_clock_is_real_scaled_or_manual(text: str, factor: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "fast", "scaled", "scaled:0", "scaled:-1", "scaled:1e9", "scaled:9999999", "Real"])
 def test_another_clock_is_refused(text: str) -> None:
-    with pytest.raises(ClockRefused, match="scaled:FACTOR"):
+    with pytest.raises(InvalidClockError, match="scaled:FACTOR"):
         read_clock(text)
 
 
@@ -71,7 +71,7 @@ def test_another_clock_is_refused(text: str) -> None:
     ],
 )
 def test_what_cannot_be_served_is_told_in_one_line(arguments: list[str], told: str) -> None:
-    with pytest.raises((click.ClickException, FileRefused)) as refused:
+    with pytest.raises((click.ClickException, InvalidFileError)) as refused:
         azure.main(arguments, standalone_mode=False)
     assert told in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1

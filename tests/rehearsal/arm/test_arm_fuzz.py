@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure_types import UnknownResourceType
+from azure_types import UnknownResourceTypeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from published import FOLDER, answer_faults, needs_published_types, published_types
@@ -109,7 +109,7 @@ def published_faults(arm_type: str, version: str, body: Any) -> list[str]:
     """What of an answer does not fit Azure's published types; nothing where they are not here, or have not the type."""
     try:
         return answer_faults(arm_type, version, body) if FOLDER.is_dir() else []
-    except UnknownResourceType:
+    except UnknownResourceTypeError:
         return []
 
 
@@ -154,7 +154,7 @@ def test_a_body_made_of_a_published_type_is_taken_or_refused(region: Region, dat
     version = data.draw(st.sampled_from(api_versions(arm_type)))
     try:
         file, kind = published_types().body_of(arm_type, version)
-    except UnknownResourceType:
+    except UnknownResourceTypeError:
         return
     body = data.draw(bodies(file, kind, ids))
     if isinstance(body, dict):

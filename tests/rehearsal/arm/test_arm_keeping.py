@@ -15,7 +15,7 @@ import pytest
 from arm_server import LOCATION, ArmServer, arm_server
 from azure.core.exceptions import ClientAuthenticationError
 
-from rehearsal.azure.state_directory import StateBroken, StateDirectory, StateInUse
+from rehearsal.azure.state_directory import StateCorruptError, StateDirectory, StateInUseError
 
 GROUPS = "api-version=2025-04-01"
 SECRETS = "api-version=7.6"
@@ -162,7 +162,7 @@ def test_a_full_disk_stops_acknowledging_until_there_is_room_again(tmp_path: Pat
 
 
 def test_a_directory_has_one_holder_at_a_time(tmp_path: Path) -> None:
-    with StateDirectory(tmp_path), pytest.raises(StateInUse, match="in use by another process"):
+    with StateDirectory(tmp_path), pytest.raises(StateInUseError, match="in use by another process"):
         StateDirectory(tmp_path)
     StateDirectory(tmp_path).close()
 
@@ -186,7 +186,7 @@ def test_a_torn_last_line_is_dropped_and_a_damaged_one_is_told(tmp_path: Path) -
     journal.write_bytes(b'{"n": 0}\n{"n": \n{"n": 2}\n')
     with (
         StateDirectory(tmp_path) as directory,
-        pytest.raises(StateBroken, match=r"cannot be read \(damaged at byte 16\); move it away \(mv .+ .+\.broken\) to begin anew"),
+        pytest.raises(StateCorruptError, match=r"cannot be read \(damaged at byte 16\); move it away \(mv .+ .+\.broken\) to begin anew"),
     ):
         list(directory.since())
 

@@ -26,7 +26,7 @@ SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"
 NETWORK_OF_COMPUTE = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"
 
 
-class Sent(Exception):
+class RequestSentError(Exception):
     """A request that was about to go out."""
 
     def __init__(self, request: HttpRequest) -> None:
@@ -44,7 +44,7 @@ class NoNetwork(HttpTransport[Any, Any]):
     def __exit__(self, *_: object) -> None: ...
 
     def send(self, request: HttpRequest | RestRequest, **_: Any) -> Any:
-        raise Sent(request)  # type: ignore[arg-type]
+        raise RequestSentError(request)  # type: ignore[arg-type]
 
 
 class Credential:
@@ -116,7 +116,7 @@ def sent_version(package: str, call: Callable[[Any], Any]) -> str:
     """The version that a client puts into a request when nobody tells it one."""
     module = importlib.import_module("azure.mgmt.resource.resources" if package == "resource" else f"azure.mgmt.{package}")
     client = getattr(module, CLIENTS[package])(Credential(), SUBSCRIPTION, transport=NoNetwork())
-    with pytest.raises(Sent) as sent:
+    with pytest.raises(RequestSentError) as sent:
         call(client)
     assert sent.value.version is not None
     return sent.value.version.group(1)

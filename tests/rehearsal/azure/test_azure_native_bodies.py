@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 from arm_bodies import BODIES, IDENTITY, SUBNET
-from azure_types import AZURE, UnknownResourceType, arm_type_and_name
+from azure_types import AZURE, UnknownResourceTypeError, arm_type_and_name
 from published import needs_published_types, sent_faults
 from pulumi import _types
 from rehearsed_regions import SHIPPED, rehearsed
@@ -59,7 +59,7 @@ def test_every_body_of_a_shipped_region_fits_the_published_types(region: str) ->
         try:
             # The published types have the name in the body, which a request has in its path.
             assert sent_faults(resource_type, "", {**to_arm(resource.type, reveal(resource.inputs)), "name": name}) == [], resource.name
-        except UnknownResourceType:
+        except UnknownResourceTypeError:
             unpublished.add(resource_type)
     assert unpublished == {
         "Microsoft.Network/dnsResolvers",

@@ -8,7 +8,7 @@ from copy import deepcopy
 from functools import cache
 
 import pytest
-from azure_types import UnknownResourceType
+from azure_types import UnknownResourceTypeError
 from plain_calls import SdkBodies
 from published import answer_faults, needs_published_types
 from rehearsed_regions import SHIPPED, rehearsed
@@ -97,7 +97,7 @@ def test_a_region_is_answered_in_azures_published_shape(name: str) -> None:
     faults = []
     for arm_id, body in bodies(region(name)):
         if arm_id.type in UNPUBLISHED:
-            with pytest.raises(UnknownResourceType):
+            with pytest.raises(UnknownResourceTypeError):
                 answer_faults(arm_id.type, "", body)
         else:
             faults += answer_faults(arm_id.type, "", body)

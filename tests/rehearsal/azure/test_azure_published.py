@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from arm_bodies import BODIES, SCALE_SET
-from azure_types import UnknownResourceType
+from azure_types import UnknownResourceTypeError
 from published import answer_faults, needs_published_types, sent_faults
 
 pytestmark = needs_published_types
@@ -54,5 +54,5 @@ def test_what_only_azure_sets_may_be_answered_and_not_sent() -> None:
 
 
 def test_a_version_without_a_file_is_told() -> None:
-    with pytest.raises(UnknownResourceType, match="2019-01-01"):
+    with pytest.raises(UnknownResourceTypeError, match="2019-01-01"):
         answer_faults(SCALE_SET, "2019-01-01", answered())

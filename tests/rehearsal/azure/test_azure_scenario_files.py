@@ -15,7 +15,7 @@ from rehearsal.azure.registry import build
 from rehearsal.azure.saved_state import dump, load
 from rehearsal.azure.scenario import Grant, Quotas, Scenario, Shortage, scenario_of
 from rehearsal.azure.scenarios import SCENARIOS, SCHEMA, in_region, load_scenario, scenario_names, schema_text
-from stacks.faults import FileRefused
+from stacks.faults import InvalidFileError
 from stacks.load import load_plan
 
 NAMES = ("allocation-3-percent", "bad-week", "calm", "quota-one-short", "throttled")
@@ -39,7 +39,7 @@ def test_the_schema_of_scenarios_is_fresh() -> None:
 
 
 def test_an_unknown_scenario_is_refused_with_the_nearest_known() -> None:
-    with pytest.raises(FileRefused, match=r"did you mean bad-week\?"):
+    with pytest.raises(InvalidFileError, match=r"did you mean bad-week\?"):
         load_scenario("bad-weak")
 
 
@@ -48,7 +48,7 @@ def test_a_mistake_in_a_scenario_file_is_told_with_its_place_and_remedy(tmp_path
     path.write_text(
         "outages:\n  - {starts: 2h, ends: 90}\nallocation_failure:\n  - {rate: 0.1}\nmaintenance:\n  - {at: 1h90m, share: 0.1}\n"
     )
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(InvalidFileError) as refused:
         load_scenario(str(path))
     lines = str(refused.value)
     assert "mine.yaml:2: outages[0].ends" in lines
@@ -81,7 +81,7 @@ def test_a_mistake_in_a_scenario_file_is_told_with_its_place_and_remedy(tmp_path
 def test_what_would_never_be_met_is_refused_in_words(tmp_path: Path, text: str, told: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(text)
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(InvalidFileError) as refused:
         load_scenario(str(path))
     assert told in str(refused.value)
     assert "[0-9]" not in str(refused.value)
@@ -97,7 +97,7 @@ def test_sizes_and_services_are_named_in_any_capitals() -> None:
 def test_an_interval_that_ends_before_it_starts_is_told_as_that(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("outages:\n  - {starts: 2h, ends: 1h}\n")
-    with pytest.raises(FileRefused, match="ends at 1h, not after it starts at 2h; give a later end"):
+    with pytest.raises(InvalidFileError, match="ends at 1h, not after it starts at 2h; give a later end"):
         load_scenario(str(path))
 
 
@@ -125,7 +125,7 @@ def test_one_machine_short_is_one_machine_less_than_the_region_needs(region: str
 
 def test_a_shortage_of_a_family_that_the_region_does_not_use_is_refused() -> None:
     scenario = Scenario(quotas=Quotas(short=(Shortage(family="standardXYZFamily"),)))
-    with pytest.raises(FileRefused, match=r"is not used in dev; families that dev uses: .*lowPriorityCores"):
+    with pytest.raises(InvalidFileError, match=r"is not used in dev; families that dev uses: .*lowPriorityCores"):
         in_region(scenario, load_plan("dev"))
 
 

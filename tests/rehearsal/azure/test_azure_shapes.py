@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from azure_types import READ_ONLY, REQUIRED, TypeFile, UnknownResourceType
+from azure_types import READ_ONLY, REQUIRED, TypeFile, UnknownResourceTypeError
 from published import needs_published_types, published_types
 
 from rehearsal.azure.azure_native import arm_type
 from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.registry import KINDS
-from rehearsal.azure.sdk_shapes import MODELS, WITHOUT_CLIENT, UnknownShape, shape_of
+from rehearsal.azure.sdk_shapes import MODELS, WITHOUT_CLIENT, UnknownShapeError, shape_of
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Property, Shape
 
 UNPUBLISHED = {
@@ -106,7 +106,7 @@ def test_a_compute_shape_has_every_property_of_the_version_that_the_client_sends
 @needs_published_types
 @pytest.mark.parametrize("resource_type", sorted(UNPUBLISHED))
 def test_what_is_called_unpublished_is_so(resource_type: str) -> None:
-    with pytest.raises(UnknownResourceType):
+    with pytest.raises(UnknownResourceTypeError):
         published_faults(resource_type, "")
 
 
@@ -126,7 +126,7 @@ def test_a_type_in_other_capitals_has_the_same_shape() -> None:
 
 
 def test_an_unknown_type_has_no_shape() -> None:
-    with pytest.raises(UnknownShape, match=r"Microsoft\.Batch/batchAccounts has no model"):
+    with pytest.raises(UnknownShapeError, match=r"Microsoft\.Batch/batchAccounts has no model"):
         shape_of("Microsoft.Batch/batchAccounts")
 
 

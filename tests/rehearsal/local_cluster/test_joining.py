@@ -26,7 +26,7 @@ from rehearsal.local_cluster.joining.machines import JoiningMachine
 from rehearsal.local_cluster.joining.node import NODE_USER, NODES_GROUP
 from rehearsal.local_cluster.joining.protobuf import node_bytes
 from rehearsal.local_cluster.joining.rbac import ACTOR_USER, KWOK, KWOK_USER
-from rehearsal.local_cluster.joining.registration_steps import Asking, StepFailed
+from rehearsal.local_cluster.joining.registration_steps import Asking, RegistrationStepError
 
 SPENT = "abcdef.0123456789abcdef"
 UNMET = f"{NODE_USER}dev-cpu-000-00yyyy"
@@ -126,7 +126,7 @@ def serving_refusal(real: RealCluster, machine: JoiningMachine) -> NodeFailure:
         async with Connection(gate.url, client_context(gate.authority, identity), tally, time.monotonic() + 60) as connection:
             await Asking(machine, tally).serving_identity(connection)
 
-    with pytest.raises(StepFailed) as refused:
+    with pytest.raises(RegistrationStepError) as refused:
         asyncio.run(ask())
     return refused.value.failure
 
@@ -142,7 +142,7 @@ def test_a_node_may_not_register_under_anothers_name(joined: RealCluster) -> Non
         async with Connection(gate.url, client_context(gate.authority, identity), tally, time.monotonic() + 60) as connection:
             await Asking(replace(second, name="dev-cpu-000-00zzzz"), tally).register(connection)
 
-    with pytest.raises(StepFailed, match=r"node.*is not allowed to modify node") as refused:
+    with pytest.raises(RegistrationStepError, match=r"node.*is not allowed to modify node") as refused:
         asyncio.run(ask())
     assert refused.value.failure.status == 403
 

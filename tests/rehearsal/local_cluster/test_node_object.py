@@ -17,7 +17,7 @@ from rehearsal.local_cluster.joining.boot_programs import fetched, pods_of, wait
 from rehearsal.local_cluster.joining.kwok import faithful
 from rehearsal.local_cluster.joining.machines import set_of_nodes
 from rehearsal.local_cluster.joining.node import SetOfNodes, node_object
-from rehearsal.local_cluster.joining.node_boot import NodeBoot, NodeRefused
+from rehearsal.local_cluster.joining.node_boot import NodeBoot, NodeBootError
 from rehearsal.local_cluster.joining.resources import allocatable, capacity, cpus, quantity
 from stacks.load import load_plan
 
@@ -99,24 +99,24 @@ def test_a_node_takes_the_pods_that_its_network_card_has_addresses_for_and_never
     ],
 )
 def test_a_kubelet_that_is_not_told_how_many_pods_it_may_take_never_becomes_a_node(gpu: SetOfNodes, old: str, new: str, what: str) -> None:
-    with pytest.raises(NodeRefused, match=what):
+    with pytest.raises(NodeBootError, match=what):
         registered(altered(gpu, old, new))
 
 
 def test_a_machine_that_reserves_more_than_it_has_never_becomes_a_node(gpu: SetOfNodes) -> None:
-    with pytest.raises(NodeRefused, match="reserves more memory than Standard_NC24ads_A100_v4 has"):
+    with pytest.raises(NodeBootError, match="reserves more memory than Standard_NC24ads_A100_v4 has"):
         registered(altered(gpu, "memory: 3276Mi", "memory: 500Gi"))
 
 
 def test_a_machine_that_waits_for_more_nvme_devices_than_it_has_never_becomes_a_node(gpu: SetOfNodes) -> None:
-    with pytest.raises(NodeRefused, match="boot waits for 4 NVMe devices and Standard_NC24ads_A100_v4 has 1"):
+    with pytest.raises(NodeBootError, match="boot waits for 4 NVMe devices and Standard_NC24ads_A100_v4 has 1"):
         registered(altered(gpu, "--devices=1", "--devices=4"))
 
 
 def test_a_machine_whose_boot_does_not_enable_the_kubelet_never_becomes_a_node(gpu: SetOfNodes) -> None:
     enabled = tuple(unit for unit in gpu.boot.files.enabled if unit != "kubelet.service")
     boot = NodeBoot(gpu.name, dataclasses.replace(gpu.boot.files, enabled=enabled))
-    with pytest.raises(NodeRefused, match=r"does not enable kubelet\.service"):
+    with pytest.raises(NodeBootError, match=r"does not enable kubelet\.service"):
         registered(dataclasses.replace(gpu, boot=boot))
 
 

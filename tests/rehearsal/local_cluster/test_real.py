@@ -10,7 +10,7 @@ import pytest
 
 from rehearsal.binaries.find import Engines
 from rehearsal.local_cluster.cluster_checks import Asker, Daemons, all_run
-from rehearsal.local_cluster.cluster_size import GIB, RealRefused, free_bytes, refuse_what_has_no_room, wanted
+from rehearsal.local_cluster.cluster_size import GIB, ClusterSizeError, free_bytes, refuse_what_has_no_room, wanted
 from rehearsal.local_cluster.joining.machines import machines_of
 from rehearsal.local_cluster.rehearse_real import Brought, RealRun, real_cluster
 from rehearsal.local_up.up import bring_up_anew
@@ -98,7 +98,7 @@ def test_what_has_no_room_is_refused_with_need_room_and_remedy() -> None:
     expected = (
         r"nodes and \d+ API servers need about [\d.]+ GiB, more than the 1.0 GiB of memory that are free here; join fewer with --nodes"
     )
-    with pytest.raises(RealRefused, match=expected):
+    with pytest.raises(ClusterSizeError, match=expected):
         refuse_what_has_no_room(asked, GIB)
     refuse_what_has_no_room(asked, asked.bytes_needed)
     assert wanted(plan, None, 10, 1).bytes_needed < 2 * GIB < asked.bytes_needed
@@ -115,6 +115,6 @@ def test_what_has_no_room_is_refused_with_need_room_and_remedy() -> None:
     ],
 )
 def test_what_the_region_does_not_have_is_refused(cluster: str | None, nodes: int | None, servers: int | None, message: str) -> None:
-    with pytest.raises(RealRefused) as caught:
+    with pytest.raises(ClusterSizeError) as caught:
         wanted(load_plan("dev"), cluster, nodes, servers)
     assert str(caught.value) == message

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.local_cluster.run_directory import EPHEMERAL, LONGEST_PATH, RunDirectory, RunRefused, base_folder
+from rehearsal.local_cluster.run_directory import EPHEMERAL, LONGEST_PATH, RunDirectory, RunDirectoryError, base_folder
 
 
 def test_the_folder_is_its_owners_alone_short_and_gone_afterwards() -> None:
@@ -66,7 +66,7 @@ def test_ports_that_are_used_up_are_refused_in_a_sentence() -> None:
         for index in range(101):
             run.port(f"port {index}")
 
-    with RunDirectory() as run, pytest.raises(RunRefused, match=r"port \d+: none of the 100 ports \d+-\d+ is free; end other runs"):
+    with RunDirectory() as run, pytest.raises(RunDirectoryError, match=r"port \d+: none of the 100 ports \d+-\d+ is free; end other runs"):
         ask_for_all(run)
 
 
@@ -76,7 +76,7 @@ def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path) -> None:
     shared.mkdir(parents=True)
     shared.chmod(0o755)
     try:
-        with pytest.raises(RunRefused, match="only its owner may enter; remove it"):
+        with pytest.raises(RunDirectoryError, match="only its owner may enter; remove it"):
             RunDirectory(base)
     finally:
         shared.rmdir()
@@ -84,7 +84,7 @@ def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_path_too_long_for_sockets_is_refused_with_its_length(tmp_path: Path) -> None:
-    with pytest.raises(RunRefused, match=r"has \d+ characters, more than the 54 .* set TMPDIR to a shorter folder"):
+    with pytest.raises(RunDirectoryError, match=r"has \d+ characters, more than the 54 .* set TMPDIR to a shorter folder"):
         RunDirectory(tmp_path / ("long" * 20))
 
 

@@ -12,7 +12,7 @@ from components.boot.api_server import boot_api_server
 from components.boot.etcd import boot_etcd
 from components.boot.unit import exec_start
 from rehearsal.local_cluster.systemd.unit_directives import HONOURED, WITHOUT_MEANING
-from rehearsal.local_cluster.systemd.unit_file import Unit, UnitRefused, expanded, read_unit, variables
+from rehearsal.local_cluster.systemd.unit_file import Unit, UnitFileError, expanded, read_unit, variables
 from stacks.load import load_plan
 
 
@@ -103,7 +103,7 @@ def test_no_directive_is_in_both_tables_and_each_has_its_reason() -> None:
     ],
 )
 def test_what_systemd_would_read_otherwise_is_refused_with_the_unit_and_the_reason(text: str, why: str) -> None:
-    with pytest.raises(UnitRefused) as refused:
+    with pytest.raises(UnitFileError) as refused:
         read_unit("a.service", text)
     assert refused.value.where == "a.service"
     assert why in refused.value.why
@@ -111,7 +111,7 @@ def test_what_systemd_would_read_otherwise_is_refused_with_the_unit_and_the_reas
 
 def test_a_time_that_is_none_is_refused() -> None:
     unit = _service("ExecStart=/bin/p\nRestartSec=soon")
-    with pytest.raises(UnitRefused, match="no time span"):
+    with pytest.raises(UnitFileError, match="no time span"):
         _ = unit.restart_seconds
 
 

@@ -15,7 +15,7 @@ from rehearsal.azure.arm_id import parse
 from rehearsal.azure.compute.instances import addresses_of, state_of
 from rehearsal.azure.resource import Request
 from rehearsal.azure.saved_state import dump
-from rehearsal.local_up.deleted_vaults import NamesHeld, held_names
+from rehearsal.local_up.deleted_vaults import VaultNamesHeldError, held_names
 from rehearsal.local_up.timeline import course
 from rehearsal.local_up.up import purge_only, tear_down
 from rehearsal.local_up.update import Allowed
@@ -131,7 +131,7 @@ def test_destroy_takes_everything_and_the_next_up_is_refused_until_the_vaults_ar
     assert outcome.after == {}
     assert {one.id.type for one in cloud.resources.values()} == {"Microsoft.KeyVault/locations/deletedVaults"}
     before = cloud.now
-    with pytest.raises(NamesHeld) as caught:
+    with pytest.raises(VaultNamesHeldError) as caught:
         updated(plan, cloud)
     assert {one.name for one in caught.value.held} == {vault.name for vault in plan.clusters[0].vaults}
     assert all(one.purgeable for one in caught.value.held)

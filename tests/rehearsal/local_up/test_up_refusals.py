@@ -10,16 +10,16 @@ from embedded_regions import CPU, GPU, delete_by_hand, named, planned, pool, sca
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
 from rehearsal.azure.persistence import keep
-from rehearsal.azure.region_cloud import OtherRegion, kept_azure
+from rehearsal.azure.region_cloud import OtherRegionError, kept_azure
 from rehearsal.azure.scenario import Scenario
 from rehearsal.azure.state_directory import StateDirectory
 from rehearsal.local_up.up import tear_down
-from rehearsal.local_up.update import Allowed, NothingProtected, UpRefused
+from rehearsal.local_up.update import Allowed, NothingProtectedError, UpdateRefusedError
 from stacks.load import load_plan
 
 
 def refusal(cloud: Cloud, plan: object, allowed: Allowed | None = None) -> str:
-    with pytest.raises(UpRefused) as caught:
+    with pytest.raises(UpdateRefusedError) as caught:
         updated(plan, cloud, allowed)  # type: ignore[arg-type]
     return str(caught.value)
 
@@ -100,9 +100,9 @@ def test_a_name_that_nothing_protected_has_is_refused_with_the_nearest() -> None
     cloud = standing()
     before = (cloud.now, set(cloud.resources))
     allowed = Allowed(frozenset({"dev-gpu-00", "dev-cpu-000"}))
-    with pytest.raises(NothingProtected, match=r"^no protected resource is called dev-gpu-00; did you mean dev-gpu-000 or "):
+    with pytest.raises(NothingProtectedError, match=r"^no protected resource is called dev-gpu-00; did you mean dev-gpu-000 or "):
         tear_down(planned(), cloud, allowed, lambda *_: None)
-    with pytest.raises(NothingProtected, match=r"^no protected resource is called dev-gpu-00; did you mean dev-gpu-000 or "):
+    with pytest.raises(NothingProtectedError, match=r"^no protected resource is called dev-gpu-00; did you mean dev-gpu-000 or "):
         updated(planned(), cloud, allowed)
     assert (cloud.now, set(cloud.resources)) == before
 
@@ -110,7 +110,7 @@ def test_a_name_that_nothing_protected_has_is_refused_with_the_nearest() -> None
 def test_a_directory_of_another_region_is_refused(tmp_path: Path) -> None:
     with StateDirectory(tmp_path) as directory:
         keep(directory, standing())
-        with pytest.raises(OtherRegion, match=f"^{tmp_path} holds the region dev, not southcentralus; give another --state$"):
+        with pytest.raises(OtherRegionError, match=f"^{tmp_path} holds the region dev, not southcentralus; give another --state$"):
             kept_azure(directory, load_plan("southcentralus"), Scenario())
 
 
@@ -125,7 +125,7 @@ def test_a_directory_of_which_another_region_was_destroyed_may_be_taken(tmp_path
 def test_destroy_names_everything_that_is_protected_and_deletes_nothing() -> None:
     cloud = standing()
     before = set(cloud.resources)
-    with pytest.raises(UpRefused) as caught:
+    with pytest.raises(UpdateRefusedError) as caught:
         tear_down(planned(), cloud, Allowed(), lambda *_: None)
     assert {one.word for one in caught.value.guarded} == {
         "BlobContainer",

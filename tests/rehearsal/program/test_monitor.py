@@ -10,7 +10,7 @@ from pulumi_azure_native import managedidentity, network, resources
 
 from rehearsal.program.accepting_cloud import RegisteredFace
 from rehearsal.program.graph import Graph, Resource, Secret
-from rehearsal.program.run import ProgramFailed, run_program
+from rehearsal.program.run import ProgramError, run_program
 
 FACE = RegisteredFace(subscription=SUBSCRIPTION)
 URN = "urn:pulumi:dev::gpufleet::"
@@ -197,6 +197,6 @@ def transform() -> None:
     ],
 )
 def test_what_a_rehearsal_cannot_do_faithfully_it_refuses(program: Any, reason: str) -> None:
-    with pytest.raises(ProgramFailed) as caught:
+    with pytest.raises(ProgramError) as caught:
         run_program(program, "gpufleet", "dev", face=FACE)
     assert caught.value.reason.startswith(reason)

@@ -8,9 +8,9 @@ import pytest
 from programs import OTHER_SUBSCRIPTION, SUBSCRIPTION
 from pulumi import _types
 
-from rehearsal.azure.azure_native_ids import MissingInput, UnknownType
+from rehearsal.azure.azure_native_ids import MissingInputError, UnknownTypeError
 from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
-from rehearsal.program.accepting_cloud import RegisteredFace, UnknownFunction
+from rehearsal.program.accepting_cloud import RegisteredFace, UnknownFunctionError
 
 FACE = RegisteredFace(subscription=SUBSCRIPTION)
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg"
@@ -110,10 +110,15 @@ def test_a_kubernetes_object_without_a_name_gets_one_of_its_logical_name() -> No
 @pytest.mark.parametrize(
     ("resource_type", "inputs", "refusal", "text"),
     [
-        ("azure-native:sql:Server", {"resourceGroupName": "rg"}, UnknownType, "no rule says what id azure-native:sql:Server gets; add its"),
-        ("random:index:RandomPet", {}, UnknownType, "no rule says what id random:index:RandomPet gets; use a cloud face"),
-        ("azure-native:network:NatGateway", {}, MissingInput, "resourceGroupName is missing"),
-        ("azure-native:network:Subnet", {"resourceGroupName": "rg"}, MissingInput, "virtualNetworkName is missing"),
+        (
+            "azure-native:sql:Server",
+            {"resourceGroupName": "rg"},
+            UnknownTypeError,
+            "no rule says what id azure-native:sql:Server gets; add its",
+        ),
+        ("random:index:RandomPet", {}, UnknownTypeError, "no rule says what id random:index:RandomPet gets; use a cloud face"),
+        ("azure-native:network:NatGateway", {}, MissingInputError, "resourceGroupName is missing"),
+        ("azure-native:network:Subnet", {"resourceGroupName": "rg"}, MissingInputError, "virtualNetworkName is missing"),
     ],
 )
 def test_a_resource_whose_id_cannot_be_told_is_refused(
@@ -124,10 +129,10 @@ def test_a_resource_whose_id_cannot_be_told_is_refused(
 
 
 def test_a_resource_without_a_subscription_is_refused() -> None:
-    with pytest.raises(MissingInput, match="subscriptionId is missing"):
+    with pytest.raises(MissingInputError, match="subscriptionId is missing"):
         RegisteredFace().create("azure-native:resources:ResourceGroup", "x", {"resourceGroupName": "rg"}, NO_PROVIDER)
 
 
 def test_a_function_that_needs_a_cloud_is_refused() -> None:
-    with pytest.raises(UnknownFunction, match="azure-native:compute:getGallery needs a cloud"):
+    with pytest.raises(UnknownFunctionError, match="azure-native:compute:getGallery needs a cloud"):
         FACE.invoke("azure-native:compute:getGallery", {}, NO_PROVIDER)

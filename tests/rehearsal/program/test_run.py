@@ -14,7 +14,7 @@ from pulumi_azure_native import managedidentity, resources
 from rehearsal.program.accepting_cloud import RegisteredFace
 from rehearsal.program.dispatch import Created
 from rehearsal.program.graph import Graph, Secret, reveal
-from rehearsal.program.run import ProgramFailed, run_program
+from rehearsal.program.run import ProgramError, run_program
 
 FACE = RegisteredFace(subscription=SUBSCRIPTION)
 
@@ -28,8 +28,8 @@ def register(make: Callable[..., pulumi.Resource], *args: str) -> None:
     make(*args)
 
 
-def failure_of(program: Callable[[], Any], face: RegisteredFace = FACE) -> ProgramFailed:
-    with pytest.raises(ProgramFailed) as caught:
+def failure_of(program: Callable[[], Any], face: RegisteredFace = FACE) -> ProgramError:
+    with pytest.raises(ProgramError) as caught:
         run_program(program, "gpufleet", "dev", face=face)
     assert "\n" not in str(caught.value)
     return caught.value

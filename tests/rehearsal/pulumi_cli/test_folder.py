@@ -15,7 +15,7 @@ import yaml
 
 from rehearsal.pulumi_cli import plugins
 from rehearsal.pulumi_cli.engine_choice import Programs
-from rehearsal.pulumi_cli.workspace import EngineFolder, FolderRefused
+from rehearsal.pulumi_cli.workspace import EngineFolder, WorkspaceError
 from stacks.load import ROOT, load_plan
 
 PROGRAMS = Programs(Path("/opt/pulumi/pulumi"), "v3.260.0", (Path("/opt/pulumi"), Path("/opt/uv")))
@@ -115,7 +115,7 @@ def test_nothing_of_a_persons_own_cloud_or_state_reaches_the_cli(folder: EngineF
 
 
 def test_a_second_command_is_refused_while_one_is_at_work(tmp_path: Path) -> None:
-    with EngineFolder(tmp_path).held(), pytest.raises(FolderRefused, match="is in use by another command"), EngineFolder(tmp_path).held():
+    with EngineFolder(tmp_path).held(), pytest.raises(WorkspaceError, match="is in use by another command"), EngineFolder(tmp_path).held():
         pass
     with EngineFolder(tmp_path).held():
         pass
@@ -133,7 +133,7 @@ def test_what_outlives_a_killed_command_goes_on_holding_the_folder(tmp_path: Pat
     child = int(done.stdout)
     try:
         assert done.returncode == -signal.SIGKILL
-        with pytest.raises(FolderRefused), EngineFolder(tmp_path).held():
+        with pytest.raises(WorkspaceError), EngineFolder(tmp_path).held():
             pass
     finally:
         os.kill(child, signal.SIGKILL)
@@ -141,5 +141,5 @@ def test_what_outlives_a_killed_command_goes_on_holding_the_folder(tmp_path: Pat
 
 def test_a_folder_with_an_azure_that_was_brought_up_in_process_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state-000001.json").write_text("{}")
-    with pytest.raises(FolderRefused, match="brought up in process; give another directory"), EngineFolder(tmp_path).held():
+    with pytest.raises(WorkspaceError, match="brought up in process; give another directory"), EngineFolder(tmp_path).held():
         pass

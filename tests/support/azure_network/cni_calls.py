@@ -17,7 +17,7 @@ IN_POD = "eth0"
 PATIENCE = 60.0
 
 
-class CniFailed(Exception):
+class CniError(Exception):
     """A plugin's error, https://www.cni.dev/docs/spec/#error."""
 
     def __init__(self, plugin: str, command: str, code: int, message: str, details: str) -> None:
@@ -82,7 +82,7 @@ class Runtime:
         said: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
         if done.returncode:
             message = said.get("msg", done.stderr.strip())
-            raise CniFailed(program.name, command, said.get("code", done.returncode), message, said.get("details", ""))
+            raise CniError(program.name, command, said.get("code", done.returncode), message, said.get("details", ""))
         return said
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.support.azure_network.cni_calls import CniFailed, Runtime, Sandbox
+from tests.support.azure_network.cni_calls import CniError, Runtime, Sandbox
 from tests.support.azure_network.namespaces import Namespace, make
 from tests.support.azure_network.platform_services import IMDS, Metadata
 
@@ -151,7 +151,7 @@ class Machine:
         sandbox = self.sandbox(name, namespace, port_mappings)
         try:
             return self.join(sandbox)
-        except CniFailed:
+        except CniError:
             self.runtime.delete(sandbox, self.conflist, {})
             self.discard(sandbox)
             raise

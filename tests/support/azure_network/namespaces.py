@@ -40,7 +40,7 @@ NEEDED = (
 T = TypeVar("T")
 
 
-class CommandFailed(Exception):
+class CommandError(Exception):
     """A command in a namespace ended with another status than 0."""
 
     def __init__(self, namespace: str, words: tuple[str, ...], status: int, said: str) -> None:
@@ -78,7 +78,7 @@ class Namespace:
         environment = os.environ | self.environment
         done = subprocess.run(inside, input=given, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
         if check and done.returncode:
-            raise CommandFailed(self.name, words, done.returncode, done.stderr or done.stdout)
+            raise CommandError(self.name, words, done.returncode, done.stderr or done.stdout)
         return done.stdout
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -114,7 +114,7 @@ class Namespace:
                 if "listening on" in said:
                     break
                 if not said:
-                    raise CommandFailed(self.name, ("tcpdump", "-i", device, expression), process.wait(), "it captures nothing")
+                    raise CommandError(self.name, ("tcpdump", "-i", device, expression), process.wait(), "it captures nothing")
             yield Capture(path)
             time.sleep(SETTLED)
         finally:
@@ -150,7 +150,7 @@ def command(*words: str, given: str | None = None) -> str:
     """Standard output of a command outside of all namespaces."""
     done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=PATIENCE, check=False)
     if done.returncode:
-        raise CommandFailed("the machine", words, done.returncode, done.stderr or done.stdout)
+        raise CommandError("the machine", words, done.returncode, done.stderr or done.stdout)
     return done.stdout
 
 
@@ -191,12 +191,12 @@ def why_not() -> str:
     name = f"gf-{os.getpid()}-try"
     try:
         tried = make(name)
-    except CommandFailed as error:
+    except CommandError as error:
         return f"this machine lets nobody make a network namespace: {error.said.strip()}"
     try:
         for words in NEEDED:
             tried.run(*words)
-    except CommandFailed as error:
+    except CommandError as error:
         return f"the kernel has not all that the fabric needs: {' '.join(error.words)}: {error.said.strip()}"
     finally:
         tried.remove()
@@ -204,11 +204,11 @@ def why_not() -> str:
 
 
 def _remove(name: str) -> None:
-    with contextlib.suppress(CommandFailed):
+    with contextlib.suppress(CommandError):
         for process in command("ip", "netns", "pids", name).split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(process), signal.SIGKILL)
-    with contextlib.suppress(CommandFailed):
+    with contextlib.suppress(CommandError):
         command("ip", "netns", "delete", name)
     for left in Path(tempfile.gettempdir()).glob(f"{name}-*.pcap"):
         left.unlink(missing_ok=True)

@@ -14,10 +14,11 @@ from typing import Any
 
 import aiohttp
 
+from components.errors import GpufleetError
 from rehearsal.azure.azure_native_calls import LONGEST_DELAY, POLL_SECONDS, RETRIED, RETRIED_CONFLICT, RETRIES, back_off
-from rehearsal.pulumi_cli.providers.azure_native.responses import Answer, AzureRefused, told_wait
+from rehearsal.pulumi_cli.providers.azure_native.responses import Answer, AzureResponseError, told_wait
 from rehearsal.pulumi_cli.providers.azure_native.sign_in import Account, why
-from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 TIMEOUT = aiohttp.ClientTimeout(total=None, connect=30, sock_read=100)
@@ -26,11 +27,11 @@ RAREST_LOOK, LATEST_NEWS = 0.25, 0.25
 ENDED = frozenset({"Succeeded", "Failed", "Canceled", "Cancelled"})
 
 
-class Cancelled(Exception):
+class OperationCancelledError(GpufleetError):
     """The engine wants everything to end."""
 
 
-class Began(Exception):
+class OperationStartedError(GpufleetError):
     """A PUT that Azure took, or may have taken, and that did not end well; error says how."""
 
     def __init__(self, error: Exception) -> None:
@@ -55,7 +56,7 @@ class Manager:
         """A resource's body; None where there is none. AzureRefused, Failed or Cancelled."""
         try:
             return (await self._send("GET", self._url(path, version), even_stopped=even_stopped)).body
-        except AzureRefused as refused:
+        except AzureResponseError as refused:
             if refused.status == 404:
                 return None
             raise
@@ -65,15 +66,15 @@ class Manager:
         answer = await self._send("PUT", self._url(path, version) + query, body)
         try:
             await self._ended("PUT", answer, self._url(path, version))
-        except (AzureRefused, Failed, Cancelled) as error:
-            raise Began(error) from error
+        except (AzureResponseError, ProviderError, OperationCancelledError) as error:
+            raise OperationStartedError(error) from error
 
     async def delete(self, path: str, version: str) -> None:
         """Delete a resource and wait until it is gone; one that is gone already is deleted."""
         try:
             answer = await self._send("DELETE", self._url(path, version))
             await self._ended("DELETE", answer, "")
-        except AzureRefused as refused:
+        except AzureResponseError as refused:
             if refused.status != 404:
                 raise
 
@@ -94,10 +95,10 @@ class Manager:
                 continue
             status = str((answer.body or {}).get("status") or "")
             if not status:
-                raise AzureRefused(0, "", f"{url.partition('?')[0]} does not tell how the operation stands; run the update again")
+                raise AzureResponseError(0, "", f"{url.partition('?')[0]} does not tell how the operation stands; run the update again")
             if status in ENDED:
                 if status != "Succeeded":
-                    raise AzureRefused.of_operation(status, answer.body or {})
+                    raise AzureResponseError.of_operation(status, answer.body or {})
                 return
 
     def _poll_seconds(self, method: str, answer: Answer) -> float:
@@ -116,12 +117,12 @@ class Manager:
                 attempt += 1
                 wait: float | None = None
                 if self.stopped.is_set() and not even_stopped:
-                    raise Cancelled
+                    raise OperationCancelledError
                 try:
                     answer = await self._once(method, url, content, token)
                     if answer.status < 400:
                         return answer
-                    error: Exception = AzureRefused.of_answer(answer)
+                    error: Exception = AzureResponseError.of_answer(answer)
                     if answer.status == 401 and attempt == 1:
                         token = await self.account.token(refused=token)
                         continue
@@ -131,14 +132,14 @@ class Manager:
                         raise error
                 except (aiohttp.ClientError, TimeoutError) as broken:
                     lost = lost or not isinstance(broken, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-                    error = Failed(f"{method} {url.partition('?')[0]}: Azure cannot be reached ({why(broken)})")
+                    error = ProviderError(f"{method} {url.partition('?')[0]}: Azure cannot be reached ({why(broken)})")
                 delay = wait if wait is not None else back_off(attempt) * self.pace
                 if attempt > RETRIES or delay > LONGEST_DELAY:
                     raise error
                 await self._wait(delay)
-        except (AzureRefused, Failed, Cancelled) as ended:
+        except (AzureResponseError, ProviderError, OperationCancelledError) as ended:
             if lost and method == "PUT":
-                raise Began(ended) from ended
+                raise OperationStartedError(ended) from ended
             raise
 
     async def _once(self, method: str, url: str, content: bytes | None, token: str) -> Answer:
@@ -153,12 +154,12 @@ class Manager:
             await asyncio.wait_for(self.stopped.wait(), seconds)
         except TimeoutError:
             return
-        raise Cancelled
+        raise OperationCancelledError
 
 
 def _passing(error: Exception) -> bool:
     """Whether the same call may succeed later."""
-    return isinstance(error, AzureRefused) and (error.status in RETRIED or error.code == RETRIED_CONFLICT)
+    return isinstance(error, AzureResponseError) and (error.status in RETRIED or error.code == RETRIED_CONFLICT)
 
 
 def _under_way(body: Json | None) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from rehearsal.program.graph import Secret
 from rehearsal.pulumi_cli.providers.azure_native.settings import Settings
 from rehearsal.pulumi_cli.providers.azure_native.sign_in import Account
-from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 CLIENT_CONFIG = "azure-native:authorization:getClientConfig"
@@ -29,7 +29,7 @@ async def answered(token: str, arguments: Json, settings: Settings, account: Acc
         endpoint = arguments.get("endpoint")
         held = await account.sign_in(f"{endpoint}/.default") if isinstance(endpoint, str) and endpoint else (await account.token(), 0.0)
         return {"token": Secret(held[0])}
-    raise Failed(
+    raise ProviderError(
         f"the function {token[:200]} is not served by the rehearsal's azure-native, which has {CLIENT_CONFIG} and {CLIENT_TOKEN}; "
         "compute what it answers, or read it as a resource"
     )

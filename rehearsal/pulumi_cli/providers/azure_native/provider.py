@@ -24,7 +24,7 @@ from rehearsal.pulumi_cli.providers.azure_native.settings import Settings, read_
 from rehearsal.pulumi_cli.providers.azure_native.sign_in import Account, places_of
 from rehearsal.pulumi_cli.providers.base import Provider
 from rehearsal.pulumi_cli.providers.engine_client import Engine
-from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, is_unknown, secret_like
 from rehearsal.pulumi_cli.providers.requests import (
     CheckAsked,
@@ -90,7 +90,7 @@ class AzureNative(Provider):
             return Made("", secret_like(previewed(kind, asked.inputs), asked.inputs))
         resource_id = kind.id_of(reveal(asked.inputs), self.settings.subscription)
         if not kind.singleton and await self._resources.look(kind, resource_id) is not None:
-            raise Failed(
+            raise ProviderError(
                 f"cannot create already existing resource '{resource_id}'; to let the stack have it, import it: "
                 f"pulumi import {asked.type} {asked.name} '{resource_id}'"
             )
@@ -136,7 +136,7 @@ class AzureNative(Provider):
     @property
     def _manager(self) -> Manager:
         if self.manager is None:
-            raise Failed("azure-native was asked for something before it was configured", grpc.StatusCode.FAILED_PRECONDITION)
+            raise ProviderError("azure-native was asked for something before it was configured", grpc.StatusCode.FAILED_PRECONDITION)
         return self.manager
 
     async def _default_location(self, inputs: Json, old: Json) -> Any:

@@ -18,7 +18,7 @@ from rehearsal.azure.sdk_shapes import shape_of
 from rehearsal.azure.shapes import ObjectOf
 from rehearsal.pulumi_cli.providers.azure_native.flattening import flat
 from rehearsal.pulumi_cli.providers.azure_native.shape_cache import take_known_shapes
-from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 GROUP = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}"
@@ -93,7 +93,7 @@ class Kind:
         for name in self.names:
             value = inputs.get(name)
             if not isinstance(value, str) or not value:
-                raise Failed(f"{name} is missing, so that {self.token} has no id; give it a value")
+                raise ProviderError(f"{name} is missing, so that {self.token} has no id; give it a value")
             values[name] = value.strip("/") if name in ("scope", "resourceUri") else quote(value, safe="@$()*+,;=:!~")
         return self.path.format_map(values)
 
@@ -101,7 +101,7 @@ class Kind:
         """The inputs that an id tells of; Failed where it is none of this type's."""
         found = self._pattern.fullmatch(resource_id)
         if found is None:
-            raise Failed(f"{resource_id[:300]!r} is no id of {self.type}; one looks like {self.path}")
+            raise ProviderError(f"{resource_id[:300]!r} is no id of {self.type}; one looks like {self.path}")
         return {name: value for name, value in found.groupdict().items() if name != "subscriptionId"}
 
     @cached_property
@@ -126,6 +126,6 @@ def kind_of(resource_type: str) -> Kind:
     if key in SCOPE_PATHS:
         scope, path = SCOPE_PATHS[key]
         return Kind(key, f"/{{{scope}}}/providers/{path}")
-    raise Failed(
+    raise ProviderError(
         f"{resource_type[:200]} is not a type of the rehearsal's azure-native; rehearsal/azure/azure_native_paths.py lists its types"
     )

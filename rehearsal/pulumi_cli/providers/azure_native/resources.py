@@ -10,11 +10,11 @@ from typing import Any
 
 from rehearsal.azure.azure_native import NOT_IN_BODY, from_arm, to_arm
 from rehearsal.program.graph import reveal
-from rehearsal.pulumi_cli.providers.azure_native.arm_client import Began, Cancelled, Manager
+from rehearsal.pulumi_cli.providers.azure_native.arm_client import Manager, OperationCancelledError, OperationStartedError
 from rehearsal.pulumi_cli.providers.azure_native.input_check import OWN
 from rehearsal.pulumi_cli.providers.azure_native.resource_types import Kind
-from rehearsal.pulumi_cli.providers.azure_native.responses import AzureRefused
-from rehearsal.pulumi_cli.providers.errors import Failed, InitFailed
+from rehearsal.pulumi_cli.providers.azure_native.responses import AzureResponseError
+from rehearsal.pulumi_cli.providers.errors import InitializationError, ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, secret_like
 
 TIMEOUT_SECONDS = 7_200.0
@@ -56,16 +56,18 @@ class Resources:
                     )
             except TimeoutError:
                 reason = f"{doing} timed out after {timeout or TIMEOUT_SECONDS:g} s"
-            except Began as began:
+            except OperationStartedError as began:
                 reason = _reason(doing, began.error)
         if reason:
             await self._half_made(kind, resource_id, inputs, reason)
         try:
             outputs = await self.outputs(kind, resource_id)
-        except Failed as unread:
-            raise InitFailed(resource_id, {}, inputs, [f"{doing} ended well, and what came of it cannot be read: {unread}"]) from None
+        except ProviderError as unread:
+            raise InitializationError(
+                resource_id, {}, inputs, [f"{doing} ended well, and what came of it cannot be read: {unread}"]
+            ) from None
         if outputs is None:
-            raise Failed(f"{doing} ended well, and then it was not there; somebody else deleted it, or the group it is in")
+            raise ProviderError(f"{doing} ended well, and then it was not there; somebody else deleted it, or the group it is in")
         return dict(secret_like(outputs, inputs))
 
     async def remove(self, kind: Kind, resource_id: str, timeout: float) -> None:
@@ -76,7 +78,7 @@ class Resources:
                 async with asyncio.timeout(timeout or TIMEOUT_SECONDS):
                     await self._manager.delete(resource_id, kind.api_version)
             except TimeoutError:
-                raise Failed(f"{doing} timed out after {timeout or TIMEOUT_SECONDS:g} s") from None
+                raise ProviderError(f"{doing} timed out after {timeout or TIMEOUT_SECONDS:g} s") from None
 
     async def _with_others(self, kind: Kind, resource_id: str, body: Json, inputs: Json) -> Json:
         others = [name for name in kind.maintained if name not in inputs]
@@ -91,11 +93,11 @@ class Resources:
         """Raise what a PUT came to that Azure took and that did not end well."""
         try:
             outputs = await self.outputs(kind, resource_id, even_stopped=True)
-        except Failed as unread:
-            raise InitFailed(resource_id, {}, inputs, [f"{reason}; and what there is now cannot be read: {unread}"]) from None
+        except ProviderError as unread:
+            raise InitializationError(resource_id, {}, inputs, [f"{reason}; and what there is now cannot be read: {unread}"]) from None
         if outputs is None:
-            raise Failed(reason)
-        raise InitFailed(resource_id, secret_like(outputs, inputs), inputs, [reason])
+            raise ProviderError(reason)
+        raise InitializationError(resource_id, secret_like(outputs, inputs), inputs, [reason])
 
 
 @contextmanager
@@ -103,11 +105,11 @@ def _told(doing: str) -> Iterator[None]:
     """Turns what Azure refuses, and the engine's wish to end, into the sentence that a person reads."""
     try:
         yield
-    except (AzureRefused, Cancelled) as error:
-        raise Failed(_reason(doing, error)) from None
+    except (AzureResponseError, OperationCancelledError) as error:
+        raise ProviderError(_reason(doing, error)) from None
 
 
 def _reason(doing: str, error: Exception) -> str:
-    if isinstance(error, Cancelled):
+    if isinstance(error, OperationCancelledError):
         return f"{doing} was cancelled; Azure may go on with it, and `pulumi refresh` tells what became of it"
     return f"{doing}: {error}"

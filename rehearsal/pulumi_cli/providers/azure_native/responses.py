@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.errors import GpufleetError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 
@@ -28,7 +29,7 @@ class Answer:
         return found if isinstance(found, dict) else None
 
 
-class AzureRefused(Exception):
+class AzureResponseError(GpufleetError):
     """What Azure refused, or an operation of its that failed: HTTP status (0 for an operation), Azure's code, and a sentence."""
 
     def __init__(self, status: int, code: str, sentence: str) -> None:
@@ -36,7 +37,7 @@ class AzureRefused(Exception):
         super().__init__(f"{code}: {sentence}" if code else sentence)
 
     @classmethod
-    def of_answer(cls, answer: Answer) -> AzureRefused:
+    def of_answer(cls, answer: Answer) -> AzureResponseError:
         """The refusal in an answer with an error's status."""
         error = (answer.body or {}).get("error")
         if not isinstance(error, Mapping):
@@ -45,7 +46,7 @@ class AzureRefused(Exception):
         return cls(answer.status, str(error.get("code", "")), _sentence(error))
 
     @classmethod
-    def of_operation(cls, status: str, body: Json) -> AzureRefused:
+    def of_operation(cls, status: str, body: Json) -> AzureResponseError:
         """The failure that an operation's status tells."""
         error = body.get("error")
         if not isinstance(error, Mapping):

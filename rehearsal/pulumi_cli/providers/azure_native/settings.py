@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rehearsal.program.graph import reveal
-from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 FROM_ENVIRONMENT: Mapping[str, str] = {
@@ -43,11 +43,11 @@ def read_settings(config: Json, environment: Mapping[str, str] = os.environ) -> 
 
     host = value("metadataHost").removeprefix("https://").rstrip("/")
     if not host:
-        raise Failed(
+        raise ProviderError(
             "ARM_METADATA_HOST is not set, and this azure-native talks to the embedded Azure alone; start `gpufleet azure` and set what it "
             "prints, or take this provider's folder out of PULUMI_HOME to use Pulumi's own"
         )
     for key in ("subscriptionId", "tenantId", "clientId", "clientSecret"):
         if not value(key):
-            raise Failed(f"neither the provider's {key} nor {FROM_ENVIRONMENT[key]} is set; set what `gpufleet azure` prints")
+            raise ProviderError(f"neither the provider's {key} nor {FROM_ENVIRONMENT[key]} is set; set what `gpufleet azure` prints")
     return Settings(host, value("subscriptionId"), value("tenantId"), value("clientId"), value("clientSecret"), value("location"))

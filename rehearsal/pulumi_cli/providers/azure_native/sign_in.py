@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 
 from rehearsal.pulumi_cli.providers.azure_native.settings import Settings
-from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.errors import ProviderError
 
 ENDPOINTS = "/metadata/endpoints?api-version=2022-09-01"
 RENEW_SECONDS = 300.0
@@ -40,11 +40,13 @@ async def places_of(session: aiohttp.ClientSession, settings: Settings) -> Place
         manager = told["resourceManager"].rstrip("/")
         return Places(manager, told["authentication"]["loginEndpoint"].rstrip("/"), told["authentication"]["audiences"][0])
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise Failed(
+        raise ProviderError(
             f"{url} cannot be reached ({why(error)}); is `gpufleet azure` running, and is SSL_CERT_FILE set to its authority?"
         ) from None
     except (LookupError, TypeError, AttributeError, ValueError):
-        raise Failed(f"{url} does not tell where Azure is; ARM_METADATA_HOST is to be the host that `gpufleet azure` prints") from None
+        raise ProviderError(
+            f"{url} does not tell where Azure is; ARM_METADATA_HOST is to be the host that `gpufleet azure` prints"
+        ) from None
 
 
 class Account:
@@ -76,12 +78,12 @@ class Account:
             async with self._session.post(url, data=form) as response:
                 told = json.loads(await response.read())
             if response.status != 200:
-                raise Failed(f"signing in to {url} was refused: {told.get('error_description') or told.get('error')}")
+                raise ProviderError(f"signing in to {url} was refused: {told.get('error_description') or told.get('error')}")
             return str(told["access_token"]), float(told["expires_in"])
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Failed(f"{url} cannot be reached to sign in ({why(error)}); is `gpufleet azure` running?") from None
+            raise ProviderError(f"{url} cannot be reached to sign in ({why(error)}); is `gpufleet azure` running?") from None
         except (LookupError, TypeError, AttributeError, ValueError):
-            raise Failed(f"signing in to {url} was answered with something that is no token") from None
+            raise ProviderError(f"signing in to {url} was answered with something that is no token") from None
 
     async def claims(self) -> dict[str, Any]:
         """What the token says of its holder; Failed where it is none that can be read."""
@@ -89,7 +91,9 @@ class Account:
             payload = (await self.token()).split(".")[1]
             claims: dict[str, Any] = dict(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))))
         except (LookupError, TypeError, ValueError):
-            raise Failed(f"the token of {self._places.login} does not tell whose it is; is `gpufleet azure` what answers there?") from None
+            raise ProviderError(
+                f"the token of {self._places.login} does not tell whose it is; is `gpufleet azure` what answers there?"
+            ) from None
         return claims
 
 

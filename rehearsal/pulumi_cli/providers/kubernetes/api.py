@@ -23,7 +23,7 @@ from rehearsal.local_cluster.objects.connection import (
     REQUEST_SECONDS,
     UNAUTHORIZED,
     Answer,
-    NoAnswer,
+    ApiServerUnreachableError,
     answer_of,
 )
 from rehearsal.local_cluster.objects.kubeconfig import Access
@@ -79,12 +79,14 @@ class Api:
         while True:
             answer, reason, after = await self._once(method, path, query, text, {"Content-Type": kind, "Accept": accept})
             if answer is not None and answer.status == UNAUTHORIZED:
-                raise NoAnswer(self.where, "does not know who is asking", "renew the kubeconfig's certificate or token")
+                raise ApiServerUnreachableError(self.where, "does not know who is asking", "renew the kubeconfig's certificate or token")
             if answer is not None and (answer.status not in AGAIN or (method == "POST" and answer.status not in UNTOUCHED)):
                 return answer
             pause = max(after, wait * random.uniform(0.5, 1.0))  # noqa: S311 (spreads callers, guards nothing)
             if loop.time() + pause > end:
-                raise NoAnswer(self.where, f"{method} {path}: {reason}", "see that its API servers run and can be reached from here")
+                raise ApiServerUnreachableError(
+                    self.where, f"{method} {path}: {reason}", "see that its API servers run and can be reached from here"
+                )
             if say is not None:
                 await say(f"{reason}; again in {pause:.1f} s")
             await asyncio.sleep(pause)
@@ -101,14 +103,18 @@ class Api:
                 raw = await response.read()
         except aiohttp.ClientConnectorCertificateError as error:
             shown = str(error.certificate_error)
-            raise NoAnswer(self.where, f"shows a certificate that is not trusted: {shown}", "renew the kubeconfig") from error
+            raise ApiServerUnreachableError(
+                self.where, f"shows a certificate that is not trusted: {shown}", "renew the kubeconfig"
+            ) from error
         except aiohttp.ClientConnectorError as error:
             number = error.os_error.errno or 0
             return None, os.strerror(number) if number > 0 else str(error.os_error.strerror), 0.0
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             if method == "POST":
                 remedy = "run the update again; what was made meanwhile, `pulumi import` takes into the state"
-                raise NoAnswer(self.where, f"{method} {path}: the answer got lost ({type(error).__name__})", remedy) from error
+                raise ApiServerUnreachableError(
+                    self.where, f"{method} {path}: the answer got lost ({type(error).__name__})", remedy
+                ) from error
             return None, type(error).__name__, 0.0
         after = response.headers.get("Retry-After", "")
         answer = answer_of(response.status, response.headers.getall("Warning", []), raw)

@@ -11,7 +11,7 @@ from typing import Any
 from rehearsal.program.graph import Secret, reveal
 from rehearsal.pulumi_cli.providers.errors import CheckFailure
 from rehearsal.pulumi_cli.providers.kubernetes.metadata import AUTONAMED, NOT_REHEARSED, SERVERS_OWN, SKIP_AWAIT, name_of, says
-from rehearsal.pulumi_cli.providers.kubernetes.names import NamingDisabled, label_faults, made_up, name_faults
+from rehearsal.pulumi_cli.providers.kubernetes.names import AutonamingDisabledError, label_faults, made_up, name_faults
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_secret, has_unknown, is_unknown
 from rehearsal.pulumi_cli.providers.requests import CheckAsked, Checked
@@ -94,7 +94,7 @@ def _named(metadata: Json, asked: CheckAsked) -> tuple[Json, list[CheckFailure]]
     before = asked.old or {}
     try:
         kept["name"] = name_of(before) if says(before, AUTONAMED) else made_up(asked.name, asked.seed, asked.naming)
-    except NamingDisabled:
+    except AutonamingDisabledError:
         said = "the stack's configuration makes up no names (pulumi:autonaming); give the object one"
         return kept, [CheckFailure("metadata.name", said)]
     annotations = kept.get("annotations", {})

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.local_cluster.objects.connection import APPLY, DISCOVERY, JSON, Answer, NoAnswer
+from components.errors import GpufleetError
+from rehearsal.local_cluster.objects.connection import APPLY, DISCOVERY, JSON, Answer, ApiServerUnreachableError
 from rehearsal.local_cluster.objects.kinds import ROOTS, Kinds, Served, kinds_in
-from rehearsal.local_cluster.objects.kubeconfig import KubeconfigRefused
+from rehearsal.local_cluster.objects.kubeconfig import KubeconfigError
 from rehearsal.local_cluster.objects.results import Key
-from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.kubernetes.api import Api, Say
 from rehearsal.pulumi_cli.providers.kubernetes.metadata import name_of, namespace_of
 from rehearsal.pulumi_cli.providers.kubernetes.settings import Settings
@@ -26,7 +27,7 @@ SERVED_SECONDS = 30.0
 OK, NOT_FOUND = 200, 404
 
 
-class Unreachable(Exception):
+class ClusterUnreachableError(GpufleetError):
     """A cluster that cannot be asked: where it is, and why not."""
 
 
@@ -41,15 +42,15 @@ class Cluster:
         """The cluster of a configuration; Unreachable."""
         try:
             access = settings.access()
-        except KubeconfigRefused as refused:
-            raise Unreachable(str(refused)) from refused
+        except KubeconfigError as refused:
+            raise ClusterUnreachableError(str(refused)) from refused
         api = Api(access)
         try:
             kinds = await discover(api, FIRST_PATIENCE_SECONDS)
         except BaseException as error:
             await api.close()
-            if isinstance(error, NoAnswer):
-                raise Unreachable(str(error)) from error
+            if isinstance(error, ApiServerUnreachableError):
+                raise ClusterUnreachableError(str(error)) from error
             raise
         return cls(api, kinds, settings.namespace or access.namespace)
 
@@ -105,7 +106,9 @@ async def discover(api: Api, patience: float) -> Kinds:
     answers = [await api.request("GET", root, accept=DISCOVERY, patience=patience) for root in ROOTS]
     for answer in answers:
         if answer.status != OK:
-            raise NoAnswer(api.where, f"does not tell which kinds it serves: {answer.message}", "see what the kubeconfig's user may do")
+            raise ApiServerUnreachableError(
+                api.where, f"does not tell which kinds it serves: {answer.message}", "see what the kubeconfig's user may do"
+            )
     return {pair: served for root, answer in zip(ROOTS, answers, strict=True) for pair, served in kinds_in(root, answer.body).items()}
 
 
@@ -115,9 +118,9 @@ def key_for(kind: Kind, item: Mapping[str, Any], served: Served | None = None) -
     return Key(kind.kind, namespace_of(item) if namespaced else "", name_of(item), kind.api_version)
 
 
-def unserved(kind: Kind) -> Failed:
+def unserved(kind: Kind) -> ProviderError:
     """A kind that the cluster does not know, however long it was asked."""
-    return Failed(
+    return ProviderError(
         f"the cluster serves no {kind}; register its CustomResourceDefinition and let the object depend on it, "
         "or enable its API group at the API servers"
     )

@@ -9,7 +9,7 @@ from rehearsal.local_cluster.objects.connection import Answer
 from rehearsal.local_cluster.objects.refusals import FORBIDDEN, conflicts_of, failures_of
 from rehearsal.local_cluster.objects.results import Key
 from rehearsal.program.graph import MASK, Secret, reveal
-from rehearsal.pulumi_cli.providers.errors import Failed
+from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.kubernetes.metadata import PATCH_FORCE
 
 SHORTEST_SECRET = 4
@@ -18,25 +18,27 @@ IMMUTABLE_WORDS = ("field is immutable", "may not be changed", "are forbidden", 
 REPLACE = "the API server never changes it: have the resource replaced (replace_on_changes, or `pulumi up --replace`)"
 
 
-def already_there(key: Key) -> Failed:
+def already_there(key: Key) -> ProviderError:
     """An object that was to be made and is there already: https://github.com/pulumi/pulumi-kubernetes/issues/2926"""
-    return Failed(
+    return ProviderError(
         f"{key} is in the cluster already and not in this resource's state; take it in with `pulumi import`, "
         "give a renamed resource an alias, or set upsertExistingObjects on the provider to take over what is there"
     )
 
 
-def refused(key: Key, answer: Answer, inputs: Mapping[str, Any]) -> Failed:
+def refused(key: Key, answer: Answer, inputs: Mapping[str, Any]) -> ProviderError:
     """Why an object was refused, and what to do about it."""
     if conflicts := conflicts_of(key, answer):
         owned = "; ".join(f"{one.field} is owned by {one.manager}" for one in conflicts)
         said = f'have the owner give it up, or mark the object with {PATCH_FORCE}: "true" to take it over'
-        return Failed(masked(f"{key}: {owned}; {said}", inputs))
+        return ProviderError(masked(f"{key}: {owned}; {said}", inputs))
     if answer.status == FORBIDDEN:
-        return Failed(masked(f"{key}: {answer.message}; give the kubeconfig's user the right, or ask the owner of the policy", inputs))
+        return ProviderError(
+            masked(f"{key}: {answer.message}; give the kubeconfig's user the right, or ask the owner of the policy", inputs)
+        )
     if any(words in answer.message for words in IMMUTABLE_WORDS):
-        return Failed(masked(f"{key}: {answer.message}; {REPLACE}", inputs))
-    return Failed(masked("\n".join(str(one) for one in failures_of(key, answer)), inputs))
+        return ProviderError(masked(f"{key}: {answer.message}; {REPLACE}", inputs))
+    return ProviderError(masked("\n".join(str(one) for one in failures_of(key, answer)), inputs))
 
 
 def masked(text: str, inputs: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.errors import GpufleetError
 from rehearsal.program.graph import reveal
 from rehearsal.pulumi_cli.providers.errors import CheckFailure
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
@@ -67,7 +68,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
 """Kinds, by API group, whose names are other than a DNS subdomain."""
 
 
-class NamingDisabled(Exception):
+class AutonamingDisabledError(GpufleetError):
     """The engine is configured to make up no names."""
 
 
@@ -75,7 +76,7 @@ def made_up(logical: str, seed: bytes, naming: Naming | None) -> str:
     """A name for an object that was given none: as the engine proposes it, or the logical name and digits, the same ones for the same
     seed. NamingDisabled."""
     if naming is not None and naming.mode == "DISABLE":
-        raise NamingDisabled
+        raise AutonamingDisabledError
     if naming is not None and naming.proposed:
         return naming.proposed
     digits = hashlib.sha256(seed).hexdigest() if seed else secrets.token_hex(RANDOM_DIGITS)

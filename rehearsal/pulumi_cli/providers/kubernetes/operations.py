@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.local_cluster.objects.connection import Answer, NoAnswer
+from rehearsal.local_cluster.objects.connection import Answer, ApiServerUnreachableError
 from rehearsal.local_cluster.objects.kinds import Served
 from rehearsal.local_cluster.objects.refusals import CONFLICT, FORBIDDEN
 from rehearsal.local_cluster.objects.results import Key
 from rehearsal.program.graph import reveal
-from rehearsal.pulumi_cli.providers.errors import Failed, InitFailed
+from rehearsal.pulumi_cli.providers.errors import InitializationError, ProviderError
 from rehearsal.pulumi_cli.providers.kubernetes.api import Say
 from rehearsal.pulumi_cli.providers.kubernetes.cluster import NOT_FOUND, SERVED_SECONDS, Cluster, key_for, unserved
 from rehearsal.pulumi_cli.providers.kubernetes.diff import pruned
@@ -37,7 +37,7 @@ from rehearsal.pulumi_cli.providers.kubernetes.ownership import CREATOR, made_he
 from rehearsal.pulumi_cli.providers.kubernetes.settings import Settings
 from rehearsal.pulumi_cli.providers.kubernetes.state import DEFINITION, kept, manager_of, outputs_of, secretly, sent, state_of
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind, kind_of
-from rehearsal.pulumi_cli.providers.kubernetes.wait import NotGone, NotReady, readiness, until_gone, until_ready
+from rehearsal.pulumi_cli.providers.kubernetes.wait import ObjectNotDeletedError, ObjectNotReadyError, readiness, until_gone, until_ready
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
 from rehearsal.pulumi_cli.providers.requests import CreateAsked, DeleteAsked, Found, Made, ReadAsked, UpdateAsked
 
@@ -116,7 +116,7 @@ class Operations:
         outputs = outputs_of(live, inputs, manager_of(inputs, state_of(asked.outputs, declared).manager))
         if shape and (reasons := await readiness(self.cluster, kind, live)):
             said = (f"{key} is not ready", *reasons)
-            raise InitFailed(asked.id, outputs, inputs, [masked(one, declared) for one in said])
+            raise InitializationError(asked.id, outputs, inputs, [masked(one, declared) for one in said])
         return Found(asked.id, outputs, inputs)
 
     async def delete(self, asked: DeleteAsked) -> None:
@@ -138,8 +138,8 @@ class Operations:
         gone = answer.body if answer.body.get("kind") == kind.kind else {**state.live, "metadata": {"name": key.name, "uid": uid}}
         try:
             await until_gone(self.cluster, kind, key, gone, seconds_for(state.inputs, asked.timeout) or DEFAULT_SECONDS, self.say)
-        except NotGone as still:
-            raise Failed(masked(str(still), asked.inputs)) from still
+        except ObjectNotDeletedError as still:
+            raise ProviderError(masked(str(still), asked.inputs)) from still
 
     async def _served(self, kind: Kind) -> Served:
         if (kind.api_version, kind.kind) not in self.cluster.kinds:
@@ -170,7 +170,7 @@ class Operations:
         for _ in range(TRIES):
             found = await self.cluster.get(served, key, self.say)
             if found.status == NOT_FOUND:
-                raise Failed(
+                raise ProviderError(
                     f"{key} is not in the cluster any more; `pulumi refresh` takes it out of the state, and the next update makes it"
                 )
             if found.status >= 300:
@@ -211,13 +211,13 @@ class Operations:
         """The object once it is ready. InitFailed keeps it in the state where that does not come."""
         try:
             return await until_ready(self.cluster, kind, live, seconds_for(inputs, timeout), self.say)
-        except NotReady as failed:
+        except ObjectNotReadyError as failed:
             live, reasons = failed.live, failed.reasons
-        except NoAnswer as silent:
+        except ApiServerUnreachableError as silent:
             reasons = (f"{kind.kind} {id_of(live)} was sent, and the server then fell silent: {silent}",)
         except asyncio.CancelledError:
             reasons = (f"{kind.kind} {id_of(live)} was cancelled while it was waited for; the next update goes on waiting",)
-        raise InitFailed(id_of(live), outputs_of(live, inputs, manager), inputs, [masked(one, inputs) for one in reasons])
+        raise InitializationError(id_of(live), outputs_of(live, inputs, manager), inputs, [masked(one, inputs) for one in reasons])
 
 
 def importable(live: Object) -> Json:
@@ -232,9 +232,9 @@ def _named_by(text: str, kind: Kind, served: Served) -> Key:
     """The object that an id names; Failed where it is none."""
     namespace, name = parse_id(text)
     if PATH_SEGMENT.breach(name) or (namespace and LABEL.breach(namespace)):
-        raise Failed(f"{text[:200]!r} is no id of an object; one is namespace/name, or name where the kind has no namespaces")
+        raise ProviderError(f"{text[:200]!r} is no id of an object; one is namespace/name, or name where the kind has no namespaces")
     if served.namespaced and not namespace:
-        raise Failed(f"{text!r} names no namespace, and a {kind.kind} is in one; give namespace/{name}")
+        raise ProviderError(f"{text!r} names no namespace, and a {kind.kind} is in one; give namespace/{name}")
     return Key(kind.kind, namespace if served.namespaced else "", name, kind.api_version)
 
 

@@ -10,21 +10,21 @@ from typing import Any, TypeVar
 
 import grpc  # type: ignore[import-untyped]
 
-from rehearsal.local_cluster.objects.connection import NoAnswer
+from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
 from rehearsal.program.graph import reveal
 from rehearsal.pulumi_cli.providers import requests as calls
 from rehearsal.pulumi_cli.providers.base import Provider
 from rehearsal.pulumi_cli.providers.engine_client import Engine, Severity
-from rehearsal.pulumi_cli.providers.errors import CheckFailure, Failed
+from rehearsal.pulumi_cli.providers.errors import CheckFailure, ProviderError
 from rehearsal.pulumi_cli.providers.kubernetes import settings as configuration
 from rehearsal.pulumi_cli.providers.kubernetes.check import checked
-from rehearsal.pulumi_cli.providers.kubernetes.cluster import Cluster, Unreachable
+from rehearsal.pulumi_cli.providers.kubernetes.cluster import Cluster, ClusterUnreachableError
 from rehearsal.pulumi_cli.providers.kubernetes.diff import difference
 from rehearsal.pulumi_cli.providers.kubernetes.error_text import masked
 from rehearsal.pulumi_cli.providers.kubernetes.operations import Operations
 from rehearsal.pulumi_cli.providers.kubernetes.settings import WHERE, Settings
 from rehearsal.pulumi_cli.providers.kubernetes.state import state_of
-from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind, TokenRefused, kind_of
+from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind, UnsupportedTypeError, kind_of
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown, is_unknown
 from rehearsal.pulumi_cli.providers.requests import (
     CheckAsked,
@@ -70,14 +70,14 @@ class Kubernetes(Provider):
     async def configure(self, config: Json) -> None:
         """Asks the cluster what it serves; one that cannot be reached is kept in mind, and each call says so."""
         if faults := list(configuration.faults(config)):
-            raise Failed("\n".join(one.reason for one in faults), grpc.StatusCode.INVALID_ARGUMENT)
+            raise ProviderError("\n".join(one.reason for one in faults), grpc.StatusCode.INVALID_ARGUMENT)
         self._settings = configuration.settings_of(config, os.environ)
         if any(has_unknown(config.get(key)) for key in WHERE):
             return
         await self._let_go()
         try:
             self._cluster = await Cluster.reached(self._settings)
-        except Unreachable as why:
+        except ClusterUnreachableError as why:
             self._unreachable = str(why)
 
     async def check(self, asked: CheckAsked) -> Checked:
@@ -87,7 +87,7 @@ class Kubernetes(Provider):
             return Checked(asked.old)
         try:
             kind = kind_of(asked.type)
-        except TokenRefused as refused:
+        except UnsupportedTypeError as refused:
             return Checked(asked.new, [CheckFailure("", str(refused))])
         namespace = self._settings.namespace or (self._cluster.namespace if self._cluster is not None else "")
         return checked(asked, kind, namespace, namespaced=self._namespaced(kind))
@@ -97,7 +97,7 @@ class Kubernetes(Provider):
         kind = self._kind(asked)
         state = state_of(asked.old_outputs, asked.old_inputs)
         if not isinstance(state.live.get("metadata"), dict):
-            raise Failed(
+            raise ProviderError(
                 f"{asked.urn}: the state holds no object of Kubernetes; `pulumi refresh` reads it anew", grpc.StatusCode.INVALID_ARGUMENT
             )
         return difference(state, asked.new, kind, self._settings.mutable, namespaced=self._namespaced(kind))
@@ -140,7 +140,9 @@ class Kubernetes(Provider):
 
     async def invoke(self, token: str, arguments: Json) -> Mapping[str, Any]:  # noqa: ARG002
         """Refuses: the real provider's functions read YAML, charts and directories, for which the program has no use."""
-        raise Failed(f"{token[:200]} is no function of this provider; register the objects themselves", grpc.StatusCode.UNIMPLEMENTED)
+        raise ProviderError(
+            f"{token[:200]} is no function of this provider; register the objects themselves", grpc.StatusCode.UNIMPLEMENTED
+        )
 
     async def cancel(self) -> None:
         """Ends what is under way: a wait says how far it was, and the object stays in the state."""
@@ -164,13 +166,13 @@ class Kubernetes(Provider):
     def _kind(self, asked: calls.Subject) -> Kind:
         try:
             return kind_of(asked.type)
-        except TokenRefused as refused:
-            raise Failed(str(refused), grpc.StatusCode.INVALID_ARGUMENT) from refused
+        except UnsupportedTypeError as refused:
+            raise ProviderError(str(refused), grpc.StatusCode.INVALID_ARGUMENT) from refused
 
     def _operations(self, urn: str, inputs: Mapping[str, Any]) -> Operations:
         """What can be done in the cluster; Failed where it cannot be reached."""
         if self._cluster is None:
-            raise Failed(
+            raise ProviderError(
                 f"the cluster cannot be reached: {self._unreachable}; if it is gone for good, deleteUnreachable on the provider "
                 "takes its objects out of the state",
                 grpc.StatusCode.UNAVAILABLE,
@@ -185,18 +187,18 @@ class Kubernetes(Provider):
         """What comes of work that cancel may end."""
         if self._cancelled.is_set():
             work.close()
-            raise Failed(f"{asked.urn}: cancelled before it began", grpc.StatusCode.CANCELLED)
+            raise ProviderError(f"{asked.urn}: cancelled before it began", grpc.StatusCode.CANCELLED)
         task = asyncio.ensure_future(work)
         self._under_way.add(task)
         try:
             return await task
-        except NoAnswer as silent:
-            raise Failed(masked(str(silent), inputs), grpc.StatusCode.UNAVAILABLE) from silent
+        except ApiServerUnreachableError as silent:
+            raise ProviderError(masked(str(silent), inputs), grpc.StatusCode.UNAVAILABLE) from silent
         except asyncio.CancelledError:
             if not self._cancelled.is_set():
                 raise
             remedy = "whether it was done is not known: `pulumi refresh` finds out"
-            raise Failed(f"{asked.urn}: cancelled while the API server was asked; {remedy}", grpc.StatusCode.CANCELLED) from None
+            raise ProviderError(f"{asked.urn}: cancelled while the API server was asked; {remedy}", grpc.StatusCode.CANCELLED) from None
         finally:
             self._under_way.discard(task)
 
@@ -215,4 +217,4 @@ def _shaped(urn: str, inputs: Mapping[str, Any]) -> None:
     whole = isinstance(metadata, dict) and metadata.get("name") and inputs.get("apiVersion") and inputs.get("kind")
     if not whole and not is_unknown(metadata):
         said = "the inputs are no object of Kubernetes with apiVersion, kind and metadata with a name; Check comes first"
-        raise Failed(f"{urn}: {said}", grpc.StatusCode.INVALID_ARGUMENT)
+        raise ProviderError(f"{urn}: {said}", grpc.StatusCode.INVALID_ARGUMENT)

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rehearsal.local_cluster.objects.kubeconfig import Access, KubeconfigRefused, parse
+from rehearsal.local_cluster.objects.kubeconfig import Access, KubeconfigError, parse
 from rehearsal.program.graph import reveal
 from rehearsal.pulumi_cli.providers.errors import CheckFailure
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
@@ -104,7 +104,7 @@ def _kubeconfig_faults(plain: Mapping[str, Any]) -> Iterator[CheckFailure]:
     elif isinstance(given, str):
         try:
             settings_of(plain, {}).access()
-        except KubeconfigRefused as refused:
+        except KubeconfigError as refused:
             yield CheckFailure("kubeconfig", str(refused))
 
 
@@ -142,7 +142,7 @@ def _cluster(plain: Json) -> Any:
         (found,) = (entry["context"]["cluster"] for entry in document["contexts"] if entry["name"] == context)
         name = plain.get("cluster") or found
         (cluster,) = (entry["cluster"] for entry in document["clusters"] if entry["name"] == name)
-    except (KubeconfigRefused, KeyError, TypeError, ValueError, yaml.YAMLError):
+    except (KubeconfigError, KeyError, TypeError, ValueError, yaml.YAMLError):
         return None
     return cluster
 
@@ -155,7 +155,7 @@ def _document(given: str) -> tuple[str, str, Path]:
     try:
         return path.read_text(), str(path), path.parent
     except (OSError, ValueError) as error:
-        raise KubeconfigRefused(
+        raise KubeconfigError(
             "kubeconfig", f"is neither a kubeconfig's text nor a path that can be read ({type(error).__name__})"
         ) from error
 

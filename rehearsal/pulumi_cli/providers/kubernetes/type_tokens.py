@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from components.errors import GpufleetError
+
 PACKAGE = "kubernetes"
 CORE_GROUP = "core"
 OVERLAYS: Mapping[str, str] = {
@@ -96,7 +98,7 @@ UNCHECKED = frozenset(
 """Kinds of Kubernetes itself whose fields are left to the API server."""
 
 
-class TokenRefused(Exception):
+class UnsupportedTypeError(GpufleetError):
     """A type token that no kind of Kubernetes stands behind, or one that is not rehearsed: token, reason, remedy."""
 
     def __init__(self, token: str, reason: str, remedy: str) -> None:
@@ -143,13 +145,13 @@ def kind_of(token: str) -> Kind:
     module, _, kind = rest.partition(":")
     group, _, version = module.partition("/")
     if package != PACKAGE or not kind:
-        raise TokenRefused(token, "is no type of this provider", "give a type such as kubernetes:core/v1:Service")
+        raise UnsupportedTypeError(token, "is no type of this provider", "give a type such as kubernetes:core/v1:Service")
     if group in OVERLAYS:
-        raise TokenRefused(token, f"{OVERLAYS[group]} is not rehearsed", "register the objects that it makes")
+        raise UnsupportedTypeError(token, f"{OVERLAYS[group]} is not rehearsed", "register the objects that it makes")
     if not version or "/" in version:
-        raise TokenRefused(token, "names no API group with a version", "give a type such as kubernetes:apps/v1:Deployment")
+        raise UnsupportedTypeError(token, "names no API group with a version", "give a type such as kubernetes:apps/v1:Deployment")
     if kind.endswith("List"):
-        raise TokenRefused(token, "a list is no object of its own", "register the objects in it")
+        raise UnsupportedTypeError(token, "a list is no object of its own", "register the objects in it")
     if kind.endswith("Patch"):
-        raise TokenRefused(token, "a patch of an object that somebody else made is not rehearsed", "register the object itself")
+        raise UnsupportedTypeError(token, "a patch of an object that somebody else made is not rehearsed", "register the object itself")
     return Kind(version if group == CORE_GROUP else f"{group}/{version}", kind)

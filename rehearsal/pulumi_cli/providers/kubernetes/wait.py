@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from components.errors import GpufleetError
 from rehearsal.local_cluster.objects.results import Key
 from rehearsal.pulumi_cli.providers.kubernetes.api import Say
 from rehearsal.pulumi_cli.providers.kubernetes.cluster import NOT_FOUND, OK, Cluster, key_for
@@ -38,7 +39,7 @@ https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/metadata/ov
 Object = Mapping[str, Any]
 
 
-class NotReady(Exception):
+class ObjectNotReadyError(GpufleetError):
     """An object that is there and not ready: the object as it was last, and why, a sentence each."""
 
     def __init__(self, live: Object, reasons: tuple[str, ...]) -> None:
@@ -46,7 +47,7 @@ class NotReady(Exception):
         super().__init__("; ".join(reasons))
 
 
-class NotGone(Exception):
+class ObjectNotDeletedError(GpufleetError):
     """An object that was deleted and is still there: the object as it was last, and why."""
 
     def __init__(self, live: Object, reason: str) -> None:
@@ -71,7 +72,7 @@ async def until_ready(cluster: Cluster, kind: Kind, live: Object, seconds: float
             return live
         if verdict.hopeless or loop.time() + wait > end:
             why = f"{kind.kind} {id_of(live)} failed" if verdict.hopeless else f"{kind.kind} {id_of(live)} is not ready after {limit:g} s"
-            raise NotReady(live, (why, *await reasons(cluster, rule, live, verdict)))
+            raise ObjectNotReadyError(live, (why, *await reasons(cluster, rule, live, verdict)))
         if verdict.words != told:
             told = verdict.words
             await say(told)
@@ -113,7 +114,7 @@ async def until_gone(cluster: Cluster, kind: Kind, key: Key, live: Object, secon
         if answer.status == OK:
             live = answer.body
         if loop.time() + wait > end:
-            raise NotGone(live, _what_holds(kind, live, seconds))
+            raise ObjectNotDeletedError(live, _what_holds(kind, live, seconds))
         await asyncio.sleep(wait)
         wait = min(1.5 * wait, LONGEST_LOOK_SECONDS)
 
@@ -144,5 +145,5 @@ async def _again(cluster: Cluster, kind: Kind, live: Object) -> Object:
     served = cluster.kinds[kind.api_version, kind.kind]
     answer = await cluster.get(served, key_for(kind, live, served))
     if answer.status == NOT_FOUND:
-        raise NotReady(live, (f"{kind.kind} {id_of(live)} was deleted by somebody while it was waited for",))
+        raise ObjectNotReadyError(live, (f"{kind.kind} {id_of(live)} was deleted by somebody while it was waited for",))
     return answer.body if answer.status == OK else live

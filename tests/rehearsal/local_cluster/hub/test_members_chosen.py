@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.azure.state_directory import StateBroken
+from rehearsal.azure.state_directory import StateCorruptError
 from rehearsal.local_cluster.hub.member_selection import Most, chosen
 from rehearsal.local_cluster.hub.saved_members import LOCAL_DISK, MEMBER, OS_DISK, Disks, Holds, KeptPorts
 from rehearsal.local_cluster.provisioned_machines import API_SERVER, ETCD, EVENTS, Provisioned
@@ -81,5 +81,5 @@ def test_a_name_has_the_same_port_in_every_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", '{"one": "nonsense"}', '{"one": 80}'])
 def test_ports_that_are_none_are_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "ports.json").write_text(text)
-    with pytest.raises(StateBroken, match=r"ports\.json is no list of ports by name; remove"):
+    with pytest.raises(StateCorruptError, match=r"ports\.json is no list of ports by name; remove"):
         KeptPorts(tmp_path / "ports.json")

@@ -13,7 +13,7 @@ from waiting import until
 from components.plan import naming
 from components.plan.model import API_SERVER_PORT
 from rehearsal.binaries.find import Engines
-from rehearsal.local_cluster.hub.hub_network import InsideRefused, inside_hub
+from rehearsal.local_cluster.hub.hub_network import HubNetworkError, inside_hub
 from stacks.load import load_plan
 
 pytestmark = [pytest.mark.usefixtures("namespaces")]
@@ -54,7 +54,7 @@ def test_the_programs_checks_pass_and_what_was_written_outlasts_a_kill(kept_regi
     with kept_region.held() as first:
         assert first.python(CHECKS, *given) == "None\nready\n"
         _kubectl(first, kept_region, engines, "create", "-f", "-", given=json.dumps(note))
-        with pytest.raises(InsideRefused, match=r"azure is in use by another process"), inside_hub(kept_region.plan, kept_region.folder):
+        with pytest.raises(HubNetworkError, match=r"azure is in use by another process"), inside_hub(kept_region.plan, kept_region.folder):
             raise AssertionError
         first.kill()
     quorums = sum(len(ring.members) // 2 + 1 for ring in (kept_region.cluster.etcd, kept_region.cluster.events_etcd))
@@ -103,7 +103,7 @@ def _delete_member(held: Holder, region: KeptRegion, name: str) -> None:
 def test_a_folder_of_another_region_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "region").write_text("swedencentral\n")
     with (
-        pytest.raises(InsideRefused, match="holds the region swedencentral, not dev; give another directory"),
+        pytest.raises(HubNetworkError, match="holds the region swedencentral, not dev; give another directory"),
         inside_hub(load_plan("dev"), tmp_path),
     ):
         raise AssertionError
@@ -112,7 +112,7 @@ def test_a_folder_of_another_region_is_refused_and_stays_as_it_was(tmp_path: Pat
 
 def test_a_scenario_that_there_is_not_is_refused_in_a_sentence(kept_region: KeptRegion) -> None:
     with (
-        pytest.raises(InsideRefused, match="no-such-scenario"),
+        pytest.raises(HubNetworkError, match="no-such-scenario"),
         inside_hub(kept_region.plan, kept_region.folder, scenario="no-such-scenario"),
     ):
         raise AssertionError

@@ -18,10 +18,10 @@ from components.manifests.flow_control import VERSION as FLOW_CONTROL_VERSION
 from components.manifests.owned import FLEET_NAMESPACE
 from components.plan.model import API_SERVER_PORT
 from rehearsal.local_cluster.control_plane import ControlPlane
-from rehearsal.local_cluster.objects.apply import NothingDeclared, apply
-from rehearsal.local_cluster.objects.connection import NoAnswer
+from rehearsal.local_cluster.objects.apply import NothingDeclaredError, apply
+from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
 from rehearsal.local_cluster.objects.kinds import PRUNED
-from rehearsal.local_cluster.objects.kubeconfig import KubeconfigRefused
+from rehearsal.local_cluster.objects.kubeconfig import KubeconfigError
 from rehearsal.local_cluster.objects.results import Object
 
 Objects = tuple[Object, ...]
@@ -121,7 +121,7 @@ def test_a_cluster_that_does_not_answer_is_told_in_one_line(kubeconfig: Path, de
         mine = tmp_path / "kubeconfig"
         mine.write_text(yaml.safe_dump(document))
         began = time.monotonic()
-        with pytest.raises(NoAnswer, match=r"GET /api: \w+, for 1 s; look at the API servers"):
+        with pytest.raises(ApiServerUnreachableError, match=r"GET /api: \w+, for 1 s; look at the API servers"):
             apply(mine, declared, _quiet, patience=1.0)
         assert time.monotonic() - began < 10
 
@@ -139,10 +139,10 @@ def test_a_kubeconfig_that_is_none_is_refused_with_what_is_wrong(declared: Objec
     path = tmp_path / "kubeconfig"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(KubeconfigRefused, match=said):
+    with pytest.raises(KubeconfigError, match=said):
         apply(path, declared, _quiet)
 
 
 def test_a_program_that_declares_nothing_takes_nothing_away(kubeconfig: Path) -> None:
-    with pytest.raises(NothingDeclared, match="registered none"):
+    with pytest.raises(NothingDeclaredError, match="registered none"):
         apply(kubeconfig, (), _quiet)

@@ -23,7 +23,7 @@ def urn_of(resource_type: str, name: str) -> str:
     return f"urn:pulumi:dev::gpufleet::{resource_type}::{name}"
 
 
-class Failure(Exception):
+class ProviderCallError(Exception):
     """A call that failed: gRPC's code, the sentence, and the half-made resource where there is one."""
 
     def __init__(self, error: Any) -> None:
@@ -50,7 +50,7 @@ class Client:
         try:
             return getattr(self.stub, name)(request, timeout=timeout)
         except grpc.RpcError as error:
-            raise Failure(error) from None
+            raise ProviderCallError(error) from None
 
     def raw(self, name: str, content: bytes, *, streaming: bool = False) -> bytes:
         """A call with whatever bytes."""
@@ -60,7 +60,7 @@ class Client:
                 return b"".join(self.channel.unary_stream(path)(content, timeout=30))
             return bytes(self.channel.unary_unary(path)(content, timeout=30))
         except grpc.RpcError as error:
-            raise Failure(error) from None
+            raise ProviderCallError(error) from None
 
     def configure(self, **config: str) -> None:
         self.call("Handshake", provider_pb2.ProviderHandshakeRequest(engine_address=""))

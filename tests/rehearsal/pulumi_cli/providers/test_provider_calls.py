@@ -12,13 +12,13 @@ import pytest
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from provider_process import Client, Failure, urn_of
+from provider_process import Client, ProviderCallError, urn_of
 from pulumi.runtime.proto import plugin_pb2, provider_pb2
 
 from rehearsal.program.graph import Secret
 from rehearsal.pulumi_cli.providers.base import Provider
 from rehearsal.pulumi_cli.providers.engine_client import Engine
-from rehearsal.pulumi_cli.providers.errors import CheckFailure, Failed, InitFailed
+from rehearsal.pulumi_cli.providers.errors import CheckFailure, InitializationError, ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, decode, encode
 from rehearsal.pulumi_cli.providers.requests import (
     Changed,
@@ -52,7 +52,7 @@ class Shelf(Provider):
 
     async def configure(self, config: Json) -> None:
         if "room" not in config:
-            raise Failed("the shelf stands in no room; set room")
+            raise ProviderError("the shelf stands in no room; set room")
 
     async def check(self, asked: CheckAsked) -> Checked:
         self.asked.append(asked)
@@ -67,7 +67,7 @@ class Shelf(Provider):
     async def create(self, asked: CreateAsked) -> Made:
         self.asked.append(asked)
         if asked.inputs.get("size") == "broken":
-            raise InitFailed("box-1", {"size": Secret("broken")}, asked.inputs, ["the lid is missing", "the bottom too"])
+            raise InitializationError("box-1", {"size": Secret("broken")}, asked.inputs, ["the lid is missing", "the bottom too"])
         if asked.inputs.get("size") == "odd":
             raise ZeroDivisionError("hush")
         return Made("" if asked.preview else "box-1", asked.inputs)
@@ -80,7 +80,7 @@ class Shelf(Provider):
 
     async def delete(self, asked: DeleteAsked) -> None:
         if asked.id == "stuck":
-            raise Failed("the box is nailed to the shelf")
+            raise ProviderError("the box is nailed to the shelf")
 
     async def invoke(self, token: str, arguments: Json) -> Mapping[str, Any]:
         return {"token": token, **arguments}
@@ -137,7 +137,7 @@ def test_a_configuration_is_kept_compared_and_refused_in_one_sentence(shelf: tup
     assert {path: one.kind for path, one in found.detailedDiff.items()} == {"b": 2, "d": 0, "room": 4}
     same = provider_pb2.DiffRequest(old_inputs=encode({"room": "a"}), news=encode({"room": "a"}))
     assert client.call("DiffConfig", same).changes == 1
-    with pytest.raises(Failure, match="set room"):
+    with pytest.raises(ProviderCallError, match="set room"):
         client.call("Configure", provider_pb2.ConfigureRequest(args=encode({})))
     client.call("Configure", provider_pb2.ConfigureRequest(variables={"shelf:config:room": "a"}))
     assert client.invoke("f", {"a": 1}) == {"token": "f", "a": 1}
@@ -152,7 +152,7 @@ def test_nothing_is_made_before_the_provider_is_configured_but_in_a_preview(shel
         lambda: client.read(BOX, "box-1"),
         lambda: client.invoke("f", {}),
     ):
-        with pytest.raises(Failure) as failed:
+        with pytest.raises(ProviderCallError) as failed:
             call()
         assert failed.value.code is grpc.StatusCode.FAILED_PRECONDITION
     assert client.create(BOX, {"size": UNKNOWN}, preview=True) == ("", {"size": UNKNOWN})
@@ -184,7 +184,7 @@ def test_each_call_reaches_the_provider_and_its_answer_the_engine(ready: tuple[C
 
 
 def test_a_half_made_resource_is_handed_over_with_its_reasons(ready: tuple[Client, Shelf]) -> None:
-    with pytest.raises(Failure) as failed:
+    with pytest.raises(ProviderCallError) as failed:
         ready[0].create(BOX, {"size": "broken"})
     half_made = failed.value.half_made
     assert half_made is not None
@@ -195,9 +195,9 @@ def test_a_half_made_resource_is_handed_over_with_its_reasons(ready: tuple[Clien
 
 def test_a_failure_is_one_sentence_and_a_fault_leaves_the_process_alive(ready: tuple[Client, Shelf]) -> None:
     client, _ = ready
-    with pytest.raises(Failure, match="nailed to the shelf"):
+    with pytest.raises(ProviderCallError, match="nailed to the shelf"):
         client.delete(BOX, "stuck", {}, {})
-    with pytest.raises(Failure) as fault:
+    with pytest.raises(ProviderCallError) as fault:
         client.create(BOX, {"size": "odd"})
     assert fault.value.code is grpc.StatusCode.INTERNAL
     assert fault.value.sentence.startswith("Create: a fault of the provider, ZeroDivisionError at test_provider_calls.py:")
@@ -208,7 +208,7 @@ def test_a_failure_is_one_sentence_and_a_fault_leaves_the_process_alive(ready: t
 
 @pytest.mark.parametrize("name", sorted(UNSERVED))
 def test_a_call_that_is_not_served_says_why(ready: tuple[Client, Shelf], name: str) -> None:
-    with pytest.raises(Failure) as failed:
+    with pytest.raises(ProviderCallError) as failed:
         ready[0].raw(name, b"", streaming=name == "List")
     assert failed.value.code is grpc.StatusCode.UNIMPLEMENTED
     assert failed.value.sentence == f"shelf does not serve {name}: {UNSERVED[name]}"
@@ -226,7 +226,7 @@ REQUESTS = {
 
 @pytest.mark.parametrize("what", REQUESTS)
 def test_a_request_that_makes_no_sense_is_refused(ready: tuple[Client, Shelf], what: str) -> None:
-    with pytest.raises(Failure) as failed:
+    with pytest.raises(ProviderCallError) as failed:
         REQUESTS[what](ready[0])
     assert failed.value.code is grpc.StatusCode.INVALID_ARGUMENT
     assert "\n" not in failed.value.sentence
@@ -241,7 +241,7 @@ def test_whatever_bytes_come_they_are_answered_or_refused_in_a_sentence(ready: t
     sentence, code = "", None
     try:
         ready[0].raw(name, content, streaming=name == "List")
-    except Failure as failed:
+    except ProviderCallError as failed:
         sentence, code = failed.sentence, failed.code
     assert "\n" not in sentence
     assert code in (None, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN), sentence

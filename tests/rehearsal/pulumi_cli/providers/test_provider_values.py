@@ -16,7 +16,7 @@ from rehearsal.pulumi_cli.providers.pulumi_values import (
     SIGNATURE,
     UNKNOWN,
     UNKNOWNS,
-    NotUnderstood,
+    ValueFormatError,
     decode,
     encode,
     has_secret,
@@ -73,7 +73,7 @@ def test_output_values_and_references_are_what_they_stand_for() -> None:
     ],
 )
 def test_what_no_resource_takes_is_refused_with_its_path(value: object, sentence: str) -> None:
-    with pytest.raises(NotUnderstood) as refused:
+    with pytest.raises(ValueFormatError) as refused:
         decode(encode({"a": {"b": [value]}}))
     assert str(refused.value).startswith(sentence)
 

@@ -19,7 +19,7 @@ from rehearsal.pulumi_cli.providers.azure_native.resources import Resources
 from rehearsal.pulumi_cli.providers.azure_native.settings import Settings
 from rehearsal.pulumi_cli.providers.azure_native.sign_in import Account, Places
 from rehearsal.pulumi_cli.providers.engine_client import Engine
-from rehearsal.pulumi_cli.providers.errors import Failed, InitFailed
+from rehearsal.pulumi_cli.providers.errors import InitializationError, ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
 from rehearsal.pulumi_cli.providers.requests import CheckAsked
 
@@ -109,14 +109,16 @@ def test_an_account_that_azure_never_takes_is_told_so() -> None:
         return web.json_response({"error": {"code": "InvalidAuthenticationToken", "message": "Who is it?"}}, status=401)
 
     azure = Azure(PUT=refuse)
-    with pytest.raises(Failed, match=f"creating {PATH}: InvalidAuthenticationToken: Who is it"):
+    with pytest.raises(ProviderError, match=f"creating {PATH}: InvalidAuthenticationToken: Who is it"):
         created(azure)
     assert len(azure.calls) == 2
 
 
 def test_a_resource_that_was_made_and_cannot_be_read_is_kept_and_refreshed_to_what_it_was_made_of() -> None:
     azure = Azure(PUT=_is_there, GET=_fails)
-    with pytest.raises(InitFailed, match=r"ended well, and what came of it cannot be read: reading .*: InternalServerError") as kept:
+    with pytest.raises(
+        InitializationError, match=r"ended well, and what came of it cannot be read: reading .*: InternalServerError"
+    ) as kept:
         created(azure)
     assert (kept.value.id, kept.value.inputs) == (PATH, INPUTS)
     assert [method for method, _ in azure.calls] == ["PUT", *["GET"] * (RETRIES + 1)]
@@ -126,7 +128,7 @@ def test_a_resource_that_was_made_and_cannot_be_read_is_kept_and_refreshed_to_wh
 @pytest.mark.parametrize(("put", "told"), [(_drops, "Azure cannot be reached"), (_fails, "InternalServerError: Try later")])
 def test_a_resource_whose_making_got_no_answer_or_an_error_of_azures_is_looked_for_and_kept(put: Reply, told: str) -> None:
     azure = Azure(PUT=put, GET=_is_there)
-    with pytest.raises(InitFailed, match=rf"creating .*: {told}") as kept:
+    with pytest.raises(InitializationError, match=rf"creating .*: {told}") as kept:
         created(azure)
     assert kept.value.id == PATH
     assert kept.value.properties["managedBy"] == "azure"
@@ -139,7 +141,7 @@ def test_a_resource_whose_making_got_no_answer_or_an_error_of_azures_and_that_is
     async def absent(_request: web.Request) -> web.StreamResponse:
         return web.json_response({"error": {"code": "ResourceGroupNotFound", "message": "No."}}, status=404)
 
-    with pytest.raises(Failed, match=told):
+    with pytest.raises(ProviderError, match=told):
         created(Azure(PUT=put, GET=absent))
 
 
@@ -151,12 +153,12 @@ def test_an_operation_that_tells_nothing_is_not_waited_for_for_ever() -> None:
     async def silent(request: web.Request) -> web.StreamResponse:
         return web.json_response({} if request.path == "/operation" else BODY)
 
-    with pytest.raises(InitFailed, match="/operation does not tell how the operation stands"):
+    with pytest.raises(InitializationError, match="/operation does not tell how the operation stands"):
         created(Azure(PUT=begun, GET=silent))
 
 
 def test_a_token_that_says_nothing_of_its_holder_is_told_in_a_sentence() -> None:
-    with pytest.raises(Failed, match="does not tell whose it is; is `gpufleet azure` what answers there"):
+    with pytest.raises(ProviderError, match="does not tell whose it is; is `gpufleet azure` what answers there"):
         asked(Azure(), lambda manager: manager.account.claims())
 
 
@@ -167,6 +169,6 @@ def test_a_location_that_azure_does_not_tell_is_no_location_that_is_missing() ->
         new = {"resourceGroupName": "one", "virtualNetworkName": "net", "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}
         return provider.check(CheckAsked(urn="urn", type="azure-native:network:VirtualNetwork", name="net", old=None, new=new))
 
-    with pytest.raises(Failed, match=r"reading .*/resourceGroups/one: InternalServerError: Try later"):
+    with pytest.raises(ProviderError, match=r"reading .*/resourceGroups/one: InternalServerError: Try later"):
         asked(Azure(GET=_fails), check)
     assert asked(Azure(GET=_is_there), check).inputs["location"] == "here"

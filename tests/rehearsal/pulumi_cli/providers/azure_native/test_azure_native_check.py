@@ -9,7 +9,7 @@ import pytest
 from azure_served import NATIVE, Served, provider_without_location, stack
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from provider_process import Client, Failure
+from provider_process import Client, ProviderCallError
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.program.graph import Secret
@@ -99,7 +99,7 @@ def test_the_engines_naming_is_followed(provider: Client) -> None:
 
 
 def test_a_type_that_there_is_not_is_told_in_a_sentence(provider: Client) -> None:
-    with pytest.raises(Failure, match="azure-native:sql:Server is not a type of the rehearsal's azure-native"):
+    with pytest.raises(ProviderCallError, match="azure-native:sql:Server is not a type of the rehearsal's azure-native"):
         provider.check(NATIVE + "sql:Server", {})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from azure_served import FREE, NATIVE, Served, Stack, scale_set, served, stack
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
-from provider_process import Client, Failure, provider_process
+from provider_process import Client, ProviderCallError, provider_process
 from waiting import until
 
 from rehearsal.arm import tokens
@@ -39,7 +39,7 @@ def test_a_scale_set_whose_machines_cannot_be_allocated_is_kept_and_finished_lat
         client = running.client
         client.configure(location=azure.location)
         inputs = checked(stack(client, "short"), 2)
-        with pytest.raises(Failure) as failed:
+        with pytest.raises(ProviderCallError) as failed:
             client.create(SET, inputs)
         half_made = failed.value.half_made
         assert half_made is not None, failed.value.sentence
@@ -53,7 +53,7 @@ def test_a_scale_set_whose_machines_cannot_be_allocated_is_kept_and_finished_lat
         assert "\n" not in reason
 
         again = {**inputs, "tags": {"try": "again"}}
-        with pytest.raises(Failure) as failed:
+        with pytest.raises(ProviderCallError) as failed:
             client.update(SET, half_made.id, inputs, outputs, {**again, "sku": {**inputs["sku"], "capacity": 3}})
         assert failed.value.half_made is not None
         assert client.update(SET, half_made.id, inputs, outputs, {**again, "sku": {**inputs["sku"], "capacity": 0}})["sku"]["capacity"] == 0
@@ -63,29 +63,31 @@ def test_a_scale_set_whose_machines_cannot_be_allocated_is_kept_and_finished_lat
 def test_what_azure_refuses_is_told_with_its_code_and_leaves_nothing(azure: Served, provider: Client) -> None:
     made = stack(provider, "refused")
     inputs, _ = provider.check(NATIVE + "network:Subnet", made.within("", {"virtualNetworkName": "none", "addressPrefix": "10.0.0.0/24"}))
-    with pytest.raises(Failure) as failed:
+    with pytest.raises(ProviderCallError) as failed:
         provider.create(NATIVE + "network:Subnet", inputs)
     assert failed.value.half_made is None
     assert "/virtualNetworks/none/subnets/it: ParentResourceNotFound: " in failed.value.sentence
     assert "\n" not in failed.value.sentence
     network, _ = made.network()
     old = made.within("", {"virtualNetworkName": "net", "location": azure.location, "addressSpace": SPACE})
-    with pytest.raises(Failure, match=r"updating .*: "):
+    with pytest.raises(ProviderCallError, match=r"updating .*: "):
         provider.update(NETWORK, network, old, {}, {**old, "addressSpace": {"addressPrefixes": ["10.200.0.0/24"]}})
     made.interface(f"{network}/subnets/nodes")
-    with pytest.raises(Failure, match=r"deleting .*/virtualNetworks/net: "):
+    with pytest.raises(ProviderCallError, match=r"deleting .*/virtualNetworks/net: "):
         provider.delete(NETWORK, network, old, {})
     assert azure.has(network)
 
 
 def test_an_id_that_is_none_of_the_types_is_refused(provider: Client) -> None:
-    with pytest.raises(Failure, match="'nonsense' is no id of azure-native:network:VirtualNetwork; one looks like /subscriptions/"):
+    with pytest.raises(
+        ProviderCallError, match="'nonsense' is no id of azure-native:network:VirtualNetwork; one looks like /subscriptions/"
+    ):
         provider.read(NETWORK, "nonsense")
-    with pytest.raises(Failure, match="is no id of"):
+    with pytest.raises(ProviderCallError, match="is no id of"):
         provider.delete(NETWORK, "/subscriptions/a/resourceGroups/b", {}, {})
-    with pytest.raises(Failure, match="virtualNetworkName is missing, so that network:VirtualNetwork has no id"):
+    with pytest.raises(ProviderCallError, match="virtualNetworkName is missing, so that network:VirtualNetwork has no id"):
         provider.create(NETWORK, {"resourceGroupName": "a"})
-    with pytest.raises(Failure, match="function azure-native:network:getSubnet is not served"):
+    with pytest.raises(ProviderCallError, match="function azure-native:network:getSubnet is not served"):
         provider.invoke("azure-native:network:getSubnet", {})
 
 
@@ -131,26 +133,28 @@ def test_an_azure_that_is_down_is_told_in_one_sentence(folder: Path) -> None:
         made.network()
         inputs, _ = running.client.check(NETWORK, made.within("", {"addressSpace": SPACE}))
         azure.go_down()
-        with pytest.raises(Failure, match="Azure cannot be reached"):
+        with pytest.raises(ProviderCallError, match="Azure cannot be reached"):
             running.client.create(NETWORK, inputs)
         assert running.process.poll() is None
-        with pytest.raises(Failure, match=r"cannot be reached .*; is `gpufleet azure` running"):
+        with pytest.raises(ProviderCallError, match=r"cannot be reached .*; is `gpufleet azure` running"):
             running.client.configure()
 
 
 def test_a_provider_that_cannot_find_its_azure_says_what_is_missing() -> None:
     with provider_process(MODULE, NOWHERE) as running:
-        with pytest.raises(Failure, match="ARM_METADATA_HOST is not set, and this azure-native talks to the embedded Azure alone"):
+        with pytest.raises(
+            ProviderCallError, match="ARM_METADATA_HOST is not set, and this azure-native talks to the embedded Azure alone"
+        ):
             running.client.configure()
-        with pytest.raises(Failure, match="neither the provider's clientSecret nor ARM_CLIENT_SECRET is set"):
+        with pytest.raises(ProviderCallError, match="neither the provider's clientSecret nor ARM_CLIENT_SECRET is set"):
             running.client.configure(metadataHost="127.0.0.1:1", subscriptionId="s", tenantId="t", clientId="c")
-        with pytest.raises(Failure, match=r"https://127.0.0.1:1/metadata/endpoints.* cannot be reached"):
+        with pytest.raises(ProviderCallError, match=r"https://127.0.0.1:1/metadata/endpoints.* cannot be reached"):
             running.client.configure(metadataHost="127.0.0.1:1", subscriptionId="s", tenantId="t", clientId="c", clientSecret="s")
 
 
 def test_a_wrong_secret_is_told_when_the_provider_is_configured(azure: Served) -> None:
     with provider_process(MODULE, azure.environment) as running:
-        with pytest.raises(Failure, match=r"signing in to .* was refused: AADSTS"):
+        with pytest.raises(ProviderCallError, match=r"signing in to .* was refused: AADSTS"):
             running.client.configure(clientSecret="wrong")
         running.client.configure()
 
@@ -170,10 +174,10 @@ def test_what_is_cancelled_is_kept_as_far_as_it_came(folder: Path) -> None:
         client.configure(location=azure.location)
         made = stack(client, "slow")
         inputs, _ = client.check(NETWORK, made.within("", {"virtualNetworkName": "net", "addressSpace": SPACE}))
-        failures: list[Failure] = []
+        failures: list[ProviderCallError] = []
 
         def create() -> None:
-            with pytest.raises(Failure) as failed:
+            with pytest.raises(ProviderCallError) as failed:
                 client.create(NETWORK, inputs)
             failures.append(failed.value)
 
@@ -187,7 +191,7 @@ def test_what_is_cancelled_is_kept_as_far_as_it_came(folder: Path) -> None:
         assert "was cancelled; Azure may go on with it" in failed.sentence
         assert failed.half_made is not None
         assert failed.half_made.id == resource_id
-        with pytest.raises(Failure, match=r"reading .* was cancelled"):
+        with pytest.raises(ProviderCallError, match=r"reading .* was cancelled"):
             client.read(NETWORK, resource_id)
 
 
@@ -196,7 +200,7 @@ def test_a_resource_that_takes_longer_than_it_may_is_kept(folder: Path) -> None:
         running.client.configure(location=azure.location)
         made = stack(running.client, "slow")
         inputs, _ = running.client.check(NETWORK, made.within("", {"virtualNetworkName": "net", "addressSpace": SPACE}))
-        with pytest.raises(Failure) as failed:
+        with pytest.raises(ProviderCallError) as failed:
             running.client.create(NETWORK, inputs, timeout=1)
         assert "timed out after 1 s" in failed.value.sentence
         assert failed.value.half_made is not None

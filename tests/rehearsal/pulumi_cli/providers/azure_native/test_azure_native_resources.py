@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from azure_served import LINUX, MARKETPLACE, NATIVE, Served, Stack, scale_set, stack
-from provider_process import Client, Failure
+from provider_process import Client, ProviderCallError
 
 from rehearsal.program.graph import Secret
 from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, encode
@@ -131,7 +131,7 @@ def test_a_resource_is_made_looked_up_imported_written_again_and_deleted(azure: 
             assert name in imported, f"{name} of {inputs} is not in what was imported"
 
     assert set(provider.update(token, resource_id, inputs, outputs, inputs)) >= set(outputs)
-    with pytest.raises(Failure, match="already existing resource"):
+    with pytest.raises(ProviderCallError, match="already existing resource"):
         provider.create(token, inputs)
     provider.delete(token, resource_id, inputs, outputs)
     assert not azure.has(resource_id)

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 from objects_made import CONFIG_MAP, Objects, config_map
-from provider_process import Failure
+from provider_process import ProviderCallError
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.program.graph import Secret
@@ -143,5 +143,5 @@ def test_a_preview_before_the_cluster_is_known_answers_the_inputs(unconfigured: 
 
 
 def test_nothing_is_done_before_the_cluster_is_known(unconfigured: Objects) -> None:
-    with pytest.raises(Failure, match="before it was configured"):
+    with pytest.raises(ProviderCallError, match="before it was configured"):
         unconfigured.client.create(CONFIG_MAP, config_map("one"))

@@ -10,7 +10,7 @@ from google.protobuf import empty_pb2, struct_pb2  # type: ignore[import-untyped
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from objects_made import CONFIG_MAP, Objects, config_map
-from provider_process import Failure, urn_of
+from provider_process import ProviderCallError, urn_of
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.program.graph import Secret
@@ -59,11 +59,11 @@ def test_no_properties_bring_a_call_down(objects: Objects, call: str) -> None:
     sent()
 
 
-def failure_of(objects: Objects, call: str, message: Any) -> Failure | None:
+def failure_of(objects: Objects, call: str, message: Any) -> ProviderCallError | None:
     """How a call failed; None where it did not."""
     try:
         objects.client.call(call, message)
-    except Failure as failed:
+    except ProviderCallError as failed:
         return failed
     return None
 
@@ -79,14 +79,14 @@ def test_no_configuration_brings_the_provider_down(unconfigured: Objects, config
 
 @pytest.mark.parametrize("call", [*CALLS, "CheckConfig", "Configure", "Invoke", "Handshake", "Attach", "GetSchema", "Parameterize"])
 def test_bytes_that_are_no_message_are_refused(objects: Objects, call: str) -> None:
-    with pytest.raises(Failure, match=f"{call}: what was sent is no ") as failed:
+    with pytest.raises(ProviderCallError, match=f"{call}: what was sent is no ") as failed:
         objects.client.raw(call, b"\xff\xff\xff\xff")
     assert failed.value.code.name == "INVALID_ARGUMENT"
 
 
 def test_numbers_that_are_none_are_refused(objects: Objects) -> None:
     for number in (math.nan, math.inf):
-        with pytest.raises(Failure, match="is no number"):
+        with pytest.raises(ProviderCallError, match="is no number"):
             objects.client.check(CONFIG_MAP, {**config_map("one"), "data": {"a": number}})
 
 

@@ -10,7 +10,7 @@ import pytest
 from asking import MERGE, Api
 from listening_engine import Heard
 from objects_made import CONFIG_MAP, Objects, config_map, fresh
-from provider_process import Failure, urn_of
+from provider_process import ProviderCallError, urn_of
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.program.graph import Secret
@@ -66,7 +66,7 @@ def test_previews_ask_the_server_and_change_nothing(objects: Objects, api: Api) 
     assert api.ask("GET", f"/api/v1/namespaces/default/services/{name}").status == 404
     unknown = {**inputs, "spec": {"ports": UNKNOWN}}
     assert objects.client.create(SERVICE, unknown, preview=True) == ("", unknown)
-    with pytest.raises(Failure, match=r"Service default/.*: spec.ports\[0\].port: .*80000"):
+    with pytest.raises(ProviderCallError, match=r"Service default/.*: spec.ports\[0\].port: .*80000"):
         objects.client.create(SERVICE, {**inputs, "spec": {"ports": [{"port": 80000}]}}, preview=True)
     real = objects.make(CONFIG_MAP, config_map(name, a="1"))
     previewed = objects.change(real, {"metadata": {"name": name, "labels": {"a": "b"}}, "data": {"a": "1"}}, preview=True)
@@ -102,7 +102,7 @@ def test_what_the_server_refuses_to_change_is_told_with_what_to_do(objects: Obje
     name = fresh("priority")
     made = objects.make(PRIORITY_CLASS, {"metadata": {"name": name}, "value": 5})
     assert made.id == name
-    with pytest.raises(Failure, match="have the resource replaced"):
+    with pytest.raises(ProviderCallError, match="have the resource replaced"):
         objects.change(made, {"metadata": {"name": name}, "value": 6})
     objects.remove(made)
 
@@ -112,7 +112,9 @@ def test_an_object_that_is_there_is_not_taken_over_unless_asked(
 ) -> None:
     name = fresh("there")
     api.make(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"theirs": "1"}})
-    with pytest.raises(Failure, match=f"ConfigMap default/{name} is in the cluster already.*pulumi import.*upsertExistingObjects"):
+    with pytest.raises(
+        ProviderCallError, match=f"ConfigMap default/{name} is in the cluster already.*pulumi import.*upsertExistingObjects"
+    ):
         objects.make(CONFIG_MAP, config_map(name, ours="1"))
     assert api.ask("GET", f"{MAPS}/{name}").body["data"] == {"theirs": "1"}
     upserting = make_objects(kubeconfig=kubeconfig.read_text(), upsertExistingObjects="true")
@@ -128,7 +130,7 @@ def test_a_field_of_somebody_else_is_taken_over_only_where_the_object_says_so(ob
     reply = api.ask("PATCH", f"{MAPS}/{name}?fieldManager=autoscaler&force=true", theirs, kind=APPLY)
     assert reply.status == 200, reply.message
     again: Json = {"metadata": {"name": name, "labels": {"a": "again"}}}
-    with pytest.raises(Failure) as failed:
+    with pytest.raises(ProviderCallError) as failed:
         objects.change(made, again)
     assert failed.value.sentence == (
         f"ConfigMap default/{name}: metadata.labels.a is owned by autoscaler; "
@@ -168,7 +170,7 @@ def test_an_object_is_imported_as_a_program_would_write_it(objects: Objects, api
     objects.client.delete(CONFIG_MAP, found, inputs, outputs)
     assert objects.client.read(CONFIG_MAP, f"default/{name}")[0] == ""
     for wrong in ("a/b/c", "..", "a/%2e", "one"):
-        with pytest.raises(Failure, match=r"is no id of an object|names no namespace"):
+        with pytest.raises(ProviderCallError, match=r"is no id of an object|names no namespace"):
             objects.client.read(CONFIG_MAP, wrong)
 
 
@@ -188,7 +190,7 @@ def test_a_deletion_that_does_not_end_names_the_finalizers(objects: Objects, api
     request = provider_pb2.DeleteRequest(
         urn=urn_of(CONFIG_MAP, "it"), id=made.id, old_inputs=encode(made.inputs), properties=encode(made.outputs), timeout=0.5
     )
-    with pytest.raises(Failure, match=r"was deleted and is still there after 0.5 s: its finalizers .*example.com/held.* hold it"):
+    with pytest.raises(ProviderCallError, match=r"was deleted and is still there after 0.5 s: its finalizers .*example.com/held.* hold it"):
         objects.client.call("Delete", request)
     assert api.ask("PATCH", f"{MAPS}/{name}", {"metadata": {"finalizers": None}}, kind=MERGE).status == 200
     objects.remove(made)
@@ -253,7 +255,7 @@ def test_secrets_are_secret_in_every_answer(objects: Objects, api: Api) -> None:
     objects.remove(made)
     assert found == imported == answer.id
     bad: Json = {"metadata": {"name": name}, "data": {"a": Secret("b"), word: Secret(word)}, "binaryData": {word: "?"}}
-    with pytest.raises(Failure) as failed:
+    with pytest.raises(ProviderCallError) as failed:
         objects.make(CONFIG_MAP, bad)
     assert word not in failed.value.sentence
     assert api.ask("GET", f"{MAPS}/{name}").status == 404

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from objects_made import CONFIG_MAP, Objects, config_map, kubeconfig_text
-from provider_process import Failure
+from provider_process import ProviderCallError
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.program.graph import Secret
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_told_in_a_sentence(unconfigured: Objects, config: Json
     (fault,) = faults(unconfigured, config)
     assert said in fault
     assert "hush" not in fault
-    with pytest.raises(Failure) as failed:
+    with pytest.raises(ProviderCallError) as failed:
         unconfigured.client.configure(**config)
     assert said in failed.value.sentence
     assert "hush" not in failed.value.sentence
@@ -86,10 +86,10 @@ def test_an_identifier_says_alone_whether_it_is_the_same_cluster(unconfigured: O
 
 
 def test_functions_components_and_methods_are_refused(objects: Objects) -> None:
-    with pytest.raises(Failure, match="kubernetes:yaml:decode is no function of this provider"):
+    with pytest.raises(ProviderCallError, match="kubernetes:yaml:decode is no function of this provider"):
         objects.client.invoke("kubernetes:yaml:decode", {"text": "a"})
     for name, request in (("Construct", provider_pb2.ConstructRequest()), ("Call", provider_pb2.CallRequest())):
-        with pytest.raises(Failure, match=f"does not serve {name}") as failed:
+        with pytest.raises(ProviderCallError, match=f"does not serve {name}") as failed:
             objects.client.call(name, request)
         assert failed.value.code.name == "UNIMPLEMENTED"
 

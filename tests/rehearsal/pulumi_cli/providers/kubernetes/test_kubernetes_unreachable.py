@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from listening_engine import Heard
 from objects_made import CONFIG_MAP, Made, Objects, config_map, kubeconfig_text
-from provider_process import Failure, provider_process
+from provider_process import ProviderCallError, provider_process
 from resetting import resets
 
 MODULE = "rehearsal.pulumi_cli.providers.kubernetes"
@@ -45,19 +45,19 @@ def test_objects_stay_as_they_are_with_a_warning(dead: str, made: Made, make_obj
     assert "keeps this object as it is in the state" in told[0]
     # A new object cannot be made, and none is taken for deleted.
     with pytest.raises(
-        Failure, match=r"the cluster cannot be reached: https://127.0.0.1:\d+: GET /api: Connection refused; see that"
+        ProviderCallError, match=r"the cluster cannot be reached: https://127.0.0.1:\d+: GET /api: Connection refused; see that"
     ) as failed:
         objects.make(CONFIG_MAP, config_map("two"))
     assert failed.value.code.name == "UNAVAILABLE"
-    with pytest.raises(Failure, match="deleteUnreachable on the provider"):
+    with pytest.raises(ProviderCallError, match="deleteUnreachable on the provider"):
         objects.remove(made)
 
 
 def test_without_the_setting_every_call_fails(dead: str, made: Made, make_objects: Callable[..., Objects]) -> None:
     objects = make_objects(kubeconfig=dead)
-    with pytest.raises(Failure, match="the cluster cannot be reached"):
+    with pytest.raises(ProviderCallError, match="the cluster cannot be reached"):
         objects.refreshed(made)
-    with pytest.raises(Failure, match="the cluster cannot be reached"):
+    with pytest.raises(ProviderCallError, match="the cluster cannot be reached"):
         objects.change(made, config_map("one", a="2"))
     # A preview goes without a server.
     assert objects.client.create(CONFIG_MAP, made.inputs, preview=True) == ("", made.inputs)
@@ -71,14 +71,14 @@ def test_objects_of_a_cluster_that_is_gone_for_good_go_from_the_state(dead: str,
 
 def test_a_name_that_nobody_has_is_a_cluster_that_cannot_be_reached(make_objects: Callable[..., Objects]) -> None:
     objects = make_objects(kubeconfig=kubeconfig_text("https://api.invalid"))
-    with pytest.raises(Failure, match=r"the cluster cannot be reached: https://api\.invalid:443: GET /api: \w"):
+    with pytest.raises(ProviderCallError, match=r"the cluster cannot be reached: https://api\.invalid:443: GET /api: \w"):
         objects.make(CONFIG_MAP, config_map("one"))
 
 
 def test_whom_the_server_does_not_know_is_told_so(kubeconfig: Path, make_objects: Callable[..., Objects]) -> None:
     text = "\n".join(line for line in kubeconfig.read_text().splitlines() if "client-" not in line)
     objects = make_objects(kubeconfig=text.replace("user: {}", "user: {token: forged}").replace("user:\n", "user: {token: forged}\n"))
-    with pytest.raises(Failure, match="does not know who is asking; renew the kubeconfig's certificate or token"):
+    with pytest.raises(ProviderCallError, match="does not know who is asking; renew the kubeconfig's certificate or token"):
         objects.make(CONFIG_MAP, config_map("one"))
 
 

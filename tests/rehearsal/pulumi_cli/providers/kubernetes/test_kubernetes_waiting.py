@@ -10,7 +10,7 @@ from asking import MERGE, Api, eventually
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from listening_engine import Heard
 from objects_made import Made, Objects, fresh
-from provider_process import Failure, provider_process, urn_of
+from provider_process import ProviderCallError, provider_process, urn_of
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, decode, encode
@@ -41,7 +41,7 @@ def deployment(name: str, **annotations: str) -> Json:
 def half_made(objects: Objects, kind: str, inputs: Json, timeout: float) -> tuple[Made, list[str]]:
     """A resource that was made and did not become ready, and why."""
     checked = objects.checked(kind, inputs)
-    with pytest.raises(Failure) as failed:
+    with pytest.raises(ProviderCallError) as failed:
         objects.client.create(kind, checked, timeout=timeout)
     found = failed.value.half_made
     assert found is not None, failed.value.sentence
@@ -64,12 +64,12 @@ def test_a_deployment_that_never_gets_ready_is_kept_with_the_reasons(objects: Ob
     assert "0 of 1 pods ready, 1 of the newest revision" in reasons
     assert any(one.startswith(f"pod default/{name}-") and "is not scheduled: no nodes available" in one for one in reasons), reasons
     # A refresh says it too, and keeps what it found.
-    with pytest.raises(Failure, match=f"Deployment default/{name} is not ready; .*no nodes available") as failed:
+    with pytest.raises(ProviderCallError, match=f"Deployment default/{name} is not ready; .*no nodes available") as failed:
         objects.refreshed(made)
     assert failed.value.half_made is not None
     assert failed.value.half_made.id == made.id
     # The next update goes on waiting.
-    with pytest.raises(Failure, match="is not ready after 1 s"):
+    with pytest.raises(ProviderCallError, match="is not ready after 1 s"):
         objects.change(made, deployment(name), timeout=1)
     objects.remove(made)
 
@@ -138,10 +138,10 @@ def test_a_cancelled_wait_keeps_the_object(kubeconfig: Path, api: Api, engine: H
         eventually(lambda: any(said.startswith("0 of 1 pods ready") for _, _, said in engine.lines[heard:]), "it is waited for")
         objects.client.call("Cancel", empty_pb2.Empty())
         # A minute is what it was to wait.
-        failure = Failure(under_way.exception(timeout=30))
+        failure = ProviderCallError(under_way.exception(timeout=30))
         assert failure.half_made is not None
         assert failure.half_made.id == f"default/{name}"
         assert "was cancelled while it was waited for" in failure.sentence
-        with pytest.raises(Failure, match="cancelled before it began"):
+        with pytest.raises(ProviderCallError, match="cancelled before it began"):
             objects.make(NAMESPACE, {"metadata": {"name": name}})
     api.remove(f"/apis/apps/v1/namespaces/default/deployments/{name}")
