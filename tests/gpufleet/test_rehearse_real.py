@@ -81,18 +81,18 @@ def test_a_rehearsal_that_is_ended_in_the_middle_leaves_nothing(tmp_path: Path, 
 
 
 def _folders_of(pid: int) -> list[Path]:
-    """Folders of a process's runs, by the guardians that it has started; at least one."""
+    """Folders of a process's runs, by the reapers that it has started; at least one."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         found = []
         for child in Path(f"/proc/{pid}/task").glob("*/children"):
             for each in child.read_text().split():
                 words = Path(f"/proc/{each}/cmdline").read_text().split("\0")
-                found += [Path(after) for before, after in pairwise(words) if before.endswith("guardian.py")]
+                found += [Path(after) for before, after in pairwise(words) if before.endswith("reaper.py")]
         if found:
             return found
         time.sleep(0.02)
-    raise AssertionError("no guardian")
+    raise AssertionError("no reaper")
 
 
 @pytest.mark.parametrize(

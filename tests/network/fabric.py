@@ -10,9 +10,9 @@ import pytest
 
 from rehearsal.binaries.find import BinariesMissingError, cni_plugins
 from tests.support.azure_network import namespaces, network
-from tests.support.azure_network.cni_calls import Sandbox
+from tests.support.azure_network.cni_calls import CniError, Sandbox
 from tests.support.azure_network.machine import CONFLIST, SETTINGS, Machine, Pod
-from tests.support.azure_network.namespaces import Capture, Namespace
+from tests.support.azure_network.namespaces import Capture, CommandError, Namespace
 from tests.support.azure_network.network import BEHIND_NAT, INTERNET, NAT_GATEWAY, OTHER_INTERNET, Azure
 from tests.support.azure_network.platform_services import IMDS, WIRE_SERVER, Answer, Metadata
 
@@ -28,8 +28,8 @@ __all__ = [
     "Answer",
     "Azure",
     "Capture",
-    "CniFailed",
-    "CommandFailed",
+    "CniError",
+    "CommandError",
     "Machine",
     "Metadata",
     "Namespace",

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fabric import Azure, CommandFailed, Machine
+from fabric import Azure, CommandError, Machine
 
 BACKENDS = ("nft", "legacy")
 COUNTS = re.compile(r" packets \d+ bytes \d+| initval \S+")
@@ -74,7 +74,7 @@ def status(machine: Machine) -> dict[str, object]:
 
 def refusal(machine: Machine, *words: str) -> str:
     """The one line that the node program refuses with."""
-    with pytest.raises(CommandFailed) as refused:
+    with pytest.raises(CommandError) as refused:
         machine.node(*words)
     said = refused.value.said.strip()
     assert (refused.value.status, said.count("\n")) == (1, 0)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import snapshots
-from fabric import Azure, CniFailed, Machine
+from fabric import Azure, CniError, Machine
 from snapshots import everything, refusal
 
 pytestmark = pytest.mark.xdist_group("node-crashes")
@@ -109,7 +109,7 @@ def test_thirty_pods_at_once_get_an_address_each_and_one_more_is_refused(azure: 
     with pods[0].within(lambda: socket.create_server((pods[0].address, 7), backlog=30)):
         for pod in pods[1:]:
             pod.within(lambda: connected(pods[0].address)).close()
-    with pytest.raises(CniFailed, match="no IP addresses available in range set"):
+    with pytest.raises(CniError, match="no IP addresses available in range set"):
         machine.add_pod("one-more")
     machine.delete_pod(pods[7])
     assert machine.add_pod("another").address == pods[7].address
@@ -123,7 +123,7 @@ def test_an_address_leaked_by_a_killed_add_is_freed_and_serves_the_next_pod(azur
     leaked = machine.join(machine.sandbox("leaked"))
     forget(machine)
     live(tmp_path, *(pod.sandbox.id for pod in pods))
-    with pytest.raises(CniFailed, match="no IP addresses available"):
+    with pytest.raises(CniError, match="no IP addresses available"):
         machine.add_pod("before")
     assert machine.node("reconcile") == f"address {leaked.address} freed: sandbox leaked is gone\n"
     following = machine.add_pod("after")
@@ -188,7 +188,7 @@ def test_an_add_that_ends_between_two_plugins_costs_no_address(azure: Azure, tmp
     first = {**conflist, "plugins": conflist["plugins"][:1]}
     machine.runtime.add(sandbox, first)
     # The kubelet tries again with the same sandbox only behind a DEL.
-    with pytest.raises(CniFailed, match="duplicate allocation is not allowed"):
+    with pytest.raises(CniError, match="duplicate allocation is not allowed"):
         machine.runtime.add(sandbox, first)
     machine.discard(sandbox)
     forget(machine)
@@ -201,7 +201,7 @@ def test_an_empty_reservation_is_freed(azure: Azure, tmp_path: Path) -> None:
     machine.node("apply")
     machine.delete_pod(machine.add_pod("first"))
     (machine.state / "cni" / "gpufleet" / "10.0.0.5").touch()
-    with pytest.raises(CniFailed, match="no IP addresses available"):
+    with pytest.raises(CniError, match="no IP addresses available"):
         machine.add_pod("second")
     assert machine.node("reconcile") == "address 10.0.0.5 freed: its reservation was empty\n"
     assert machine.add_pod("third").address == "10.0.0.5"

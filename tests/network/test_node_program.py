@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import snapshots
-from fabric import INTERNET, NAT_GATEWAY, Azure, CommandFailed, Machine, Namespace, Pod
+from fabric import INTERNET, NAT_GATEWAY, Azure, CommandError, Machine, Namespace, Pod
 from snapshots import BACKENDS, everything, files, routes, rules, sets
 
 pytestmark = pytest.mark.xdist_group("node-program")
@@ -214,7 +214,7 @@ def test_a_second_run_and_a_removal_are_refused_while_run_runs(azure: Azure, tmp
     machine = snapshots.machine(azure, tmp_path)
     with running(machine):
         for verb in ("run", "remove"):
-            with pytest.raises(CommandFailed, match="another process holds this lock") as refused:
+            with pytest.raises(CommandError, match="another process holds this lock") as refused:
                 machine.node(verb)
             assert len(refused.value.said.strip().splitlines()) == 1
         assert machine.node("apply") == ""

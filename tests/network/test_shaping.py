@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from fabric import INTERNET, OTHER_INTERNET, Azure, CommandFailed, Machine, Pod, fabric
+from fabric import INTERNET, OTHER_INTERNET, Azure, CommandError, Machine, Pod, fabric
 from flows import PAYLOAD, SETTLES, WINDOW, Flow, flowing, rates, rates_of
 from talking import PORT, tcp_server
 
@@ -231,7 +231,7 @@ def test_a_link_that_another_program_shapes_is_told_and_keeps_no_pod_from_coming
     machine = azure.machine("m1", "10.66.0.4", ["10.66.0.5"])
     machine.run("tc", "qdisc", "add", "dev", "eth0", "clsact")
     machine.configure(shaping=SHAPING)
-    with pytest.raises(CommandFailed, match="link eth0: it has a clsact qdisc of another program"):
+    with pytest.raises(CommandError, match="link eth0: it has a clsact qdisc of another program"):
         machine.node("apply")
     assert machine.add_pod("one").address == "10.66.0.5"
     machine.run("tc", "qdisc", "del", "dev", "eth0", "clsact")

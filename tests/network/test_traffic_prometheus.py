@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
-from fabric import CommandFailed, fabric
+from fabric import CommandError, fabric
 from traffic_exporter import PORT, eventually
 from traffic_place import Place, place_in
 
@@ -120,7 +120,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 def made_answers(watched: Watched) -> list[dict[str, Any]]:
     try:
         return [row for row in watched.ask('team:pod_internet_bytes:rate5m{team="platform"} > 0') if float(row["value"][1]) > 0]
-    except CommandFailed:
+    except CommandError:
         # Prometheus does not listen yet.
         return []
 

@@ -9,7 +9,7 @@ import pytest
 from kept_services import Kept, carriers, notifying, ready
 from waiting import DEADLINE_SECONDS, until
 
-from rehearsal.local_cluster.systemd.supervisor import NotReady
+from rehearsal.local_cluster.systemd.service_definition import ServiceNotReadyError
 
 FOREVER = ("sleep", "1000")
 
@@ -37,7 +37,7 @@ def test_a_notifying_service_is_ready_when_it_says_so_and_not_before(kept: Kept)
     service = kept.shell(script + notifying(b"READY=1"), notify=True)
     service.start()
     until(lambda: service.pid is not None, "its process runs")
-    with pytest.raises(NotReady):
+    with pytest.raises(ServiceNotReadyError):
         service.wait_ready(0.2)
     assert service.state == "starting"
     gate.touch()
@@ -48,7 +48,7 @@ def test_a_notifying_service_is_ready_when_it_says_so_and_not_before(kept: Kept)
 def test_a_notifying_service_that_ends_without_a_word_has_broken_the_protocol(kept: Kept) -> None:
     service = kept.add("true", notify=True)
     service.start()
-    with pytest.raises(NotReady, match="last ended with status 0"):
+    with pytest.raises(ServiceNotReadyError, match="last ended with status 0"):
         service.wait_ready(DEADLINE_SECONDS)
     assert (service.state, service.result) == ("failed", "protocol")
 
@@ -75,7 +75,7 @@ def test_a_command_before_that_waits_for_ever_keeps_the_service_starting_until_i
     service = kept.add("true", before=(FOREVER,), restart_seconds=0.0)
     service.start()
     until(lambda: service.sub_state == "start-pre", "the command runs")
-    with pytest.raises(NotReady, match=r"is starting \(start-pre\)"):
+    with pytest.raises(ServiceNotReadyError, match=r"is starting \(start-pre\)"):
         service.wait_ready(0.1)
     service.stop()
     assert service.state == "stopped"
@@ -112,7 +112,7 @@ def test_a_service_without_restart_fails_and_says_why(kept: Kept) -> None:
     service = kept.shell("for n in 1 2 3 4 5 6 7; do echo line $n; done; echo cannot open the database >&2; exit 3")
     service.start()
     until(lambda: service.state == "failed", "it has failed")
-    with pytest.raises(NotReady) as caught:
+    with pytest.raises(ServiceNotReadyError) as caught:
         service.wait_ready(DEADLINE_SECONDS)
     assert caught.value.status == 3
     assert caught.value.lines == ["line 4", "line 5", "line 6", "line 7", "cannot open the database"]
@@ -123,7 +123,7 @@ def test_a_service_without_restart_fails_and_says_why(kept: Kept) -> None:
 def test_a_program_that_is_not_there_is_told_as_a_sentence_in_its_log(kept: Kept) -> None:
     service = kept.add("/no/such/program")
     service.start()
-    with pytest.raises(NotReady, match=r"/no/such/program cannot be executed in .*: No such file or directory"):
+    with pytest.raises(ServiceNotReadyError, match=r"/no/such/program cannot be executed in .*: No such file or directory"):
         service.wait_ready(DEADLINE_SECONDS)
     assert (service.state, service.exit_status) == ("failed", 203)
 
@@ -137,7 +137,7 @@ def test_a_oneshot_is_ready_once_it_has_ended_well(kept: Kept) -> None:
     assert service.state == "stopped"
     failing = kept.add("false", name="machine/failing.service", oneshot=True)
     failing.start()
-    with pytest.raises(NotReady):
+    with pytest.raises(ServiceNotReadyError):
         failing.wait_ready(DEADLINE_SECONDS)
     assert failing.state == "failed"
 
