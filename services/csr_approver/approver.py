@@ -17,7 +17,6 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from components.errors import GpufleetError
 from components.plan import naming
 
 SIGNER = "kubernetes.io/kubelet-serving"
@@ -116,7 +115,7 @@ class Wait:
 Verdict = Approve | Deny | Wait
 
 
-class _DeniedError(GpufleetError):
+class _DeniedError(Exception):
     """A request that is not what a kubelet sends."""
 
 

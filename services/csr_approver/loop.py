@@ -7,7 +7,6 @@ import logging
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from components.errors import GpufleetError
 from services.csr_approver.approver import Approve, Claim, Deny, Instance, SigningRequest, Wait, claim_of, judge
 from services.csr_approver.backlog import IN_ALL, Backlog
 from services.csr_approver.instance_cache import InstanceCache
@@ -20,7 +19,7 @@ known_claim = functools.lru_cache(maxsize=IN_ALL)(claim_of)
 """claim_of, which need not verify a signature again each time that a request is looked at."""
 
 
-class ApiServerUnreachableError(GpufleetError):
+class ApiServerUnreachableError(Exception):
     """A service did not answer, or not fully; retry_after in seconds where it said when to ask again."""
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
@@ -28,7 +27,7 @@ class ApiServerUnreachableError(GpufleetError):
         self.retry_after = retry_after
 
 
-class LeadershipLostError(GpufleetError):
+class LeadershipLostError(Exception):
     """The request was changed, decided or deleted by someone else since it was seen."""
 
 
