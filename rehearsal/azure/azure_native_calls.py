@@ -21,7 +21,6 @@ MAINTAINED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "network:LoadBalancer": ("backendAddressPools", "inboundNatRules"),
         "network:NetworkSecurityGroup": ("securityRules",),
-        "network:RouteTable": ("routes",),
         "network:VirtualNetwork": ("subnets", "virtualNetworkPeerings"),
     }
 )
