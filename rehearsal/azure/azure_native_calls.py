@@ -21,6 +21,7 @@ MAINTAINED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "network:LoadBalancer": ("backendAddressPools", "inboundNatRules"),
         "network:NetworkSecurityGroup": ("securityRules",),
+        "network:RouteTable": ("routes",),
         "network:VirtualNetwork": ("subnets", "virtualNetworkPeerings"),
     }
 )

@@ -44,6 +44,7 @@ GROUP_PATHS = MappingProxyType(
         "network:PrivateLinkService": "Microsoft.Network/privateLinkServices/{serviceName}",
         "network:PublicIPAddress": "Microsoft.Network/publicIPAddresses/{publicIpAddressName}",
         "network:PublicIPPrefix": "Microsoft.Network/publicIPPrefixes/{publicIpPrefixName}",
+        "network:RouteTable": "Microsoft.Network/routeTables/{routeTableName}",
         "network:SecurityRule": "Microsoft.Network/networkSecurityGroups/{networkSecurityGroupName}/securityRules/{securityRuleName}",
         "network:Subnet": "Microsoft.Network/virtualNetworks/{virtualNetworkName}/subnets/{subnetName}",
         "network:VirtualNetwork": "Microsoft.Network/virtualNetworks/{virtualNetworkName}",

@@ -18,6 +18,7 @@ from rehearsal.azure.shapes import ObjectOf, Plain, Property, answered_too
 COMPUTE, NETWORK, STORAGE, KEY_VAULT = "azure.mgmt.compute", "azure.mgmt.network", "azure.mgmt.storage", "azure.mgmt.keyvault"
 PRIVATE_DNS, RESOLVER, BUILDER = "azure.mgmt.privatedns", "azure.mgmt.dnsresolver", "azure.mgmt.imagebuilder"
 IDENTITY, AUTHORIZATION = "azure.mgmt.msi.v2024_11_30", "azure.mgmt.authorization.v2022_04_01"
+RECORD_TYPES = ("A", "AAAA", "CNAME", "MX", "PTR", "SOA", "SRV", "TXT")
 
 MODELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -53,14 +54,15 @@ MODELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Microsoft.Network/networkSecurityGroups": (NETWORK, "NetworkSecurityGroup"),
         "Microsoft.Network/networkSecurityGroups/securityRules": (NETWORK, "SecurityRule"),
         "Microsoft.Network/privateDnsZones": (PRIVATE_DNS, "PrivateZone"),
-        "Microsoft.Network/privateDnsZones/A": (PRIVATE_DNS, "RecordSet"),
-        "Microsoft.Network/privateDnsZones/SOA": (PRIVATE_DNS, "RecordSet"),
         "Microsoft.Network/privateDnsZones/virtualNetworkLinks": (PRIVATE_DNS, "VirtualNetworkLink"),
+        **{f"Microsoft.Network/privateDnsZones/{record}": (PRIVATE_DNS, "RecordSet") for record in RECORD_TYPES},
         "Microsoft.Network/privateEndpoints": (NETWORK, "PrivateEndpoint"),
         "Microsoft.Network/privateEndpoints/privateDnsZoneGroups": (NETWORK, "PrivateDnsZoneGroup"),
         "Microsoft.Network/privateLinkServices": (NETWORK, "PrivateLinkService"),
         "Microsoft.Network/publicIPAddresses": (NETWORK, "PublicIPAddress"),
         "Microsoft.Network/publicIPPrefixes": (NETWORK, "PublicIPPrefix"),
+        "Microsoft.Network/routeTables": (NETWORK, "RouteTable"),
+        "Microsoft.Network/routeTables/routes": (NETWORK, "Route"),
         "Microsoft.Network/virtualNetworkGateways": (NETWORK, "VirtualNetworkGateway"),
         "Microsoft.Network/virtualNetworks": (NETWORK, "VirtualNetwork"),
         "Microsoft.Network/virtualNetworks/subnets": (NETWORK, "Subnet"),

@@ -20,6 +20,7 @@ WANTED: Mapping[str, str] = {
     "publicIpPrefixes": f"{_NETWORK}/publicIPPrefixes",
     "natGateway": f"{_NETWORK}/natGateways",
     "networkSecurityGroup": f"{_NETWORK}/networkSecurityGroups",
+    "routeTable": f"{_NETWORK}/routeTables",
     "frontendIPConfiguration": f"{_NETWORK}/loadBalancers/frontendIPConfigurations",
     "loadBalancerFrontendIpConfigurations": f"{_NETWORK}/loadBalancers/frontendIPConfigurations",
     "backendAddressPool": f"{_NETWORK}/loadBalancers/backendAddressPools",

@@ -5,13 +5,13 @@ https://learn.microsoft.com/azure/dns/dns-zones-records, https://learn.microsoft
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Address
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.errors import conflict, invalid
-from rehearsal.azure.network.network_resource_type import NetworkKind, list_of, properties_of
+from rehearsal.azure.network.network_resource_type import NetworkKind, properties_of
 from rehearsal.azure.preconditions import etag, missing
 from rehearsal.azure.resource import Answer, Json, Request, Resource
 from rehearsal.azure.resource_type import Kind
@@ -42,29 +42,64 @@ SOA: Json = {
 }
 """The start of authority of a zone: https://learn.microsoft.com/azure/dns/dns-zones-records#soa-records"""
 
+Reader = Callable[[str], object]
+
 
 class RecordSet(NetworkKind):
-    """An A record set of a private zone. A PUT is done at once, as on Azure."""
+    """The records of one name and type. A PUT is done at once, as on Azure.
 
-    type = "Microsoft.Network/privateDnsZones/A"
-    noun = "A record set"
+    field is the property that holds them; key the part of a record that names its target, and read what that must be.
+    """
+
     tracked = guid = False
 
+    def __init__(self, record_type: str, field: str, key: str, read: Reader = str) -> None:
+        self.record_type, self.field, self.key, self.read = record_type, field, key, read
+        self.type = f"Microsoft.Network/privateDnsZones/{record_type}"
+        self.noun = f"{record_type} record set"
+
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Refuse a record set without a time to live, with an address that is not IPv4, or above a limit."""
+        """It has a time to live and records of its type, and no alias stands beside other records."""
         super().check(cloud, arm_id, body, previous)
-        ttl, records = properties_of(body).get("ttl"), list_of(body, "aRecords")
+        inner = properties_of(body)
+        ttl = inner.get("ttl")
         if not isinstance(ttl, int) or ttl not in LIVES:
             raise invalid(f"The TTL of {arm_id.text} is {ttl}, outside {LIVES[0]} to {LIVES[-1]} seconds.", "properties.ttl", "BadRequest")
+        records = self.records(inner)
         if len(records) > RECORDS_PER_SET:
             message = f"Record set {arm_id.text} has {len(records)} records, of at most {RECORDS_PER_SET}."
             raise invalid(message, arm_id.text, "BadRequest")
         for record in records:
-            _check_record(arm_id, record.get("ipv4Address"))
+            self._check_record(arm_id, record)
+        self._check_name(arm_id, cloud)
         zone = (arm_id.parent or "").lower()
         if previous is None and sum(1 for key in cloud.index.children(zone)) >= RECORD_SETS_PER_ZONE:
             message = f"Zone {arm_id.parent} holds at most {RECORD_SETS_PER_ZONE} record sets."
             raise conflict("TooManyRecordSets", message, arm_id.text)
+
+    def records(self, inner: Mapping[str, Any]) -> list[Json]:
+        """The records of a set's properties; an alias is single."""
+        found = inner.get(self.field) or []
+        return found if isinstance(found, list) else [found]
+
+    def _check_record(self, arm_id: ArmId, record: Json) -> None:
+        value = record.get(self.key)
+        try:
+            if not value:
+                raise ValueError(value)
+            self.read(value)
+        except ValueError:
+            message = f"A record of {arm_id.text} has {self.key} {value!r}, which a record of type {self.record_type} cannot have."
+            raise invalid(message, f"properties.{self.field}", "BadRequest") from None
+
+    def _check_name(self, arm_id: ArmId, cloud: Cloud) -> None:
+        if self.record_type == "CNAME" and arm_id.name == APEX:
+            raise invalid(f"A CNAME record cannot be at the apex of zone {arm_id.parent}.", arm_id.text, "BadRequest")
+        for other in TYPES:
+            found = cloud.find(f"{arm_id.parent}/{other}/{arm_id.name}") if other != self.record_type else None
+            if found is not None and "CNAME" in (self.record_type, other):
+                message = f"A CNAME record cannot stand beside other records of its name: {found.id.text} exists."
+                raise invalid(message, arm_id.text, "BadRequest")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """With its full name."""
@@ -88,12 +123,19 @@ class RecordSet(NetworkKind):
         return {**told, "properties": {name: value for name, value in told["properties"].items() if name != "provisioningState"}}
 
 
-def _check_record(arm_id: ArmId, address: Any) -> None:
-    try:
-        IPv4Address(str(address))
-    except ValueError:
-        message = f"A record of {arm_id.text} has ipv4Address {address!r}, which a record of type A cannot have."
-        raise invalid(message, "properties.aRecords", "BadRequest") from None
+TYPES: Mapping[str, RecordSet] = {
+    kind.record_type: kind
+    for kind in (
+        RecordSet("A", "aRecords", "ipv4Address", IPv4Address),
+        RecordSet("AAAA", "aaaaRecords", "ipv6Address", IPv6Address),
+        RecordSet("CNAME", "cnameRecord", "cname"),
+        RecordSet("MX", "mxRecords", "exchange"),
+        RecordSet("PTR", "ptrRecords", "ptrdname"),
+        RecordSet("SRV", "srvRecords", "target"),
+        RecordSet("TXT", "txtRecords", "value", list),
+    )
+}
+"""Kinds of record sets by record type."""
 
 
 class StartOfAuthority(Kind):

@@ -10,8 +10,9 @@ from rehearsal.azure.network.peerings import Peering
 from rehearsal.azure.network.private_links import PrivateEndpoint, PrivateLinkService
 from rehearsal.azure.network.private_zones import PrivateZone, VirtualNetworkLink
 from rehearsal.azure.network.public_addresses import PublicAddress, PublicPrefix
-from rehearsal.azure.network.record_sets import RecordSet, StartOfAuthority
+from rehearsal.azure.network.record_sets import TYPES, StartOfAuthority
 from rehearsal.azure.network.resolvers import DnsResolver, InboundEndpoint
+from rehearsal.azure.network.route_tables import Route, RouteTable
 from rehearsal.azure.network.security_groups import SecurityGroup, SecurityRule
 from rehearsal.azure.network.subnets import Subnet
 from rehearsal.azure.network.virtual_networks import VirtualNetwork
@@ -24,6 +25,8 @@ KINDS: tuple[Kind, ...] = (
     Peering(),
     SecurityGroup(),
     SecurityRule(),
+    RouteTable(),
+    Route(),
     PublicPrefix(),
     PublicAddress(),
     NatGateway(),
@@ -37,6 +40,6 @@ KINDS: tuple[Kind, ...] = (
     InboundEndpoint(),
     PrivateZone(),
     VirtualNetworkLink(),
-    RecordSet(),
+    *TYPES.values(),
     StartOfAuthority(),
 )

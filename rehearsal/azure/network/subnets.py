@@ -90,7 +90,7 @@ def check_subnet(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | N
     if previous is not None and prefix_of(previous) != str(prefixes.of_subnet(body, arm_id.text)) and pool_of(cloud, arm_id.text).used:
         message = f"IpPrefix {prefix_of(previous)} on Subnet {arm_id.name} has active allocations and cannot be deleted."
         raise invalid(message, arm_id.text, "InUsePrefixCannotBeDeleted")
-    for name in ("natGateway", "networkSecurityGroup"):
+    for name in ("natGateway", "networkSecurityGroup", "routeTable"):
         used = cloud.find(id_of(properties_of(body).get(name)))
         if used is not None and used.location != location:
             raise Subnet().missing_reference(arm_id, used.id.text)

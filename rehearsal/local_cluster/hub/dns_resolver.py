@@ -24,7 +24,7 @@ import dns.rrset
 from components.plan import naming
 from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.network.record_sets import APEX, SOA, ZONE
+from rehearsal.azure.network.record_sets import APEX, SOA, TYPES, ZONE
 from rehearsal.azure.network.virtual_networks import LINKS
 from rehearsal.azure.resource import Resource
 
@@ -136,9 +136,10 @@ def _records(sets: dict[tuple[str, str], Resource], record_type: str, relative: 
     if (record_type, relative) == ("SOA", APEX):
         return _SOA
     one = sets.get((record_type, relative))
-    if one is None or record_type != "A":
+    if one is None or record_type not in ("A", "AAAA", "CNAME"):
         return None
-    return Found(int(one.properties["ttl"]), tuple(str(record["ipv4Address"]) for record in one.properties.get("aRecords") or ()))
+    kind = TYPES[record_type]
+    return Found(int(one.properties["ttl"]), tuple(str(record[kind.key]) for record in kind.records(one.properties)))
 
 
 class _Datagrams(socketserver.ThreadingUDPServer):

@@ -105,20 +105,26 @@ def test_a_zone_with_links_stays() -> None:
     assert not calls.exists(f"{ZONE}/A/api")
 
 
-def test_a_record_set_is_put_at_once_and_answered_with_its_full_name() -> None:
+RECORDS: dict[str, dict[str, Any]] = {
+    "A": {"aRecords": [{"ipv4Address": "10.0.0.4"}]},
+    "AAAA": {"aaaaRecords": [{"ipv6Address": "fd00::4"}]},
+    "CNAME": {"cnameRecord": {"cname": "api.fleet.internal"}},
+    "MX": {"mxRecords": [{"preference": 10, "exchange": "mail.fleet.internal"}]},
+    "PTR": {"ptrRecords": [{"ptrdname": "api.fleet.internal"}]},
+    "SRV": {"srvRecords": [{"priority": 0, "weight": 1, "port": 2380, "target": "etcd-0.fleet.internal"}]},
+    "TXT": {"txtRecords": [{"value": ["fleet"]}]},
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_record_set_is_put_at_once_and_answered_with_its_full_name(kind: str) -> None:
     calls = zoned()
-    answer = calls.call("PUT", f"{ZONE}/A/one", a("10.0.0.4", ttl=60))
+    answer = calls.call("PUT", f"{ZONE}/{kind}/one", {"properties": {"ttl": 60, **RECORDS[kind]}})
     assert (answer.status, answer.operation) == (201, None)
-    body = calls.get(f"{ZONE}/A/one")
-    shown = {"ttl": 60, "aRecords": [{"ipv4Address": "10.0.0.4"}], "fqdn": "one.fleet.internal.", "isAutoRegistered": False}
-    assert body["properties"] == shown
-    assert (body["name"], body["type"]) == ("one", "Microsoft.Network/privateDnsZones/A")
-    calls.delete(f"{ZONE}/A/one")
-
-
-@pytest.mark.parametrize("record_type", ["AAAA", "CNAME", "MX", "PTR", "SRV", "TXT"])
-def test_record_sets_of_other_types_are_refused_as_an_unknown_type(record_type: str) -> None:
-    assert zoned().refusal("PUT", f"{ZONE}/{record_type}/one", {"properties": {"ttl": 60}}).code == "InvalidResourceType"
+    body = calls.get(f"{ZONE}/{kind}/one")
+    assert body["properties"] == {"ttl": 60, **RECORDS[kind], "fqdn": "one.fleet.internal.", "isAutoRegistered": False}
+    assert (body["name"], body["type"]) == ("one", f"Microsoft.Network/privateDnsZones/{kind}")
+    calls.delete(f"{ZONE}/{kind}/one")
 
 
 def test_the_apex_has_the_name_of_the_zone() -> None:
@@ -134,11 +140,17 @@ def test_the_apex_has_the_name_of_the_zone() -> None:
         ("A/one", a(ttl=2**31)),
         ("A/one", a("10.0.0.400")),
         ("A/one", a(*(f"10.0.0.{last}" for last in range(21)))),
-        ("A/one", {"properties": {"ttl": 60, "aRecords": [{}]}}),
+        ("AAAA/one", {"properties": {"ttl": 60, "aaaaRecords": [{"ipv6Address": "10.0.0.4"}]}}),
+        ("CNAME/@", {"properties": {"ttl": 60, **RECORDS["CNAME"]}}),
+        ("CNAME/there", {"properties": {"ttl": 60, **RECORDS["CNAME"]}}),
+        ("TXT/alias", {"properties": {"ttl": 60, **RECORDS["TXT"]}}),
+        ("SRV/one", {"properties": {"ttl": 60, "srvRecords": [{"priority": 0, "weight": 1, "port": 2380}]}}),
     ],
 )
 def test_a_record_set_that_azure_would_not_take_is_refused(text: str, body: dict[str, Any]) -> None:
     calls = zoned()
+    calls.put(f"{ZONE}/A/there", a("10.0.0.4"))
+    calls.put(f"{ZONE}/CNAME/alias", {"properties": {"ttl": 60, **RECORDS["CNAME"]}})
     calls.cloud.bodies = None
     assert calls.refusal("PUT", f"{ZONE}/{text}", body).code == "BadRequest"
 
@@ -225,6 +237,8 @@ def test_a_resolver_has_five_endpoints_at_most() -> None:
 def test_zones_links_and_record_sets_are_answered_in_azures_published_shape() -> None:
     calls = zoned()
     calls.put(LINK, link())
-    calls.put(f"{ZONE}/A/one", a("10.0.0.4"))
-    found = [calls.get(one) for one in (ZONE, LINK, f"{ZONE}/SOA/@", f"{ZONE}/A/one")]
+    for kind, records in RECORDS.items():
+        calls.put(f"{ZONE}/{kind}/{kind}", {"properties": {"ttl": 60, **records}})
+    texts = [ZONE, LINK, f"{ZONE}/SOA/@", *(f"{ZONE}/{kind}/{kind}" for kind in RECORDS)]
+    found = [calls.get(one) for one in texts]
     assert [fault for body in found for fault in answer_faults(body["type"], "", body)] == []

@@ -1,4 +1,4 @@
-"""Security groups accept and refuse rules as Azure does."""
+"""Security groups and route tables take rules and routes as Azure does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from plain_calls import Calls
 from published import answer_faults, needs_published_types
 
 GROUP_OF_RULES = f"{NET}/networkSecurityGroups/nodes"
+TABLE = f"{NET}/routeTables/nodes"
 
 
 def rule(priority: int = 100, **other: Any) -> dict[str, Any]:
@@ -134,9 +135,49 @@ def test_a_used_group_stays() -> None:
     calls.delete(GROUP_OF_RULES)
 
 
+def table(**routes: dict[str, Any]) -> dict[str, Any]:
+    return located(routes=[{"name": name, "properties": inner} for name, inner in routes.items()])
+
+
+OUT = {"addressPrefix": "0.0.0.0/0", "nextHopType": "Internet"}
+THROUGH = {"addressPrefix": "10.9.0.0/16", "nextHopType": "VirtualAppliance", "nextHopIpAddress": "10.0.0.4"}
+
+
+def test_a_route_table_shows_its_routes() -> None:
+    calls = made()
+    calls.put(TABLE, table(out=OUT, through=THROUGH))
+    calls.put(f"{TABLE}/routes/tag", {"properties": {"addressPrefix": "Storage", "nextHopType": "Internet"}})
+    inner = calls.get(TABLE)["properties"]
+    assert [one["name"] for one in inner["routes"]] == ["out", "through", "tag"]
+    assert inner["disableBgpRoutePropagation"] is False
+    calls.put(NODES, subnet("10.0.0.0/24", routeTable=ref(TABLE)))
+    assert calls.refusal("DELETE", TABLE).code == "InUseRouteTableCannotBeDeleted"
+    calls.settled(calls.call("PATCH", TABLE, {"tags": {"team": "fleet"}}))
+    assert len(calls.get(TABLE)["properties"]["routes"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("inner", "code"),
+    [
+        (OUT, "RouteConflict"),
+        ({"addressPrefix": "10.0.0.0/8"}, "InvalidRequestFormat"),
+        ({**OUT, "addressPrefix": "10.0.0.0/40"}, "InvalidAddressPrefixFormat"),
+        ({**OUT, "addressPrefix": "10.0.0.0/8", "nextHopIpAddress": "10.0.0.4"}, "RouteNextHopIpAddressNotAllowed"),
+        ({"addressPrefix": "10.0.0.0/8", "nextHopType": "VirtualAppliance"}, "RouteNextHopIpAddressNotAllowed"),
+    ],
+)
+def test_a_route_that_azure_would_not_take_is_refused(inner: dict[str, Any], code: str) -> None:
+    calls = made()
+    calls.put(TABLE, table(out=OUT))
+    calls.cloud.bodies = None
+    assert calls.refusal("PUT", f"{TABLE}/routes/new", {"properties": inner}).code == code
+    assert calls.refusal("PUT", TABLE, table(out=OUT, new=inner)).code == code
+
+
 @needs_published_types
-def test_groups_and_their_rules_are_answered_in_azures_published_shape() -> None:
+def test_groups_tables_and_their_parts_are_answered_in_azures_published_shape() -> None:
     calls = made_group()
-    calls.put(NODES, subnet("10.0.0.0/24", networkSecurityGroup=ref(GROUP_OF_RULES)))
-    found = [calls.get(one) for one in (GROUP_OF_RULES, f"{GROUP_OF_RULES}/securityRules/ssh", NODES)]
+    calls.put(TABLE, table(out=OUT, through=THROUGH))
+    calls.put(NODES, subnet("10.0.0.0/24", networkSecurityGroup=ref(GROUP_OF_RULES), routeTable=ref(TABLE)))
+    found = [calls.get(one) for one in (GROUP_OF_RULES, f"{GROUP_OF_RULES}/securityRules/ssh", TABLE, f"{TABLE}/routes/out", NODES)]
     assert [fault for body in found for fault in answer_faults(body["type"], "", body)] == []

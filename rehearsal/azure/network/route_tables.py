@@ -1,0 +1,86 @@
+"""Decides which routes a route table takes. Where packets go is not modelled.
+
+https://learn.microsoft.com/azure/virtual-network/virtual-networks-udr-overview
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_network
+from typing import TYPE_CHECKING
+
+from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.errors import invalid
+from rehearsal.azure.network import child_resources
+from rehearsal.azure.network.network_resource_type import NetworkKind, check_parts_rest, properties_of
+from rehearsal.azure.network.subnets import Subnet
+from rehearsal.azure.resource import Json, Resource
+
+if TYPE_CHECKING:
+    from rehearsal.azure.cloud import Cloud
+
+COLLECTION = "routes"
+ROUTES_PER_TABLE = 400
+"""https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md"""
+APPLIANCE = "VirtualAppliance"
+
+
+class Route(NetworkKind):
+    """A route of a table; changes of one table come one after another."""
+
+    type = "Microsoft.Network/routeTables/routes"
+    noun = "Route"
+    shares_lock_of_parent = True
+    tracked = guid = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """It is well formed, and no other route of the table has its prefix."""
+        siblings = child_resources.present(cloud, (arm_id.parent or "").lower(), COLLECTION)
+        check_routes({**{one.id.name: one.body for one in siblings if one.key != arm_id.key}, arm_id.name: body})
+
+
+class RouteTable(child_resources.ListingKind):
+    """A route table."""
+
+    type = "Microsoft.Network/routeTables"
+    collection = COLLECTION
+    noun = "Route table"
+    in_use_code = "InUseRouteTableCannotBeDeleted"
+    users: Mapping[str, str] = {"subnets": Subnet.type.lower()}
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Its routes are well formed and no two have one prefix."""
+        super().check(cloud, arm_id, body, previous)
+        check_parts_rest(cloud, arm_id.key)
+        check_routes({one.name: route for one, route in (child_resources.listed(arm_id, body, COLLECTION) or {}).values()})
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Routes learnt from a gateway are taken unless it says otherwise."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        whole["properties"].setdefault("disableBgpRoutePropagation", False)
+        return whole
+
+
+def check_routes(routes: Mapping[str, Json]) -> None:
+    """Refuse routes of one table: bodies by name."""
+    if len(routes) > ROUTES_PER_TABLE:
+        message = f"A route table would have {len(routes)} routes, of at most {ROUTES_PER_TABLE}."
+        raise invalid(message, COLLECTION, "RouteCountLimitReached")
+    taken: dict[str, str] = {}
+    for name, body in routes.items():
+        inner = properties_of(body)
+        prefix, hop = str(inner.get("addressPrefix", "")), inner.get("nextHopType")
+        if not hop:
+            raise invalid(f"Route {name} needs a nextHopType.", "properties.nextHopType", "InvalidRequestFormat")
+        if bool(inner.get("nextHopIpAddress")) != (hop == APPLIANCE):
+            message = f"Route {name} has next hop type {hop}: a nextHopIpAddress belongs to {APPLIANCE}, and to it alone."
+            raise invalid(message, name, "RouteNextHopIpAddressNotAllowed")
+        try:
+            # A service tag may stand for a prefix.
+            key = str(ip_network(prefix, strict=False)) if prefix[:1].isdigit() else prefix
+        except ValueError:
+            raise invalid(f"Route {name} has invalid address prefix {prefix!r}.", name, "InvalidAddressPrefixFormat") from None
+        if not key or key in taken:
+            message = f"Route {name} conflicts with route {taken.get(key, name)}. Routes cannot have the same AddressPrefix."
+            raise invalid(message, name, "RouteConflict")
+        taken[key] = name
