@@ -6,7 +6,7 @@ UV := .bootstrap/bin/uv
 RUN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup system engines azurite check test rehearse bench format clean
+.PHONY: help setup system engines azurite check docs test rehearse bench format clean
 .DELETE_ON_ERROR:
 
 help: ## Show what can be made
@@ -34,13 +34,19 @@ engines: setup ## Find or build the real control plane's programs (10 minutes an
 rehearse: setup ## Rehearse a region in process: make rehearse REGION=dev
 	@$(RUN)/gpufleet rehearse "$(REGION)"
 
-check: setup ## Format, lint, types, layers, schema
+check: setup ## Format, lint, types, layers, schema, documentation
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports --no-cache
 	$(RUN)/gpufleet schema --check
 	cd playbooks && PATH="$(CURDIR)/$(RUN):$$PATH" ../$(RUN)/ansible-lint --offline
+	$(RUN)/pytest -q -n 0 --no-header tests/docs/test_links.py tests/docs/test_code_blocks.py
+	$(RUN)/zensical build --clean --strict
+
+docs: setup ## Build the documentation into out/docs; its search works without a server
+	$(RUN)/zensical build --clean --strict
+	@echo "open out/docs/index.html"
 
 tests/azurite/node_modules/.package-lock.json: tests/azurite/package-lock.json
 	@if command -v npm >/dev/null; then echo "set-up: installing Azurite (about 370 MB) below tests/azurite"; npm --prefix tests/azurite ci --ignore-scripts --no-audit --no-fund --silent; \
@@ -66,4 +72,4 @@ format: setup ## Format the code
 	$(RUN)/ruff check --fix .
 
 clean: ## Remove what set-up and runs made
-	rm -rf .venv .bootstrap out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .bootstrap out .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from components.plan.addresses import NODE_LOCAL_DNS_ADDRESS
+from components.plan.dns import NODE_LOCAL_DNS_ADDRESS
 from components.plan.pod_network import PodNetworkPlan
 from components.spec.pod_network import Cni
 
@@ -16,7 +16,7 @@ MODE = "0600"
 """As Azure's own installation leaves it:
 https://github.com/Azure/aks-engine/blob/master/parts/k8s/cloud-init/artifacts/cse_config.sh"""
 AZURE_PLUGINS = ("azure-vnet", "azure-vnet-ipam", "portmap", "loopback")
-"""Programs in /opt/cni/bin that the list and containerd call: node-images/README.md."""
+"""Programs in /opt/cni/bin that the list and containerd call: docs/node-images.md."""
 CNI_VERSION = "0.3.0"
 """Newest but one that the plugins know, and the one that they are shipped with:
 https://github.com/Azure/azure-container-networking/blob/cbd7560cfc18572a7182d30a68e882b6107c004c/docs/cni.md#network-configuration"""

@@ -9,7 +9,7 @@ from pathlib import Path
 import cni
 
 INTERPRETER = b"#!/usr/bin/python3\n"
-"""The machine's own Python, 3.10 or later: node-images/README.md."""
+"""The machine's own Python, 3.10 or later: docs/node-images.md."""
 NAME = "gpufleet-node"
 MAIN = "import sys\n\nfrom cni.node.cli import main\n\nsys.exit(main())\n"
 MOMENT = (1980, 1, 1, 0, 0, 0)

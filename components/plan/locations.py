@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from components.spec.pool import Zone
-
 ZONAL_LOCATIONS = (
     "australiaeast",
     "austriaeast",
@@ -45,7 +43,3 @@ ZONAL_LOCATIONS = (
     "westus3",
 )
 """Public Azure's locations with availability zones: https://learn.microsoft.com/azure/reliability/regions-list"""
-
-
-ALL_ZONES = tuple(zone.value for zone in Zone)
-"""Zones of every zone-redundant front end, public address and public prefix."""

@@ -8,7 +8,7 @@ from test_settings import with_cni
 
 from cni import conflists
 from components.boot.node import boot_nodes
-from components.plan.addresses import NODE_LOCAL_DNS_ADDRESS
+from components.plan.dns import NODE_LOCAL_DNS_ADDRESS
 from stacks.load import ROOT
 
 
@@ -22,7 +22,7 @@ def test_the_list_names_mode_link_and_the_nodes_dns_cache() -> None:
 
 
 def test_the_guide_to_images_names_every_program_that_the_list_needs() -> None:
-    guide = (ROOT / "node-images" / "README.md").read_text()
+    guide = (ROOT / "docs" / "node-images.md").read_text()
     (row,) = (line for line in guide.splitlines() if line.startswith("| node with `cni: azure-vnet` |"))
     assert all(f"`{name}`" in row for name in conflists.AZURE_PLUGINS)
 
