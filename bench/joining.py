@@ -20,7 +20,7 @@ import click
 from bench.cluster.ours import WORKLOADS
 from rehearsal.binaries.find import engines
 from rehearsal.local_cluster.azure_service import serve_azure
-from rehearsal.local_cluster.control_plane import ControlPlane, Size
+from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneSize
 from rehearsal.local_cluster.joining.certificates import Issuer, client_context
 from rehearsal.local_cluster.joining.cluster_access import Gate, gate_to, issuer_of
 from rehearsal.local_cluster.joining.connection import Connection
@@ -31,7 +31,7 @@ from rehearsal.local_cluster.joining.machines import JoiningMachine, machines_of
 from rehearsal.local_cluster.joining.rbac import rights
 from rehearsal.local_cluster.joining.registration_steps import NODES, Asking
 from rehearsal.local_cluster.objects.apply import apply
-from rehearsal.local_cluster.objects.declared import objects_of
+from rehearsal.local_cluster.objects.program_objects import objects_of
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd.supervisor import Supervisor
 from rehearsal.local_up.up import bring_up_anew
@@ -137,7 +137,7 @@ def prepared(region: str, count: int, daemons: bool, api_servers: int | None) ->
         RunDirectory() as run,
         Supervisor(run) as supervisor,
         serve_azure(outcome.cloud, run.path / "azure") as azure,
-        ControlPlane.start(plan, cluster, azure, programs, run, supervisor, Size(api_servers=api_servers)) as control,
+        ControlPlane.start(plan, cluster, azure, programs, run, supervisor, ControlPlaneSize(api_servers=api_servers)) as control,
     ):
         control.wait_ready(READY_SECONDS)
         objects = [one for one in objects_of(outcome.graphs[-1], cluster) if daemons or one["kind"] not in WORKLOADS]

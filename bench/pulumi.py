@@ -22,7 +22,7 @@ from bench.engine_programs.told import CPU_FILE, GRAPH_FILE
 from bench.figures import Figure
 from bench.overhead import run_ours
 from rehearsal.binaries.missing_binaries import BinariesMissingError
-from rehearsal.local_cluster.hub.hub_network import HubNetworkError, inside_hub, why_not
+from rehearsal.local_cluster.hub.hub_network import HubNetworkError, hub_namespace, unavailable_reason
 from rehearsal.local_up.update import Allowed
 from rehearsal.pulumi_cli.engine_choice import Programs, choose
 from rehearsal.pulumi_cli.stack_operations import Engine, EngineError, Telling, engine
@@ -101,7 +101,7 @@ def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpo
     something failed.
     """
     told = Told()
-    choice = choose(why_not)
+    choice = choose(unavailable_reason)
     if choice.programs is None:
         told.console.print(f"skipped: {choice.why}", markup=False)
         return
@@ -177,7 +177,7 @@ def _at_work(region: str, folder: Path, programs: Programs, factor: float, no_ch
     plan, ours = load_plan(region), EngineFolder(folder / "engine")
     telling = Telling(lambda text: say(f"  {text}"), lambda _: None)
     more = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"} if no_checkpoints else {}
-    with ours.held() as hold, inside_hub(plan, ours.inside, factor=factor, say=telling.say) as inside:
+    with ours.held() as hold, hub_namespace(plan, ours.inside, factor=factor, say=telling.say) as inside:
         given = type(inside)(inside.command, {**inside.environment, **more, "PYTHONPATH": str(ROOT)})
         with engine(plan, region, ours, programs, given, hold, telling) as at_work:
             yield at_work

@@ -47,11 +47,11 @@ def work_for_engine(console: Console, plan: RegionPlan, region: str, asked: Aske
     """Say which engine does the work, and why; None where it is the one in process, and exits where that will not do."""
     if not engine.wanted:
         return None
-    from rehearsal.local_cluster.hub.hub_network import why_not
+    from rehearsal.local_cluster.hub.hub_network import unavailable_reason
     from rehearsal.pulumi_cli.engine_choice import choose
 
     factor = _factor(engine.clock)
-    choice = choose(why_not)
+    choice = choose(unavailable_reason)
     console.print(choice.line, markup=False, soft_wrap=True)
     if choice.programs is not None:
         return Work(plan, region, asked.state or OUT / plan.name / "engine", choice.programs, asked.scenario, factor)
@@ -95,7 +95,7 @@ def run_on_engine(console: Console, work: Work, verb: Callable[[Engine], Outcome
 
 
 def _done(console: Console, work: Work, verb: Callable[[Engine], Outcome]) -> Outcome:
-    from rehearsal.local_cluster.hub.hub_network import inside_hub
+    from rehearsal.local_cluster.hub.hub_network import hub_namespace
     from rehearsal.pulumi_cli.stack_operations import engine
     from rehearsal.pulumi_cli.workspace import EngineFolder
 
@@ -103,7 +103,7 @@ def _done(console: Console, work: Work, verb: Callable[[Engine], Outcome]) -> Ou
     with (
         folder.held() as hold,
         _shown(console) as telling,
-        inside_hub(work.plan, folder.inside, scenario=work.scenario, factor=work.factor, say=telling.say) as inside,
+        hub_namespace(work.plan, folder.inside, scenario=work.scenario, factor=work.factor, say=telling.say) as inside,
         engine(work.plan, work.region, folder, work.programs, inside, hold, telling) as at_work,
     ):
         return verb(at_work)

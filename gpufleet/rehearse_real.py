@@ -15,17 +15,17 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 
 from rehearsal.binaries.find import BinariesMissingError, Engines, engines
 from rehearsal.local_cluster.boot_files import BootFilesError
-from rehearsal.local_cluster.cluster_size import ClusterSizeError, Wanted, refuse_what_has_no_room, wanted
+from rehearsal.local_cluster.cluster_size import ClusterSize, ClusterSizeError, check_memory, wanted
 from rehearsal.local_cluster.control_plane import ControlPlaneNotReadyError
 from rehearsal.local_cluster.joining.joiner import Identities
 from rehearsal.local_cluster.joining.node_boot import NodeBootError
+from rehearsal.local_cluster.machine_mapping import UnmappedValueError
 from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
 from rehearsal.local_cluster.objects.kubeconfig import KubeconfigError
-from rehearsal.local_cluster.placement import UnplacedPathError
 from rehearsal.local_cluster.provisioned_machines import NotProvisionedError
-from rehearsal.local_cluster.rehearse_real import Brought, RealRun, real_cluster
+from rehearsal.local_cluster.rehearse_real import ProvisionedRegion, RealRun, real_cluster
 from rehearsal.local_cluster.run_directory import RunDirectoryError
-from rehearsal.local_cluster.systemd.process import Usage
+from rehearsal.local_cluster.systemd.process import ProcessUsage
 from rehearsal.local_cluster.systemd.service_definition import ServiceNotReadyError
 from rehearsal.local_cluster.systemd.unit_file import UnitFileError
 from stacks.load import load_plan
@@ -48,7 +48,7 @@ NOT_RUN = (
     ClusterSizeError,
     RunDirectoryError,
     UnitFileError,
-    UnplacedPathError,
+    UnmappedValueError,
 )
 """What keeps a real cluster from running, each in sentences."""
 HOW = {
@@ -72,7 +72,7 @@ class Asked:
 class Prepared:
     """What is about to be run, and with which programs."""
 
-    wanted: Wanted
+    wanted: ClusterSize
     engines: Engines
     keep: bool
 
@@ -83,7 +83,7 @@ def prepared(region: str, asked: Asked, console: Console) -> Prepared:
         chosen = wanted(load_plan(region), asked.cluster, asked.nodes, asked.api_servers)
         if sys.platform != "linux":
             raise ClusterSizeError(f"--real runs programs by means of Linux, and this is {sys.platform}; run it on a Linux machine")
-        refuse_what_has_no_room(chosen)
+        check_memory(chosen)
         return Prepared(chosen, engines(lambda line: console.print(line, markup=False, soft_wrap=True)), asked.keep)
     except ClusterSizeError as error:
         console.print(str(error), markup=False, soft_wrap=True)
@@ -100,7 +100,7 @@ def run_real(result: Rehearsal, size: Prepared, console: Console) -> bool:
     try:
         with (
             _told(console) as tell,
-            real_cluster(Brought(result.plan, result.cloud, result.clusters), size.wanted, size.engines, tell) as run,
+            real_cluster(ProvisionedRegion(result.plan, result.cloud, result.clusters), size.wanted, size.engines, tell) as run,
         ):
             folder = run.folder
             tell("", "")
@@ -156,7 +156,7 @@ def summary(run: RealRun, seconds: float) -> list[str]:
     ]
 
 
-def _usage_line(name: str, count: int, usage: Usage) -> str:
+def _usage_line(name: str, count: int, usage: ProcessUsage) -> str:
     """What the processes of one program use together."""
     shown = f"{name} x{count}" if count > 1 else name
     return f"    {shown:<28}{usage.memory_bytes / MIB:>7,.0f} MiB {usage.cpu_seconds:>8.1f} s of processor time"

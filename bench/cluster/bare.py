@@ -29,7 +29,7 @@ from rehearsal.local_cluster.joining.protobuf import node_bytes
 from rehearsal.local_cluster.objects import connection as api
 from rehearsal.local_cluster.objects.kubeconfig import read
 from rehearsal.local_cluster.run_directory import RunDirectory
-from rehearsal.local_cluster.systemd.supervisor import Program, Service, Supervisor
+from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinition, Supervisor
 
 FIRST_ADDRESS = IPv4Address("10.132.0.4")
 REQUESTS_PER_SECOND = {"kube-api-qps": "200", "kube-api-burst": "400"}
@@ -58,7 +58,7 @@ class _Bare:
         argv = (str(self._engines.program(program)), *(f"--{flag}={value}" for flag, value in changed.items()))
         environment = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin", **self._setting.environment}
         service = self._supervisor.add(
-            Program(f"bare/{name}", argv, environment, self.folder / f"{name}.log", self.folder, restart_seconds=1.0)
+            ServiceDefinition(f"bare/{name}", argv, environment, self.folder / f"{name}.log", self.folder, restart_seconds=1.0)
         )
         self.services[name] = service
         service.start()

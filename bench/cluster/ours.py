@@ -18,15 +18,15 @@ from bench.command import Say
 from components.boot import kube_scheduler
 from components.plan.model import RegionPlan
 from rehearsal.binaries.find import Engines
-from rehearsal.local_cluster.azure_service import AzureService, unkept
-from rehearsal.local_cluster.control_plane import ControlPlane, Size
+from rehearsal.local_cluster.azure_service import AzureService, without_state
+from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneSize
 from rehearsal.local_cluster.joining.cluster_access import gate_to
 from rehearsal.local_cluster.joining.joiner import STORM, Identities, Joiner
 from rehearsal.local_cluster.joining.kwok import kwok_programs
 from rehearsal.local_cluster.joining.machines import JoiningMachine, machines_of
 from rehearsal.local_cluster.joining.rbac import rights
 from rehearsal.local_cluster.objects.apply import apply
-from rehearsal.local_cluster.objects.declared import objects_of
+from rehearsal.local_cluster.objects.program_objects import objects_of
 from rehearsal.local_cluster.provisioned_machines import API_SERVER, control_plane_machines
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd.supervisor import Service, Supervisor
@@ -80,7 +80,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
         with tuned(outcome, run.path, setting.environment) as azure:
             machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))
             began = time.monotonic()
-            size = Size(altered=altered(plan, azure, run.path, setting))
+            size = ControlPlaneSize(altered=altered(plan, azure, run.path, setting))
             with ControlPlane.start(plan, cluster, azure, engines, run, supervisor, size, say) as control:
                 control.wait_ready(READY_SECONDS)
                 came_up = time.monotonic() - began
@@ -111,7 +111,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
 @contextmanager
 def tuned(outcome: Outcome, folder: Path, extra: Mapping[str, str]) -> Iterator[Tuned]:
     """The model served, with further variables."""
-    azure = Tuned(unkept(outcome.cloud), folder / "azure")
+    azure = Tuned(without_state(outcome.cloud), folder / "azure")
     azure.extra = extra
     with azure:
         yield azure

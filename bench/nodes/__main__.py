@@ -20,12 +20,12 @@ from bench.nodes.hollow import Hollow, token_of
 from bench.nodes.tables import markdown
 from rehearsal.binaries.find import BinariesMissingError, Engines, engines
 from rehearsal.local_cluster.azure_service import serve_azure
-from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneNotReadyError, Size
+from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneNotReadyError, ControlPlaneSize
 from rehearsal.local_cluster.joining.machines import machines_of
 from rehearsal.local_cluster.objects.apply import apply
 from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError, Connection
-from rehearsal.local_cluster.objects.declared import objects_of
 from rehearsal.local_cluster.objects.kubeconfig import read
+from rehearsal.local_cluster.objects.program_objects import objects_of
 from rehearsal.local_cluster.run_directory import RunDirectory, RunDirectoryError
 from rehearsal.local_cluster.systemd.supervisor import Supervisor
 from rehearsal.local_up.up import bring_up_anew
@@ -112,7 +112,7 @@ def _plane(nodes: int, programs: Engines, say: Say) -> Iterator[Plane]:
         outcome = bring_up_anew(plan)
         policy = run.path / "audit-everything.yaml"
         policy.write_text(audit.POLICY)
-        size = Size(altered={"kube-apiserver": {"audit-policy-file": str(policy)}})
+        size = ControlPlaneSize(altered={"kube-apiserver": {"audit-policy-file": str(policy)}})
         with (
             serve_azure(outcome.cloud, run.path / "azure") as azure,
             ControlPlane.start(plan, cluster, azure, programs, run, supervisor, size, say) as control,

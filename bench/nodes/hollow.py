@@ -15,7 +15,7 @@ from rehearsal.local_cluster.joining.cluster_access import issuer_of
 from rehearsal.local_cluster.joining.machines import JoiningMachine
 from rehearsal.local_cluster.joining.node import NODE_USER, NODES_GROUP
 from rehearsal.local_cluster.objects.connection import Connection
-from rehearsal.local_cluster.systemd.supervisor import Program, Service, Supervisor
+from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinition, Supervisor
 
 KUBELET, PROXY = "kubelet", "kube-proxy"
 AGENTS = {"hollow-kubelet": KUBELET, "hollow-proxy": PROXY}
@@ -69,7 +69,7 @@ class Hollow:
         argv = (str(self._engines.program("kubemark")), *(f"--{flag}={value}" for flag, value in given.items()))
         environment = {"HOME": str(folder), "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
         log = folder / f"{morph}.log"
-        return self._supervisor.add(Program(f"{machine.name}/{morph}", argv, environment, log, folder, restart_seconds=5.0))
+        return self._supervisor.add(ServiceDefinition(f"{machine.name}/{morph}", argv, environment, log, folder, restart_seconds=5.0))
 
     def _kubeconfig(self, path: Path, user: Mapping[str, str]) -> Path:
         path.touch(mode=0o600)

@@ -100,11 +100,11 @@ class AzureService(AbstractContextManager["AzureService"]):
         self._live.snapshot()
 
 
-def unkept(cloud: Cloud) -> Live:
+def without_state(cloud: Cloud) -> Live:
     """The model on real time, of which nothing is kept."""
     return Live(as_met(cloud), TimeSource(1.0, cloud.now))
 
 
 def serve_azure(cloud: Cloud, folder: Path) -> AzureService:
     """The model as a service on real time, to be entered; folder takes keys and certificates, and nothing of the model is kept."""
-    return AzureService(unkept(cloud), folder)
+    return AzureService(without_state(cloud), folder)

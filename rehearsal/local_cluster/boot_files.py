@@ -28,7 +28,7 @@ class BootFilesError(ValueError):
 
 
 @dataclass(frozen=True)
-class LaidFile:
+class BootFile:
     """One file of a machine: its path there, its text, its mode as a number, and its owner as user:group."""
 
     path: str
@@ -41,7 +41,7 @@ class LaidFile:
 class BootFiles:
     """What one machine is told: every file, and the units that it enables, in the order in which it names them."""
 
-    files: tuple[LaidFile, ...]
+    files: tuple[BootFile, ...]
     enabled: tuple[str, ...]
 
     def content(self, path: str) -> str:
@@ -69,7 +69,7 @@ def read_boot(machine: str, custom_data: str) -> BootFiles:
     return BootFiles(_files(machine, document["write_files"]), _enabled(machine, document["runcmd"]))
 
 
-def _files(machine: str, entries: Any) -> tuple[LaidFile, ...]:
+def _files(machine: str, entries: Any) -> tuple[BootFile, ...]:
     """write_files of a document."""
     if not isinstance(entries, list):
         raise BootFilesError(machine, f"write_files is no list but {_named(entries)}")
@@ -79,7 +79,7 @@ def _files(machine: str, entries: Any) -> tuple[LaidFile, ...]:
     return files
 
 
-def _file(machine: str, number: int, entry: Any) -> LaidFile:
+def _file(machine: str, number: int, entry: Any) -> BootFile:
     where = f"write_files[{number}]"
     if not isinstance(entry, dict) or set(entry) != FILE_KEYS:
         raise BootFilesError(machine, f"{where} wants exactly {sorted(FILE_KEYS)}, and has {_named(entry)}")
@@ -91,7 +91,7 @@ def _file(machine: str, number: int, entry: Any) -> LaidFile:
         raise BootFilesError(machine, f"{where}.path is {path!r}, and must be an absolute path without . or ..")
     if not 3 <= len(mode) <= 4 or not set(mode) <= set("01234567"):
         raise BootFilesError(machine, f"{where}.permissions of {path} is {mode!r}, and must be three or four octal digits in quotes")
-    return LaidFile(path, entry["content"], int(mode, 8), entry["owner"])
+    return BootFile(path, entry["content"], int(mode, 8), entry["owner"])
 
 
 def _enabled(machine: str, commands: Any) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Daemons:
+class DaemonSetStatus:
     """Pods of a DaemonSet: how many nodes it selects, and on how many of them one is ready."""
 
     name: str
@@ -29,7 +29,7 @@ class Daemons:
     """Whether it selects all nodes."""
 
 
-class Asker:
+class ClusterInspector:
     """Asks the cluster as its administrator."""
 
     def __init__(self, kubeconfig: Path) -> None:
@@ -47,7 +47,7 @@ class Asker:
         """Names of the nodes that are ready."""
         return ready_names(self.items("/api/v1/nodes"))
 
-    def daemons(self) -> tuple[Daemons, ...]:
+    def daemons(self) -> tuple[DaemonSetStatus, ...]:
         """The DaemonSets of all namespaces; one that its controller has not looked at yet counts as not ready."""
         return tuple(_daemons(one) for one in self.items("/apis/apps/v1/daemonsets"))
 
@@ -78,16 +78,16 @@ def ready_names(nodes: Iterable[Json]) -> set[str]:
     }
 
 
-def _daemons(item: Json) -> Daemons:
+def _daemons(item: Json) -> DaemonSetStatus:
     status, spec = item.get("status", {}), item["spec"]["template"]["spec"]
     seen = status.get("observedGeneration") == item["metadata"]["generation"]
     everywhere = not spec.get("nodeSelector") and not spec.get("affinity")
-    return Daemons(
+    return DaemonSetStatus(
         item["metadata"]["name"], status.get("desiredNumberScheduled", 0), status.get("numberReady", 0) if seen else -1, everywhere
     )
 
 
-def all_run(daemons: Sequence[Daemons], nodes: int) -> bool:
+def all_ready(daemons: Sequence[DaemonSetStatus], nodes: int) -> bool:
     """Whether each DaemonSet has a ready pod on every node that it selects, and those that select all on all."""
     return all(one.ready == one.desired and (not one.everywhere or one.desired == nodes) for one in daemons)
 

@@ -28,7 +28,7 @@ class ClusterSizeError(GpufleetError):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ClusterSize:
     """What is run: nodes and API servers of one cluster."""
 
     cluster: ClusterPlan
@@ -44,17 +44,17 @@ class Wanted:
         return int((servers + rest) * MIB)
 
 
-def wanted(plan: RegionPlan, cluster: str | None, nodes: int | None, api_servers: int | None) -> Wanted:
+def wanted(plan: RegionPlan, cluster: str | None, nodes: int | None, api_servers: int | None) -> ClusterSize:
     """What is to be run, None standing for the smallest cluster and for as many as planned; RealRefused."""
     chosen = _chosen(plan, cluster)
-    return Wanted(
+    return ClusterSize(
         chosen,
         _at_most(nodes, chosen.nodes, "--nodes", f"{chosen.name} has {chosen.nodes:,} nodes"),
         _at_most(api_servers, chosen.api_servers.count, "--api-servers", f"{chosen.name} has {chosen.api_servers.count} API servers"),
     )
 
 
-def refuse_what_has_no_room(asked: Wanted, free: int | None = None) -> None:
+def check_memory(asked: ClusterSize, free: int | None = None) -> None:
     """RealRefused where the memory that is free, in bytes, does not take what is asked for."""
     room = free_bytes() if free is None else free
     if asked.bytes_needed > room:

@@ -25,16 +25,16 @@ from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.balancer.health_probe import Backend, ProbeSettings
 from rehearsal.local_cluster.balancer.load_balancer import balancer_program
 from rehearsal.local_cluster.machine import Machine
-from rehearsal.local_cluster.machine_programs import Programs
-from rehearsal.local_cluster.overrides import Alteration
-from rehearsal.local_cluster.placement import LOOPBACK, Placement
+from rehearsal.local_cluster.machine_mapping import LOOPBACK, MachineMapping
+from rehearsal.local_cluster.machine_programs import MachinePrograms
+from rehearsal.local_cluster.overrides import Override
 from rehearsal.local_cluster.provisioned_machines import (
     API_SERVER,
     ETCD,
     EVENTS,
     HealthProbe,
     NotProvisionedError,
-    Provisioned,
+    ProvisionedMachine,
     control_plane_machines,
     health_probe,
 )
@@ -48,7 +48,7 @@ LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class Size:
+class ControlPlaneSize:
     """How much of a plan is run: api_servers None for as many as planned.
 
     altered is for tests, program -> flag -> value, for example a quota of 16 MiB; it is told as an alteration.
@@ -59,10 +59,10 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Told:
+class ControlPlaneInputs:
     """What the model tells of a control plane: its machines, its balancer's probe, and an administrator's kubeconfig as YAML."""
 
-    machines: tuple[Provisioned, ...]
+    machines: tuple[ProvisionedMachine, ...]
     probe: HealthProbe
     kubeconfig: str
 
@@ -72,7 +72,7 @@ class Told:
         return cls(control_plane_machines(cloud, cluster), health_probe(cloud, cluster), administrators_kubeconfig(cloud, plan, cluster))
 
 
-Disks = Callable[[Provisioned], Mapping[str, Path]]
+DiskFolders = Callable[[ProvisionedMachine], Mapping[str, Path]]
 """Folders that outlast a machine's run, by its own paths."""
 
 
@@ -108,34 +108,34 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         engines: Engines,
         run: RunDirectory,
         supervisor: Supervisor,
-        size: Size = Size(),
+        size: ControlPlaneSize = ControlPlaneSize(),
         say: Callable[[str], None] = lambda _: None,
     ) -> Self:
         """Lay every machine of the control plane and boot them all at once; they find one another, as in Azure.
 
         NotProvisioned where the model lacks one, BootRefused, UnitRefused or Unplaced where one could not boot as it was told.
         """
-        told = azure.ask(lambda cloud: Told.of(cloud, plan, cluster))
+        told = azure.ask(lambda cloud: ControlPlaneInputs.of(cloud, plan, cluster))
         chosen = replace(told, machines=_reduced(told.machines, cluster, size))
         at = (LOOPBACK, run.port(f"{cluster.api_servers.load_balancer}/{API_SERVER_PORT}"))
-        made = cls.boot(chosen, cluster, azure, Programs(engines.programs, size.altered), run, supervisor, at)
+        made = cls.boot(chosen, cluster, azure, MachinePrograms(engines.programs, size.altered), run, supervisor, at)
         say(f"{cluster.name}: {len(made.machines)} machines of the control plane boot, each from its custom data")
         return made
 
     @classmethod
     def boot(
         cls,
-        told: Told,
+        told: ControlPlaneInputs,
         cluster: ClusterPlan,
         azure: AzureService,
-        programs: Programs,
+        programs: MachinePrograms,
         run: RunDirectory,
         supervisor: Supervisor,
         at: tuple[str, int],
-        disks: Disks = lambda _: {},
+        disks: DiskFolders = lambda _: {},
     ) -> Self:
         """Lay and boot these machines behind a balancer that listens at an address and port; as start, but for what it asks the model."""
-        machines = lay(told.machines, cluster, azure, programs, run, supervisor, disks)
+        machines = create_machines(told.machines, cluster, azure, programs, run, supervisor, disks)
         made = cls(run, cluster, machines, told.kubeconfig, f"https://{at[0]}:{at[1]}")
         made.balancer = made._balance(run, supervisor, told.probe, at)
         for machine in machines:
@@ -143,7 +143,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         return made
 
     @property
-    def altered(self) -> tuple[Alteration, ...]:
+    def altered(self) -> tuple[Override, ...]:
         """What Size.altered changed, once for each program and flag."""
         return tuple(dict.fromkeys(one for machine in self.machines for one in machine.altered))
 
@@ -175,7 +175,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
             if waiting and time.monotonic() > until:
                 names = ", ".join(waiting.values())
                 raise ControlPlaneNotReadyError(
-                    f"after {seconds:.0f} s no answer of {names}; what their programs said last:\n{last_words(self.machines)}"
+                    f"after {seconds:.0f} s no answer of {names}; what their programs said last:\n{last_log_lines(self.machines)}"
                 )
             if waiting:
                 time.sleep(LOOK_SECONDS)
@@ -223,28 +223,28 @@ async def _is_ready(url: str, trust: ssl.SSLContext) -> bool:
         return False
 
 
-def last_words(machines: Iterable[Machine]) -> str:
+def last_log_lines(machines: Iterable[Machine]) -> str:
     """What those programs of machines that are not ready said last, in lines."""
     services = (service for machine in machines for service in machine.services.values())
     waiting = (service.program for service in services if service.state not in ("ready", "stopped"))
     return "\n".join(f"{one.name}:\n  " + "\n  ".join(last_lines(one.log)) for one in waiting)
 
 
-def lay(
-    given: tuple[Provisioned, ...],
+def create_machines(
+    given: tuple[ProvisionedMachine, ...],
     cluster: ClusterPlan,
     azure: AzureService,
-    programs: Programs,
+    programs: MachinePrograms,
     run: RunDirectory,
     supervisor: Supervisor,
-    disks: Disks = lambda _: {},
+    disks: DiskFolders = lambda _: {},
 ) -> tuple[Machine, ...]:
     """Machines with their files and services, none of which runs yet; BootRefused, UnitRefused, Unplaced."""
     hosts = {**_hosts(cluster), **{one.address: one.name for one in given}}
     return tuple(
         Machine(
             one,
-            Placement(one.name, run.path / one.name, hosts, run.port, azure.vault_uri),
+            MachineMapping(one.name, run.path / one.name, hosts, run.port, azure.vault_uri),
             programs,
             azure.environment(one.resource_id),
             supervisor,
@@ -254,7 +254,7 @@ def lay(
     )
 
 
-def _reduced(given: tuple[Provisioned, ...], cluster: ClusterPlan, size: Size) -> tuple[Provisioned, ...]:
+def _reduced(given: tuple[ProvisionedMachine, ...], cluster: ClusterPlan, size: ControlPlaneSize) -> tuple[ProvisionedMachine, ...]:
     """The machines that are run; NotProvisioned where there are fewer API servers than asked for."""
     servers = [one for one in given if one.role == API_SERVER]
     count = size.api_servers or len(servers)

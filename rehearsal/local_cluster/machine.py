@@ -10,12 +10,12 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from rehearsal.local_cluster.boot_files import BootFiles, LaidFile, read_boot
-from rehearsal.local_cluster.machine_programs import OWN, Programs, environment
-from rehearsal.local_cluster.overrides import NOT_RUN, Alteration
-from rehearsal.local_cluster.placement import PROGRAMS, Placement
-from rehearsal.local_cluster.provisioned_machines import Provisioned
-from rehearsal.local_cluster.systemd.supervisor import Program, Service, Supervisor
+from rehearsal.local_cluster.boot_files import BootFile, BootFiles, read_boot
+from rehearsal.local_cluster.machine_mapping import PROGRAMS, MachineMapping
+from rehearsal.local_cluster.machine_programs import OWN, MachinePrograms, environment
+from rehearsal.local_cluster.overrides import NOT_RUN, Override
+from rehearsal.local_cluster.provisioned_machines import ProvisionedMachine
+from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinition, Supervisor
 from rehearsal.local_cluster.systemd.unit_file import Command, Unit, UnitFileError, read_unit
 
 UNITS = "/etc/systemd/system/"
@@ -33,9 +33,9 @@ class Machine:
 
     def __init__(
         self,
-        given: Provisioned,
-        placement: Placement,
-        programs: Programs,
+        given: ProvisionedMachine,
+        placement: MachineMapping,
+        programs: MachinePrograms,
         azure: Mapping[str, str],
         supervisor: Supervisor,
         disks: Mapping[str, Path] | None = None,
@@ -58,7 +58,7 @@ class Machine:
         _lay(boot.files, placement)
         _install(programs, placement)
         self.services: dict[str, Service] = {}
-        altered: list[Alteration] = []
+        altered: list[Override] = []
         for name, unit in self.units.items():
             if name.endswith(".service") and name not in NOT_RUN:
                 program, asked = program_of(unit, placement, programs, azure, given.address)
@@ -198,8 +198,8 @@ def local_disks(nvme: Unit | None) -> tuple[str, ...]:
 
 
 def program_of(
-    unit: Unit, placement: Placement, programs: Programs, azure: Mapping[str, str], address: str
-) -> tuple[Program, tuple[Alteration, ...]]:
+    unit: Unit, placement: MachineMapping, programs: MachinePrograms, azure: Mapping[str, str], address: str
+) -> tuple[ServiceDefinition, tuple[Override, ...]]:
     """A unit as a program that the supervisor runs, and what a test altered; Unplaced, UnitRefused."""
     if len(unit.start) != 1:
         raise UnitFileError(unit.name, f"{len(unit.start)} times ExecStart", "a unit that is run here starts one program")
@@ -211,7 +211,7 @@ def program_of(
     always = unit.restart != "no"
     if any(not absent for _, absent in unit.environment_files) or any(one.may_fail for one in (*unit.start_pre, *unit.start_post)):
         raise UnitFileError(unit.name, "EnvironmentFile= without -, or a command with -", "neither is honoured here")
-    program = Program(
+    program = ServiceDefinition(
         name=f"{placement.machine}/{unit.name}",
         argv=argv,
         environment=environment(placement, azure, unit),
@@ -229,7 +229,7 @@ def program_of(
     return program, asked
 
 
-def _mount(disks: Mapping[str, Path], placement: Placement) -> None:
+def _mount(disks: Mapping[str, Path], placement: MachineMapping) -> None:
     """Have what lies below paths of the machine in these folders."""
     for machine_path, folder in disks.items():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def _mount(disks: Mapping[str, Path], placement: Placement) -> None:
         path.symlink_to(folder)
 
 
-def _install(programs: Programs, placement: Placement) -> None:
+def _install(programs: MachinePrograms, placement: MachineMapping) -> None:
     """Put the programs that the machine's image would have: links, and for this package's own what starts their modules."""
     folder = placement.path(PROGRAMS)
     folder.mkdir(parents=True)
@@ -249,7 +249,7 @@ def _install(programs: Programs, placement: Placement) -> None:
         (folder / name).chmod(0o755)
 
 
-def _lay(files: Iterable[LaidFile], placement: Placement) -> None:
+def _lay(files: Iterable[BootFile], placement: MachineMapping) -> None:
     """Write a machine's files where they belong, placed, with their modes."""
     for file in files:
         path = placement.path(file.path)

@@ -9,9 +9,9 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from rehearsal.local_cluster import overrides
-from rehearsal.local_cluster.overrides import CONTROLLER_MANAGER_PORT, SCHEDULER_PORT, Alteration
+from rehearsal.local_cluster.machine_mapping import LOOPBACK, MANIFEST, SNAPSHOT_MANIFEST, MachineMapping, UnmappedValueError
+from rehearsal.local_cluster.overrides import CONTROLLER_MANAGER_PORT, SCHEDULER_PORT, Override
 from rehearsal.local_cluster.path_fields import FLAGS
-from rehearsal.local_cluster.placement import LOOPBACK, MANIFEST, SNAPSHOT_MANIFEST, Placement, UnplacedPathError
 from rehearsal.local_cluster.systemd.unit_file import Command, Unit, UnitFileError, expanded, variables
 
 INSTALLED = "/usr/local/bin/"
@@ -24,13 +24,13 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
-class Programs:
+class MachinePrograms:
     """Real programs by name, and what a test changes: program -> flag -> value."""
 
     engines: Mapping[str, Path]
     altered: Mapping[str, Mapping[str, str]]
 
-    def argv(self, unit: Unit, command: Command, placement: Placement, address: str) -> tuple[tuple[str, ...], tuple[Alteration, ...]]:
+    def argv(self, unit: Unit, command: Command, placement: MachineMapping, address: str) -> tuple[tuple[str, ...], tuple[Override, ...]]:
         """A command line of a unit as it runs here, and the alterations that a test asked for; Unplaced, UnitRefused."""
         words = expanded(command, _known(unit, command))
         program = PurePosixPath(words[0]).name
@@ -41,14 +41,14 @@ class Programs:
         placed = placement.arguments(program, words[1:])
         verbs = tuple(takewhile(lambda word: not word.startswith("-"), placed)) if program in OWN else ()
         flags = dict(_flag(unit, word) for word in placed[len(verbs) :])
-        flags, asked = overrides.flags_here(program, flags, address, _ports(program, flags, placement), self.altered.get(program, {}))
+        flags, asked = overrides.local_flags(program, flags, address, _ports(program, flags, placement), self.altered.get(program, {}))
         return (*self._program(program), *verbs, *(f"--{name}={value}" for name, value in flags.items())), asked
 
     def _program(self, name: str) -> tuple[str, ...]:
         return (sys.executable, "-m", OWN[name]) if name in OWN else (str(self.engines[name]),)
 
 
-def environment(placement: Placement, azure: Mapping[str, str], unit: Unit) -> dict[str, str]:
+def environment(placement: MachineMapping, azure: Mapping[str, str], unit: Unit) -> dict[str, str]:
     """Whole environment of a unit's programs: the unit's own, placed, and what alterations.ENVIRONMENT lists."""
     guard = {
         "GPUFLEET_ETCD_DATA": "/var/lib/etcd/data",
@@ -84,24 +84,24 @@ def _flag(unit: Unit, word: str) -> tuple[str, str]:
     return name[2:], value
 
 
-def _ports(program: str, flags: Mapping[str, str], placement: Placement) -> dict[str, int]:
+def _ports(program: str, flags: Mapping[str, str], placement: MachineMapping) -> dict[str, int]:
     """Port on which a program serves here."""
     if program in OWN_PORTS:
         return {program: placement.listens(OWN_PORTS[program], LOOPBACK)}
     return {program: placement.listens(int(flags["secure-port"]))} if program == "kube-apiserver" else {}
 
 
-def _script(placement: Placement, machine_path: str) -> tuple[str, ...]:
+def _script(placement: MachineMapping, machine_path: str) -> tuple[str, ...]:
     """A program that was laid, run by the interpreter that its first line names."""
     path = placement.path(machine_path)
     if not path.is_file():
-        raise UnplacedPathError(placement.machine, machine_path, "nothing was laid there")
+        raise UnmappedValueError(placement.machine, machine_path, "nothing was laid there")
     with path.open() as file:
         line = file.readline().strip()
     if line not in SHELLS:
-        raise UnplacedPathError(placement.machine, machine_path, f"its first line {line[:60]!r} names no interpreter that is known here")
+        raise UnmappedValueError(placement.machine, machine_path, f"its first line {line[:60]!r} names no interpreter that is known here")
     return SHELLS[line], str(path)
 
 
-def _manifest(program: str, placement: Placement) -> tuple[str, ...]:
+def _manifest(program: str, placement: MachineMapping) -> tuple[str, ...]:
     return (str(placement.path(MANIFEST)),) if program == "gpufleet-fetch-secrets" else ()

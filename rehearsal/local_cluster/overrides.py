@@ -9,7 +9,7 @@ ADDED, ALTERED, DROPPED = "added", "altered", "dropped"
 
 
 @dataclass(frozen=True)
-class Alteration:
+class Override:
     """One flag of one program that is added, altered or dropped, and why."""
 
     program: str
@@ -19,18 +19,16 @@ class Alteration:
 
 
 FLAGS = (
-    Alteration(
-        "kube-apiserver", "bind-address", ADDED, "whoever rehearses must not serve a cluster to the network that their machine is in"
-    ),
-    Alteration("kube-apiserver", "secure-port", ALTERED, "several API servers share this machine's ports"),
-    Alteration(
+    Override("kube-apiserver", "bind-address", ADDED, "whoever rehearses must not serve a cluster to the network that their machine is in"),
+    Override("kube-apiserver", "secure-port", ALTERED, "several API servers share this machine's ports"),
+    Override(
         "kube-apiserver",
         "advertise-address",
         ADDED,
         "the program would find this machine's address, and the kubernetes Service's endpoints must be the instances' own",
     ),
-    Alteration("kube-controller-manager", "secure-port", ADDED, "several share this machine, and its default is one fixed port"),
-    Alteration("kube-scheduler", "secure-port", ADDED, "several share this machine, and its default is one fixed port"),
+    Override("kube-controller-manager", "secure-port", ADDED, "several share this machine, and its default is one fixed port"),
+    Override("kube-scheduler", "secure-port", ADDED, "several share this machine, and its default is one fixed port"),
 )
 """Every flag that differs; nothing is dropped."""
 
@@ -62,7 +60,7 @@ ENVIRONMENT = {
 }
 """Variables that programs here have beside those of their units, and why."""
 
-OTHERWISE = {
+OTHER_DIFFERENCES = {
     "owner": "files belong to whoever rehearses, in a folder that is theirs alone; modes are as rendered",
     "host name": "all machines have this one's: leases tell their holders apart by what programs add to it",
     "gpufleet-fetch-secrets": "is told where its manifest lies, which on a machine is its default",
@@ -71,9 +69,9 @@ OTHERWISE = {
 """What else differs."""
 
 
-def flags_here(
+def local_flags(
     program: str, rendered: Mapping[str, str], address: str, ports: Mapping[str, int], altered: Mapping[str, str]
-) -> tuple[dict[str, str], tuple[Alteration, ...]]:
+) -> tuple[dict[str, str], tuple[Override, ...]]:
     """Flags of a program with this module's changes, and the alterations beyond FLAGS that a test asked for.
 
     address is the machine's in the model, ports its ports here by program; altered maps flags to a test's values.
@@ -84,5 +82,5 @@ def flags_here(
     }.get(program, {})
     if program in ports:
         own["secure-port"] = str(ports[program])
-    asked = tuple(Alteration(program, flag, ALTERED if flag in rendered else ADDED, "a test asked for it") for flag in altered)
+    asked = tuple(Override(program, flag, ALTERED if flag in rendered else ADDED, "a test asked for it") for flag in altered)
     return {**rendered, **own, **altered}, asked

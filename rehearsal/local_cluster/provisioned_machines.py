@@ -30,7 +30,7 @@ class NotProvisionedError(ValueError):
 
 
 @dataclass(frozen=True)
-class Provisioned:
+class ProvisionedMachine:
     """One machine that Azure has made: role is "etcd", "events" or "api-server", address that of its primary ipConfiguration.
 
     born is its vmId, which no other machine of the same name has. os_disk and local_disk name what lies on its disks: where one changes,
@@ -48,7 +48,7 @@ class Provisioned:
     on: bool = True
 
 
-def control_plane_machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[Provisioned, ...]:
+def control_plane_machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[ProvisionedMachine, ...]:
     """The members of both rings, then the API servers that Azure has provisioned, by instance id; NotProvisioned."""
     scale_set = _found(cloud, cluster, SCALE_SET, cluster.api_servers.name)
     servers = tuple(_api_servers(cloud, scale_set))
@@ -80,7 +80,7 @@ def _found(cloud: Cloud, cluster: ClusterPlan, resource_type: str, name: str) ->
     return found
 
 
-def members_there(cloud: Cloud, cluster: ClusterPlan) -> Iterator[Provisioned]:
+def existing_members(cloud: Cloud, cluster: ClusterPlan) -> Iterator[ProvisionedMachine]:
     """The members of both rings that Azure has, in whatever state."""
     for ring in (cluster.etcd, cluster.events_etcd):
         for member in ring.members:
@@ -88,28 +88,28 @@ def members_there(cloud: Cloud, cluster: ClusterPlan) -> Iterator[Provisioned]:
                 yield _member(cloud, cluster, ring, member)
 
 
-def servers_there(cloud: Cloud, cluster: ClusterPlan) -> tuple[Provisioned, ...]:
+def existing_api_servers(cloud: Cloud, cluster: ClusterPlan) -> tuple[ProvisionedMachine, ...]:
     """The API servers that Azure has provisioned, if any, by instance id."""
     with suppress(NotProvisionedError):
         return tuple(_api_servers(cloud, _found(cloud, cluster, SCALE_SET, cluster.api_servers.name)))
     return ()
 
 
-def _members(cloud: Cloud, cluster: ClusterPlan, ring: EtcdPlan) -> Iterator[Provisioned]:
+def _members(cloud: Cloud, cluster: ClusterPlan, ring: EtcdPlan) -> Iterator[ProvisionedMachine]:
     return (_member(cloud, cluster, ring, member) for member in ring.members)
 
 
-def _member(cloud: Cloud, cluster: ClusterPlan, ring: EtcdPlan, member: EtcdMemberPlan) -> Provisioned:
+def _member(cloud: Cloud, cluster: ClusterPlan, ring: EtcdPlan, member: EtcdMemberPlan) -> ProvisionedMachine:
     machine = _found(cloud, cluster, "Microsoft.Compute/virtualMachines", member.name)
     card = _found(cloud, cluster, "Microsoft.Network/networkInterfaces", member.nic_name)
     address = card.properties["ipConfigurations"][0]["properties"]["privateIPAddress"]
     # What was sent: no answer of Azure's holds custom data.
     given = machine.sent["properties"]["osProfile"]["customData"]
-    told = Provisioned(ring.role, member.name, machine.id.text, str(address), str(given))
+    told = ProvisionedMachine(ring.role, member.name, machine.id.text, str(address), str(given))
     return _with_disks(told, machine_of(machine), str(machine.properties["vmId"]))
 
 
-def _api_servers(cloud: Cloud, scale_set: Resource) -> Iterator[Provisioned]:
+def _api_servers(cloud: Cloud, scale_set: Resource) -> Iterator[ProvisionedMachine]:
     """Instances by id; each boots from the model from which its OS disk was made."""
     state = state_of(scale_set)
     first: dict[str, int] = {}
@@ -119,7 +119,7 @@ def _api_servers(cloud: Cloud, scale_set: Resource) -> Iterator[Provisioned]:
         if one.state != SUCCEEDED:
             continue
         model = state.models[one.os_model]
-        told = Provisioned(
+        told = ProvisionedMachine(
             API_SERVER,
             computer_name(model, scale_set.id.name, one.id).lower(),
             f"{scale_set.id.text}/virtualMachines/{one.id}",
@@ -129,7 +129,7 @@ def _api_servers(cloud: Cloud, scale_set: Resource) -> Iterator[Provisioned]:
         yield _with_disks(told, one, vm_id(cloud, scale_set, one))
 
 
-def _with_disks(told: Provisioned, machine: Machine, born: str) -> Provisioned:
+def _with_disks(told: ProvisionedMachine, machine: Machine, born: str) -> ProvisionedMachine:
     """A machine with what the model knows of its disks and power."""
     on = machine.state == SUCCEEDED and machine.power == RUNNING
     return replace(told, born=born, os_disk=f"os-{machine.os_disk}", local_disk=f"local-{machine.local_disks}", on=on)

@@ -23,7 +23,7 @@ PF_KTHREAD = 0x0020_0000
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
 
 
-def carriers(marker: str) -> tuple[list[int], bool]:
+def marked_processes(marker: str) -> tuple[list[int], bool]:
     """Descriptors (pidfd) of the living processes, this one excepted, that were started with a run's marker, which the caller closes.
 
     Also whether the look was clear: a process in the middle of exec shows no environment for a moment, and is to be looked at again.
@@ -59,7 +59,7 @@ def _in_exec(process: Path) -> bool:
     return process.stat().st_uid == os.getuid() and fields[0] not in "ZX" and not int(fields[6]) & PF_KTHREAD and fields[47] == "0"
 
 
-def kill_carriers(marker: str, patience: float = PATIENCE_SECONDS) -> bool:
+def kill_marked_processes(marker: str, patience: float = PATIENCE_SECONDS) -> bool:
     """Kill every process of a run and wait until all are gone; whether they are, within that many seconds.
 
     One empty look is not enough: a process may have moved to a lower number, by a fork, behind the look.
@@ -67,7 +67,7 @@ def kill_carriers(marker: str, patience: float = PATIENCE_SECONDS) -> bool:
     deadline = time.monotonic() + patience
     empty = 0
     while empty < 2 and time.monotonic() < deadline:
-        found, clear = carriers(marker)
+        found, clear = marked_processes(marker)
         empty = empty + 1 if clear and not found else 0
         for descriptor in found:
             with contextlib.suppress(ProcessLookupError):
@@ -99,13 +99,13 @@ def remove(folder: Path, lock: Path) -> None:
 
 def clean(marker: str, folder: Path, lock: Path) -> bool:
     """Kill a run's processes and remove its folder; whether nothing is left."""
-    if kill_carriers(marker):
+    if kill_marked_processes(marker):
         remove(folder, lock)
     return not folder.exists()
 
 
 def main() -> None:
-    """`guardian.py FOLDER LOCK`: wait for the end of standard input, which is the run's end, then clean; the lock file holds the marker."""
+    """`reaper.py FOLDER LOCK`: wait for the end of standard input, which is the run's end, then clean; the lock file holds the marker."""
     for ignored in IGNORED:
         signal.signal(ignored, signal.SIG_IGN)
     folder, lock = Path(sys.argv[1]), Path(sys.argv[2])

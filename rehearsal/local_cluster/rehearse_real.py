@@ -15,9 +15,9 @@ from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
 from rehearsal.binaries.find import Engines
 from rehearsal.local_cluster.azure_service import serve_azure
-from rehearsal.local_cluster.cluster_checks import SHOWN, Asker, Daemons, all_run
-from rehearsal.local_cluster.cluster_size import ClusterSizeError, Wanted
-from rehearsal.local_cluster.control_plane import ControlPlane, Size
+from rehearsal.local_cluster.cluster_checks import SHOWN, ClusterInspector, DaemonSetStatus, all_ready
+from rehearsal.local_cluster.cluster_size import ClusterSize, ClusterSizeError
+from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneSize
 from rehearsal.local_cluster.joining.cluster_access import gate_to
 from rehearsal.local_cluster.joining.figures import Joined
 from rehearsal.local_cluster.joining.joiner import STORM, Identities, Joiner
@@ -25,10 +25,10 @@ from rehearsal.local_cluster.joining.kwok import faithful, kwok_programs
 from rehearsal.local_cluster.joining.machines import JoiningMachine, machines_of
 from rehearsal.local_cluster.joining.rbac import rights
 from rehearsal.local_cluster.objects.apply import apply
-from rehearsal.local_cluster.objects.declared import objects_of
-from rehearsal.local_cluster.objects.results import Applied
+from rehearsal.local_cluster.objects.program_objects import objects_of
+from rehearsal.local_cluster.objects.results import ApplyResult
 from rehearsal.local_cluster.run_directory import RunDirectory
-from rehearsal.local_cluster.systemd.process import Usage
+from rehearsal.local_cluster.systemd.process import ProcessUsage
 from rehearsal.local_cluster.systemd.supervisor import Supervisor
 from rehearsal.program.graph import Graph
 
@@ -40,12 +40,12 @@ MOST_BOOTSTRAPPED = 1_000
 LOOK_SECONDS = 0.2
 T = TypeVar("T")
 
-Tell = Callable[[str, str], None]
+ReportProgress = Callable[[str, str], None]
 """Told of each phase, and of how far it is, in words."""
 
 
 @dataclass(frozen=True)
-class Brought:
+class ProvisionedRegion:
     """What an embedded Azure holds after a region came up: the plan, the model, and the graph of the clusters' stack."""
 
     plan: RegionPlan
@@ -57,24 +57,24 @@ class Brought:
 class RealRun:
     """A cluster that runs, and what was seen of it; seconds by phase, findings sentences on what is not as it should be."""
 
-    wanted: Wanted
+    wanted: ClusterSize
     engines: Engines
     control: ControlPlane
     folder: Path
-    applied: Applied
+    applied: ApplyResult
     joined: Joined
     how: Identities
     ready_nodes: int
-    daemons: tuple[Daemons, ...]
+    daemons: tuple[DaemonSetStatus, ...]
     requests: int
-    usages: dict[str, tuple[int, Usage]]
+    usages: dict[str, tuple[int, ProcessUsage]]
     """By program: how many of it run, and what they use together."""
     seconds: dict[str, float] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
 
 
 @contextmanager
-def real_cluster(brought: Brought, wanted: Wanted, engines: Engines, tell: Tell) -> Iterator[RealRun]:
+def real_cluster(brought: ProvisionedRegion, wanted: ClusterSize, engines: Engines, tell: ReportProgress) -> Iterator[RealRun]:
     """Run a cluster of a region that was brought up, until the context is left; nothing of it is there afterwards.
 
     RealRefused, RunRefused, NotProvisioned, ControlPlaneNotReady, NodeRefused, NotReady and NoAnswer say in sentences what did not go.
@@ -85,7 +85,7 @@ def real_cluster(brought: Brought, wanted: Wanted, engines: Engines, tell: Tell)
         supervisor = stack.enter_context(Supervisor(run))
         with _timed("control plane", seconds, tell):
             azure = stack.enter_context(serve_azure(brought.cloud, run.path / "azure"))
-            size = Size(api_servers=wanted.api_servers)
+            size = ControlPlaneSize(api_servers=wanted.api_servers)
             control = stack.enter_context(ControlPlane.start(brought.plan, wanted.cluster, azure, engines, run, supervisor, size))
             _wait_for_servers(control, tell)
         with _timed("objects", seconds, tell):
@@ -97,7 +97,7 @@ def real_cluster(brought: Brought, wanted: Wanted, engines: Engines, tell: Tell)
             _start_kwok(control, engines, run, supervisor, machines)
             how = Identities.BOOTSTRAP if len(machines) <= MOST_BOOTSTRAPPED else Identities.ISSUED
             joined = Joiner(gate).join(machines, how, STORM, lambda text: tell("machines join", text))
-        asker = Asker(control.kubeconfig)
+        asker = ClusterInspector(control.kubeconfig)
         stack.callback(asker.close)
         with _timed("nodes ready", seconds, tell):
             ready = _wait_for_nodes(asker, machines, tell)
@@ -112,7 +112,7 @@ def real_cluster(brought: Brought, wanted: Wanted, engines: Engines, tell: Tell)
 
 
 @contextmanager
-def _timed(phase: str, seconds: dict[str, float], tell: Tell) -> Iterator[None]:
+def _timed(phase: str, seconds: dict[str, float], tell: ReportProgress) -> Iterator[None]:
     """Tell of a phase and time it."""
     tell(phase, "")
     began = time.monotonic()
@@ -120,7 +120,7 @@ def _timed(phase: str, seconds: dict[str, float], tell: Tell) -> Iterator[None]:
     seconds[phase] = time.monotonic() - began
 
 
-def _wait_for_servers(control: ControlPlane, tell: Tell) -> None:
+def _wait_for_servers(control: ControlPlane, tell: ReportProgress) -> None:
     """Wait until every API server and the balancer answer; ControlPlaneNotReady."""
     deadline = time.monotonic() + SERVERS_SECONDS
     servers = [control.server(machine) for machine in control.api_servers]
@@ -157,7 +157,7 @@ def _start_kwok(
         service.wait_ready(SETTLING_SECONDS)
 
 
-def _wait_for_nodes(asker: Asker, machines: Sequence[JoiningMachine], tell: Tell) -> set[str]:
+def _wait_for_nodes(asker: ClusterInspector, machines: Sequence[JoiningMachine], tell: ReportProgress) -> set[str]:
     """Names of the machines' nodes that are ready, once all are or it takes too long."""
     names = {machine.name for machine in machines}
 
@@ -168,18 +168,18 @@ def _wait_for_nodes(asker: Asker, machines: Sequence[JoiningMachine], tell: Tell
     return _settled(look, "nodes ready", len(names), tell)
 
 
-def _wait_for_pods(asker: Asker, nodes: int, tell: Tell) -> tuple[Daemons, ...]:
+def _wait_for_pods(asker: ClusterInspector, nodes: int, tell: ReportProgress) -> tuple[DaemonSetStatus, ...]:
     """The DaemonSets, once all their pods are ready or it takes too long."""
 
-    def look() -> tuple[tuple[Daemons, ...], bool, str]:
+    def look() -> tuple[tuple[DaemonSetStatus, ...], bool, str]:
         found = asker.daemons()
         done = f"{sum(max(0, one.ready) for one in found):,} of {sum(one.desired for one in found):,} of {len(found)} DaemonSets are ready"
-        return found, all_run(found, nodes), done
+        return found, all_ready(found, nodes), done
 
     return _settled(look, "pods", nodes, tell)
 
 
-def _settled(look: Callable[[], tuple[T, bool, str]], phase: str, nodes: int, tell: Tell) -> T:
+def _settled(look: Callable[[], tuple[T, bool, str]], phase: str, nodes: int, tell: ReportProgress) -> T:
     """Look until it is as it should be or takes too long; looks take at most half of the time, since large lists cost the servers."""
     deadline = time.monotonic() + SETTLING_SECONDS + SETTLING_SECONDS_PER_NODE * nodes
     while True:
@@ -192,13 +192,13 @@ def _settled(look: Callable[[], tuple[T, bool, str]], phase: str, nodes: int, te
 
 
 def _findings(
-    asker: Asker,
+    asker: ClusterInspector,
     control: ControlPlane,
-    applied: Applied,
+    applied: ApplyResult,
     joined: Joined,
     machines: Sequence[JoiningMachine],
     ready: set[str],
-    daemons: Sequence[Daemons],
+    daemons: Sequence[DaemonSetStatus],
 ) -> Iterator[str]:
     """What is not as it should be, a sentence each."""
     yield from (str(one) for one in (*applied.failed, *applied.conflicts))
@@ -214,7 +214,7 @@ def _findings(
     if len(differences) > SHOWN:
         yield f"and {len(differences) - SHOWN:,} more differences between nodes and their boot files"
     for one in daemons:
-        if not all_run([one], len(ready)):
+        if not all_ready([one], len(ready)):
             expected = f", of {len(ready):,} nodes" if one.everywhere else ""
             yield f"DaemonSet {one.name}: {max(0, one.ready):,} of {one.desired:,} pods are ready{expected}"
 
@@ -226,14 +226,16 @@ def _requests(engines: Engines, kubeconfig: Path) -> int:
     return int(sum(float(line.rpartition(" ")[2]) for line in done.stdout.splitlines() if line.startswith("apiserver_request_total{")))
 
 
-def _usages(supervisor: Supervisor) -> dict[str, tuple[int, Usage]]:
+def _usages(supervisor: Supervisor) -> dict[str, tuple[int, ProcessUsage]]:
     """What the programs that run use, by program."""
-    found: dict[str, tuple[int, Usage]] = {}
+    found: dict[str, tuple[int, ProcessUsage]] = {}
     for service in supervisor.services:
         if service.pid is not None:
             name = service.program.unit.removesuffix(".service")
-            count, sums = found.get(name, (0, Usage()))
+            count, sums = found.get(name, (0, ProcessUsage()))
             more = service.usage()
-            total = Usage(sums.cpu_seconds + more.cpu_seconds, sums.memory_bytes + more.memory_bytes, sums.peak_bytes + more.peak_bytes)
+            total = ProcessUsage(
+                sums.cpu_seconds + more.cpu_seconds, sums.memory_bytes + more.memory_bytes, sums.peak_bytes + more.peak_bytes
+            )
             found[name] = (count + 1, total)
     return found

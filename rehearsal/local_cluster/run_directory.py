@@ -22,7 +22,7 @@ LEAST_FREE_BYTES = 2 * 2**30
 """Room that a base folder in memory must have: etcd's data, logs and keys of a cluster at full size."""
 LONGEST_PATH = 64
 """Characters of a run's folder, so that a socket some folders below it fits sun_path's 108 bytes (unix(7))."""
-GUARDIAN_SECONDS = 90.0
+REAPER_SECONDS = 90.0
 FIRST_PORT, LAST_PORT, BLOCK = 20_000, 29_999, 100
 """Ports of runs: above those of well-known services, below Kubernetes' node ports (30000-32767,
 https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport) and, as a rule, below the ephemeral range."""
@@ -34,7 +34,7 @@ class RunDirectoryError(GpufleetError):
     """A run cannot have what it needs: a folder, or ports."""
 
 
-def base_folder() -> Path:
+def parent_folder() -> Path:
     """Where runs are kept: in memory, because the keys in it then never reach a disk and etcd's fsync costs nothing.
 
     The first of $XDG_RUNTIME_DIR and /dev/shm that has LEAST_FREE_BYTES free and lets programs be executed (a container's /dev/shm often
@@ -52,14 +52,14 @@ def base_folder() -> Path:
 class RunDirectory:
     """A private folder, ports and a marker of one run, all of them gone when its process is gone, however it ended.
 
-    A guardian process waits for this process's end, kills what carries the marker and removes the folder; where both are killed at once,
+    A reaper process waits for this process's end, kills what carries the marker and removes the folder; where both are killed at once,
     the next run that starts does it. A process that this one forks without exec keeps the run alive.
     """
 
     path: Path
     """The folder, mode 0700, on a short path."""
     marker: str
-    """Value of the variable guardian.MARKER that every process of the run must carry in its environment from its start."""
+    """Value of the variable reaper.MARKER that every process of the run must carry in its environment from its start."""
 
     def __init__(self, base: Path | None = None) -> None:
         """Make the folder, sweep those whose processes are gone; RunRefused; OSError where the base folder cannot be written."""
@@ -67,7 +67,7 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"programs of a cluster are run and ended by means of Linux; this is {sys.platform}: use a Linux machine"
             )
-        parent = (base or base_folder()) / f"gpufleet-{os.getuid()}"
+        parent = (base or parent_folder()) / f"gpufleet-{os.getuid()}"
         self.marker = secrets.token_hex(16)
         self._ports: dict[str, int] = {}
         self._before_end: list[Callable[[], None]] = []
@@ -77,12 +77,12 @@ class RunDirectory:
         try:
             self._block, self._reserved = _reserve_block()
             self._reader, self._writer = os.pipe()
-            self._guardian = self._start_guardian()
+            self._reaper = self._start_reaper()
         except BaseException:
             reaper.remove(self.path, self._lock_file)
             os.close(self._lock)
             raise
-        threading.Thread(target=self._watch_guardian, name="guardian's watch", daemon=True).start()
+        threading.Thread(target=self._watch_reaper, name="reaper watcher", daemon=True).start()
 
     def __enter__(self) -> RunDirectory:
         return self
@@ -91,9 +91,9 @@ class RunDirectory:
         self.close()
 
     @property
-    def guardian_pid(self) -> int:
-        """Process id of the guardian of the moment."""
-        return self._guardian.pid
+    def reaper_pid(self) -> int:
+        """Process id of the reaper of the moment."""
+        return self._reaper.pid
 
     def port(self, what: str) -> int:
         """A free loopback port for this name, the same for the same name all run long; RunRefused when the block of ports is used up."""
@@ -125,14 +125,14 @@ class RunDirectory:
             os.close(self._writer)
             os.close(self._reader)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._guardian.wait(GUARDIAN_SECONDS)
+                self._reaper.wait(REAPER_SECONDS)
             if self.path.exists():
                 reaper.clean(self.marker, self.path, self._lock_file)
             self._reserved.close()
             os.close(self._lock)
 
-    def _start_guardian(self) -> subprocess.Popen[bytes]:
-        """Start a guardian, which shares the locks, so that nobody sweeps or takes the ports before it is done.
+    def _start_reaper(self) -> subprocess.Popen[bytes]:
+        """Start a reaper, which shares the locks, so that nobody sweeps or takes the ports before it is done.
 
         Its environment is empty: carrying the marker of a run around this one, it would be killed together with this process.
         """
@@ -148,14 +148,14 @@ class RunDirectory:
             pass_fds=(self._lock, self._reserved.fileno()),
         )
 
-    def _watch_guardian(self) -> None:
-        """Start another guardian whenever one ends before the run does."""
+    def _watch_reaper(self) -> None:
+        """Start another reaper whenever one ends before the run does."""
         while True:
-            self._guardian.wait()
+            self._reaper.wait()
             with self._mutex:
                 if self._ended:
                     return
-                self._guardian = self._start_guardian()
+                self._reaper = self._start_reaper()
 
 
 def _private(folder: Path) -> Path:
@@ -206,7 +206,7 @@ def _new(parent: Path, marker: str) -> tuple[Path, Path, int]:
 
 
 def _sweep(parent: Path) -> None:
-    """Clean what runs have left whose process and guardian are gone, told by a lock that nobody holds."""
+    """Clean what runs have left whose process and reaper are gone, told by a lock that nobody holds."""
     for lock_file in parent.glob("*.lock"):
         try:
             descriptor = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)

@@ -15,7 +15,7 @@ from pulumi.automation.errors import CommandError
 from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from rehearsal.azure.stack_records import Record
-from rehearsal.local_cluster.hub.hub_network import Inside
+from rehearsal.local_cluster.hub.hub_network import HubNamespace
 from rehearsal.local_up.up import PROJECT
 from rehearsal.pulumi_cli import state_repair
 from rehearsal.pulumi_cli.cli_process import Cli, followed
@@ -135,7 +135,7 @@ class Engine:
 
 @contextmanager
 def engine(
-    plan: RegionPlan, region: str, folder: EngineFolder, programs: Programs, inside: Inside, hold: int, telling: Telling
+    plan: RegionPlan, region: str, folder: EngineFolder, programs: Programs, inside: HubNamespace, hold: int, telling: Telling
 ) -> Iterator[Engine]:
     """Pulumi's own engine, ready to work on a region from inside its hub; region is the name or path that the plan was loaded from."""
     folder.prepare(plan, region)

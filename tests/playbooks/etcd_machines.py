@@ -26,9 +26,9 @@ from rehearsal.binaries.find import engines, survey
 from rehearsal.binaries.pins import PINS
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.machine import Machine
-from rehearsal.local_cluster.machine_programs import Programs
-from rehearsal.local_cluster.placement import Placement
-from rehearsal.local_cluster.provisioned_machines import Provisioned
+from rehearsal.local_cluster.machine_mapping import MachineMapping
+from rehearsal.local_cluster.machine_programs import MachinePrograms
+from rehearsal.local_cluster.provisioned_machines import ProvisionedMachine
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd.supervisor import Supervisor
 from tests.support.unit_control import UnitControl
@@ -172,16 +172,16 @@ def member_variables(run: RunDirectory, machines: Sequence[Machine]) -> dict[str
 @contextmanager
 def etcd_ring(cluster: ClusterPlan, azure: AzureService, folder: Path, altered: dict[str, str]) -> Iterator[Ring]:
     """The ring of a cluster's API objects, booted as in Azure; altered are flags of etcd that tests change."""
-    programs = Programs(etcd_programs(), {"etcd": altered})
+    programs = MachinePrograms(etcd_programs(), {"etcd": altered})
     rings = (cluster.etcd, cluster.events_etcd)
     hosts = {host: one.name for ring in rings for one in ring.members for host in (one.dns_name, one.address)}
     with RunDirectory() as run, Supervisor(run) as supervisor:
         machines: dict[str, Machine] = {}
         for member in cluster.etcd.members:
-            place = Placement(member.name, run.path / member.name, hosts, run.port, azure.vault_uri)
+            place = MachineMapping(member.name, run.path / member.name, hosts, run.port, azure.vault_uri)
             identity = resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachines", member.name)
             boot = custom_data(boot_etcd(cluster, cluster.etcd, member))
-            given = Provisioned(cluster.etcd.role, member.name, identity, member.address, boot)
+            given = ProvisionedMachine(cluster.etcd.role, member.name, identity, member.address, boot)
             environment = {**azure.environment(identity), "GPUFLEET_ETCD_PAUSE": GUARD_PAUSE_SECONDS}
             machines[member.name] = Machine(given, place, programs, environment, supervisor)
         for machine in machines.values():

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "rehearsal/local_cluster"))
-from calling import Client, watched
+from api_calls import Client, watched
 
 SILENT_SECONDS = 15.0
 GONE = 410

@@ -18,7 +18,7 @@ from components.boot.files import fetch_secrets
 from components.boot.machine import MachineBoot, custom_data
 from components.manifests.objects import cluster_objects
 from components.plan.model import ClusterPlan, RegionPlan
-from rehearsal.local_cluster.boot_files import BootFiles, LaidFile, read_boot
+from rehearsal.local_cluster.boot_files import BootFile, BootFiles, read_boot
 from rehearsal.local_cluster.systemd.unit_file import Unit, read_unit
 from stacks.load import load_plan
 
@@ -53,7 +53,7 @@ class Rendered:
     def unit(self, machine: BootFiles, program: str) -> Unit:
         return read_unit(f"{program}.service", machine.content(f"{UNITS}/{program}.service"))
 
-    def unit_file(self, machine: BootFiles, program: str) -> LaidFile:
+    def unit_file(self, machine: BootFiles, program: str) -> BootFile:
         return file_at(machine, f"{UNITS}/{program}.service")
 
     def configuration(self, path: str) -> Any:
@@ -76,7 +76,7 @@ def _read(name: str, boot: MachineBoot) -> BootFiles:
     return read_boot(name, custom_data(boot))
 
 
-def file_at(machine: BootFiles, path: str) -> LaidFile:
+def file_at(machine: BootFiles, path: str) -> BootFile:
     (found,) = [item for item in machine.files if item.path == path]
     return found
 

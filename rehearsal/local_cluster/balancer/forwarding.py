@@ -31,7 +31,7 @@ READ, WRITE, GONE = select.EPOLLIN, select.EPOLLOUT, select.EPOLLERR | select.EP
 
 
 @dataclass(eq=False)
-class End:
+class FlowEnd:
     """One end of a flow: its socket, and what waits to be sent to it."""
 
     socket: socket.socket
@@ -44,7 +44,7 @@ class End:
     shut: bool = False
     """Whether it was told that nothing more will come."""
     interest: int = 0
-    other: End = field(init=False)
+    other: FlowEnd = field(init=False)
 
 
 class Balancer:
@@ -55,7 +55,7 @@ class Balancer:
         self.accepted = self.refused = self.carried_bytes = 0
         self._listener, self._choose_from = listener, choose_from
         self._epoll = select.epoll()
-        self._ends: dict[int, End] = {}
+        self._ends: dict[int, FlowEnd] = {}
         self._others: dict[int, Callable[[], None]] = {}
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._paused_until = 0.0
@@ -128,14 +128,14 @@ class Balancer:
         client.setblocking(False)
         for each in (client, server):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        near = End(client, client.fileno(), backend.name)
-        far = End(server, server.fileno(), backend.name, connecting=True)
+        near = FlowEnd(client, client.fileno(), backend.name)
+        far = FlowEnd(server, server.fileno(), backend.name, connecting=True)
         near.other, far.other = far, near
         self._ends[near.descriptor], self._ends[far.descriptor] = near, far
         self.flows[backend.name] = self.flows.get(backend.name, 0) + 1
         self._want(far, WRITE)
 
-    def _serve(self, end: End, events: int) -> None:
+    def _serve(self, end: FlowEnd, events: int) -> None:
         """Do for an end what its socket is ready for; an error resets both ends."""
         try:
             if end.connecting:
@@ -154,7 +154,7 @@ class Balancer:
         except OSError:
             self._close(end, abort=True)
 
-    def _connected(self, end: End) -> None:
+    def _connected(self, end: FlowEnd) -> None:
         """The backend has answered: carry from now on, or fail."""
         if end.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise ConnectionRefusedError
@@ -162,7 +162,7 @@ class Balancer:
         self._want(end, READ)
         self._want(end.other, READ)
 
-    def _receive(self, end: End) -> None:
+    def _receive(self, end: FlowEnd) -> None:
         """Pass on what an end has sent; what the other does not take waits, and nothing more is read until it is gone."""
         other = end.other
         count = end.socket.recv_into(self._buffer)
@@ -182,7 +182,7 @@ class Balancer:
             self._want(other, other.interest | WRITE)
             self._want(end, end.interest & ~READ)
 
-    def _send(self, end: End) -> None:
+    def _send(self, end: FlowEnd) -> None:
         """Send what waits for an end; once it is gone, the other is read again."""
         end.pending = end.pending[end.socket.send(end.pending) :]
         if end.pending:
@@ -193,12 +193,12 @@ class Balancer:
         else:
             self._want(end.other, end.other.interest | READ)
 
-    def _shut(self, end: End) -> None:
+    def _shut(self, end: FlowEnd) -> None:
         """Pass a half-close on."""
         end.shut = True
         end.socket.shutdown(socket.SHUT_WR)
 
-    def _want(self, end: End, interest: int) -> None:
+    def _want(self, end: FlowEnd, interest: int) -> None:
         """Wait for what an end needs; one that needs nothing is not waited for, since epoll would tell of its hang-up again and again."""
         if interest == end.interest:
             return
@@ -210,7 +210,7 @@ class Balancer:
             self._epoll.register(end.descriptor, interest)
         end.interest = interest
 
-    def _close(self, end: End, *, abort: bool) -> None:
+    def _close(self, end: FlowEnd, *, abort: bool) -> None:
         """End a flow, by reset where one of its ends failed."""
         self.flows[end.backend] -= 1
         for each in (end, end.other):

@@ -24,21 +24,23 @@ from typing import Any
 from rehearsal.local_cluster.balancer.forwarding import BACKLOG, Balancer
 from rehearsal.local_cluster.balancer.health_probe import Backend, Probe, ProbeSettings
 from rehearsal.local_cluster.systemd import sd_notify
-from rehearsal.local_cluster.systemd.service_definition import Program
+from rehearsal.local_cluster.systemd.service_definition import ServiceDefinition
 
 STATE_SECONDS = 10.0
 
 
 def balancer_program(
     name: str, folder: Path, port: int, backends: Iterable[Backend], probe: ProbeSettings, host: str = "127.0.0.1"
-) -> Program:
+) -> ServiceDefinition:
     """The balancer as a service on a port; its folder gets the list of backends, which it reads again at SIGHUP, and its state."""
     folder.mkdir(parents=True, exist_ok=True)
     write_backends(folder, backends)
     argv = (sys.executable, "-m", "rehearsal.local_cluster.balancer.load_balancer", f"--listen={host}:{port}", f"--folder={folder}")
     settings = (f"--interval={probe.interval_seconds:g}", f"--failures={probe.failures}", f"--path={probe.path}")
     environment = {"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": str(Path(__file__).parents[3])}
-    return Program(name, (*argv, *settings), environment, folder / "log", folder, notify=True, restart_seconds=1.0, stop_seconds=2.0)
+    return ServiceDefinition(
+        name, (*argv, *settings), environment, folder / "log", folder, notify=True, restart_seconds=1.0, stop_seconds=2.0
+    )
 
 
 def write_backends(folder: Path, backends: Iterable[Backend]) -> None:
@@ -54,7 +56,7 @@ def read_backends(folder: Path) -> tuple[Backend, ...]:
     return tuple(Backend(name, host, int(port)) for name, host, port in rows)
 
 
-def state(folder: Path) -> dict[str, Any]:
+def read_state(folder: Path) -> dict[str, Any]:
     """What a balancer that runs says of itself: `backends` with `up`, `last` and `flows`, and Balancer.report; OSError where none runs."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(STATE_SECONDS)
@@ -137,7 +139,7 @@ def main() -> None:
     host, _, port = given.listen.rpartition(":")
     listener = socket.create_server((host, int(port)), backlog=BACKLOG)
     serving = _Serving(listener, given.folder, ProbeSettings(given.interval, given.failures, given.path))
-    sd_notify.say("READY=1")
+    sd_notify.notify("READY=1")
     serving.balancer.run()
 
 

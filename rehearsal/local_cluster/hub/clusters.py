@@ -16,21 +16,21 @@ from rehearsal.binaries.find import Engines
 from rehearsal.local_cluster.administrator import administrators_kubeconfig
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.boot_files import BootFilesError
-from rehearsal.local_cluster.control_plane import ControlPlane, Told, last_words, lay
-from rehearsal.local_cluster.hub.member_selection import Most, chosen, identity, quorum
-from rehearsal.local_cluster.hub.saved_members import Disks, KeptPorts, KeptRun
+from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneInputs, create_machines, last_log_lines
+from rehearsal.local_cluster.hub.member_selection import MemberLimit, identity, quorum, select_machines
+from rehearsal.local_cluster.hub.saved_members import HubRunDirectory, MemberDisks, SavedPorts
 from rehearsal.local_cluster.machine import Machine
-from rehearsal.local_cluster.machine_programs import Programs
-from rehearsal.local_cluster.placement import UnplacedPathError
+from rehearsal.local_cluster.machine_mapping import UnmappedValueError
+from rehearsal.local_cluster.machine_programs import MachinePrograms
 from rehearsal.local_cluster.provisioned_machines import (
     API_SERVER,
     ETCD,
     EVENTS,
     NotProvisionedError,
-    Provisioned,
+    ProvisionedMachine,
+    existing_api_servers,
+    existing_members,
     health_probe,
-    members_there,
-    servers_there,
 )
 from rehearsal.local_cluster.run_directory import RunDirectoryError
 from rehearsal.local_cluster.systemd.supervisor import Supervisor
@@ -38,36 +38,36 @@ from rehearsal.local_cluster.systemd.unit_file import UnitFileError
 
 SLOW_SECONDS = 120.0
 """After which it is told that no API server answers; on two cores with nothing else to do one does in ten."""
-REFUSALS = (BootFilesError, UnitFileError, UnplacedPathError, RunDirectoryError, OSError)
+REFUSALS = (BootFilesError, UnitFileError, UnmappedValueError, RunDirectoryError, OSError)
 
 
 @dataclass
-class Part:
+class MachineGroup:
     """Machines of a control plane that start and end together: rings of etcd, or API servers with their balancer (control)."""
 
-    given: tuple[Provisioned, ...]
+    given: tuple[ProvisionedMachine, ...]
     machines: tuple[Machine, ...]
     ending: ExitStack
     control: ControlPlane | None = None
 
-    def is_of(self, wanted: Iterable[Provisioned]) -> bool:
+    def is_of(self, wanted: Iterable[ProvisionedMachine]) -> bool:
         """Whether these are the machines that run."""
         return set(map(identity, self.given)) == set(map(identity, wanted))
 
 
 @dataclass
-class Here:
+class LocalCluster:
     """What runs here of one cluster, and what was told of it; began is when its API servers did, by time.monotonic()."""
 
-    rings: Part | None = None
-    servers: Part | None = None
+    rings: MachineGroup | None = None
+    servers: MachineGroup | None = None
     began: float = 0.0
     ready: bool = False
     slow: bool = False
     refused: frozenset[tuple[str, ...]] = frozenset()
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[MachineGroup, ...]:
         """API servers first, as they end."""
         return tuple(part for part in (self.servers, self.rings) if part)
 
@@ -86,14 +86,14 @@ class Clusters(AbstractContextManager["Clusters"]):
     """The control planes of a region's clusters: look at Azure now and then, and they are as it says; all end with the context."""
 
     def __init__(
-        self, plan: RegionPlan, azure: AzureService, engines: Engines, folder: Path, most: Most, say: Callable[[str], None]
+        self, plan: RegionPlan, azure: AzureService, engines: Engines, folder: Path, most: MemberLimit, say: Callable[[str], None]
     ) -> None:
         """folder keeps ports and disks; OSError, StateBroken where it cannot be read or written."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._plan, self._azure, self._most, self._say = plan, azure, most, say
-        self._programs = Programs(engines.programs, {})
-        self._ports, self._disks = KeptPorts(folder / "ports.json"), Disks(folder / "disks")
-        self._here = {cluster.name: Here() for cluster in plan.clusters}
+        self._programs = MachinePrograms(engines.programs, {})
+        self._ports, self._disks = SavedPorts(folder / "ports.json"), MemberDisks(folder / "disks")
+        self._here = {cluster.name: LocalCluster() for cluster in plan.clusters}
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         parts = [part for here in self._here.values() for part in here.parts]
@@ -105,11 +105,11 @@ class Clusters(AbstractContextManager["Clusters"]):
         for cluster in self._plan.clusters:
             self._look_at(cluster, self._here[cluster.name])
 
-    def _look_at(self, cluster: ClusterPlan, here: Here) -> None:
+    def _look_at(self, cluster: ClusterPlan, here: LocalCluster) -> None:
         members, servers = self._azure.ask(lambda cloud: _machines(cloud, cluster))
         given = [one for part in here.parts for one in part.given]
         rings = {ETCD: len(cluster.etcd.members), EVENTS: len(cluster.events_etcd.members)}
-        wanted = chosen((*members, *servers), given, rings, self._most, lambda one: self._disks.holds(cluster.name, one))
+        wanted = select_machines((*members, *servers), given, rings, self._most, lambda one: self._disks.holds(cluster.name, one))
         wanted_servers = tuple(one for one in wanted if one.role == API_SERVER)
         wanted_members = tuple(one for one in wanted if one.role != API_SERVER)
         enough = all(sum(one.role == role for one in members) >= quorum(planned) for role, planned in rings.items())
@@ -131,7 +131,7 @@ class Clusters(AbstractContextManager["Clusters"]):
             self._attempt(cluster, here, wanted_servers, lambda: self._start_servers(cluster, here, wanted_servers))
         self._follow(cluster, here, wanted)
 
-    def _attempt(self, cluster: ClusterPlan, here: Here, wanted: tuple[Provisioned, ...], start: Callable[[], None]) -> None:
+    def _attempt(self, cluster: ClusterPlan, here: LocalCluster, wanted: tuple[ProvisionedMachine, ...], start: Callable[[], None]) -> None:
         """Start machines; why they are refused is told once."""
         identities = frozenset(map(identity, wanted))
         if here.refused == identities:
@@ -142,12 +142,14 @@ class Clusters(AbstractContextManager["Clusters"]):
             here.refused = identities
             self._tell(cluster, f"its control plane cannot start: {refused}")
 
-    def _start_rings(self, cluster: ClusterPlan, here: Here, wanted: tuple[Provisioned, ...]) -> None:
+    def _start_rings(self, cluster: ClusterPlan, here: LocalCluster, wanted: tuple[ProvisionedMachine, ...]) -> None:
         here.rings = self._started(cluster, wanted)
         planned = len(cluster.etcd.members) + len(cluster.events_etcd.members)
         self._tell(cluster, f"{len(wanted)} of {planned} etcd members start from their boot files")
 
-    def _change_rings(self, cluster: ClusterPlan, rings: Part, wanted: tuple[Provisioned, ...], there: tuple[Provisioned, ...]) -> None:
+    def _change_rings(
+        self, cluster: ClusterPlan, rings: MachineGroup, wanted: tuple[ProvisionedMachine, ...], there: tuple[ProvisionedMachine, ...]
+    ) -> None:
         """End members that Azure has no more, with their disks, and start those that take their places; the others run on."""
         kept, before = set(map(identity, wanted)), set(map(identity, rings.given))
         going = [machine for one, machine in zip(rings.given, rings.machines, strict=True) if identity(one) not in kept]
@@ -163,18 +165,20 @@ class Clusters(AbstractContextManager["Clusters"]):
         names = ", ".join(one.name for one in coming.given) or "none"
         self._tell(cluster, f"its etcd machines in Azure have changed: {len(going)} end here, and in their place: {names}")
 
-    def _started(self, cluster: ClusterPlan, wanted: tuple[Provisioned, ...]) -> Part:
+    def _started(self, cluster: ClusterPlan, wanted: tuple[ProvisionedMachine, ...]) -> MachineGroup:
         """Members that start, each from its boot files and on its disks; those that are off wait to be switched on."""
         with ExitStack() as ending:
-            run = ending.enter_context(KeptRun(self._ports))
+            run = ending.enter_context(HubRunDirectory(self._ports))
             supervisor = ending.enter_context(Supervisor(run))
-            machines = lay(wanted, cluster, self._azure, self._programs, run, supervisor, lambda one: self._disks.of(cluster.name, one))
+            machines = create_machines(
+                wanted, cluster, self._azure, self._programs, run, supervisor, lambda one: self._disks.of(cluster.name, one)
+            )
             for one, machine in zip(wanted, machines, strict=True):
                 if one.on:
                     machine.start()
-            return Part(wanted, machines, ending.pop_all())
+            return MachineGroup(wanted, machines, ending.pop_all())
 
-    def _start_servers(self, cluster: ClusterPlan, here: Here, wanted: tuple[Provisioned, ...]) -> None:
+    def _start_servers(self, cluster: ClusterPlan, here: LocalCluster, wanted: tuple[ProvisionedMachine, ...]) -> None:
         """Start API servers; not yet, where Azure lacks something else that they need."""
         at = (cluster.api_servers.endpoint_address or cluster.api_servers.address, API_SERVER_PORT)
         with ExitStack() as ending:
@@ -182,14 +186,14 @@ class Clusters(AbstractContextManager["Clusters"]):
                 told = self._azure.ask(lambda cloud: _told(cloud, self._plan, cluster, wanted))
             except NotProvisionedError:
                 return
-            run = ending.enter_context(KeptRun(self._ports))
+            run = ending.enter_context(HubRunDirectory(self._ports))
             supervisor = ending.enter_context(Supervisor(run))
             control = ControlPlane.boot(told, cluster, self._azure, self._programs, run, supervisor, at)
-            here.servers = Part(wanted, control.machines, ending.pop_all(), control)
+            here.servers = MachineGroup(wanted, control.machines, ending.pop_all(), control)
         here.began, here.ready, here.slow = time.monotonic(), False, False
         self._tell(cluster, f"{len(wanted)} of {cluster.api_servers.count} API servers start from their boot files")
 
-    def _follow(self, cluster: ClusterPlan, here: Here, wanted: tuple[Provisioned, ...]) -> None:
+    def _follow(self, cluster: ClusterPlan, here: LocalCluster, wanted: tuple[ProvisionedMachine, ...]) -> None:
         """Switch machines on and off as Azure did, and tell when the API servers answer."""
         self._switch(cluster, {machine.name: machine for machine in here.machines}, wanted)
         control = here.servers.control if here.servers else None
@@ -201,10 +205,10 @@ class Clusters(AbstractContextManager["Clusters"]):
             self._tell(cluster, f"its API servers answer, {waited:.0f} s after their machines began to boot")
         elif waited > SLOW_SECONDS and not here.slow:
             here.slow = True
-            said = last_words(here.machines)
+            said = last_log_lines(here.machines)
             self._tell(cluster, f"no API server answers after {waited:.0f} s; what its programs said last:\n{said}")
 
-    def _switch(self, cluster: ClusterPlan, running: Mapping[str, Machine], wanted: tuple[Provisioned, ...]) -> None:
+    def _switch(self, cluster: ClusterPlan, running: Mapping[str, Machine], wanted: tuple[ProvisionedMachine, ...]) -> None:
         for one in wanted:
             machine = running.get(one.name)
             if machine is not None and one.on and not machine.on:
@@ -218,11 +222,11 @@ class Clusters(AbstractContextManager["Clusters"]):
         self._say(f"{cluster.name}: {what}")
 
 
-def _told(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan, servers: tuple[Provisioned, ...]) -> Told:
+def _told(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan, servers: tuple[ProvisionedMachine, ...]) -> ControlPlaneInputs:
     """What is to be known of these API servers, whichever members of etcd there are; NotProvisioned."""
-    return Told(servers, health_probe(cloud, cluster), administrators_kubeconfig(cloud, plan, cluster))
+    return ControlPlaneInputs(servers, health_probe(cloud, cluster), administrators_kubeconfig(cloud, plan, cluster))
 
 
-def _machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[tuple[Provisioned, ...], tuple[Provisioned, ...]]:
+def _machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[tuple[ProvisionedMachine, ...], tuple[ProvisionedMachine, ...]]:
     """etcd's machines that Azure has, and the API servers'."""
-    return tuple(members_there(cloud, cluster)), servers_there(cloud, cluster)
+    return tuple(existing_members(cloud, cluster)), existing_api_servers(cloud, cluster)

@@ -37,19 +37,19 @@ Lookup = Callable[[dns.message.Message], dns.message.Message]
 
 
 @dataclass(frozen=True)
-class Found:
+class RecordData:
     """Records of one name and type: seconds to live, and data as a zone file has them."""
 
     ttl: int
     data: tuple[str, ...]
 
 
-def hub_network(plan: RegionPlan) -> str:
+def hub_network_id(plan: RegionPlan) -> str:
     """Resource id of the hub's network."""
     return naming.resource_id(plan.spec.subscription, plan.base_resource_group, "Microsoft.Network", "virtualNetworks", plan.hub.vnet_name)
 
 
-def answer(cloud: Cloud, network: str, question: dns.message.Message) -> dns.message.Message:
+def resolve(cloud: Cloud, network: str, question: dns.message.Message) -> dns.message.Message:
     """What the resolver of a network says: records, NXDOMAIN within a zone that it knows, REFUSED elsewhere."""
     said = dns.message.make_response(question, recursion_available=True)
     if question.opcode() != dns.opcode.QUERY or len(question.question) != 1:
@@ -74,7 +74,7 @@ def answer(cloud: Cloud, network: str, question: dns.message.Message) -> dns.mes
 
 
 @contextmanager
-def resolving(address: str, lookup: Lookup) -> Iterator[None]:
+def serve_dns(address: str, lookup: Lookup) -> Iterator[None]:
     """Answer by UDP and TCP on an address as long as the context lasts; OSError where it is not ours to listen on."""
 
     def reply(wire: bytes) -> bytes | None:
@@ -97,10 +97,10 @@ def resolving(address: str, lookup: Lookup) -> Iterator[None]:
                 thread.join()
 
 
-def _soa() -> Found:
+def _soa() -> RecordData:
     told = SOA["soaRecord"]
     numbers = (told[name] for name in ("serialNumber", "refreshTime", "retryTime", "expireTime", "minimumTtl"))
-    return Found(int(SOA["ttl"]), (f"{told['host']}. {told['email']}. {' '.join(map(str, numbers))}",))
+    return RecordData(int(SOA["ttl"]), (f"{told['host']}. {told['email']}. {' '.join(map(str, numbers))}",))
 
 
 _SOA = _soa()
@@ -131,7 +131,7 @@ def _children(cloud: Cloud, zone: Resource) -> Iterator[Resource]:
     return (cloud.resources[key] for key in list(cloud.index.children(zone.key)))
 
 
-def _records(sets: dict[tuple[str, str], Resource], record_type: str, relative: str) -> Found | None:
+def _records(sets: dict[tuple[str, str], Resource], record_type: str, relative: str) -> RecordData | None:
     """Records of a type at a name within a zone; those of types that nobody here makes are not told."""
     if (record_type, relative) == ("SOA", APEX):
         return _SOA
@@ -139,7 +139,7 @@ def _records(sets: dict[tuple[str, str], Resource], record_type: str, relative: 
     if one is None or record_type not in ("A", "AAAA", "CNAME"):
         return None
     kind = TYPES[record_type]
-    return Found(int(one.properties["ttl"]), tuple(str(record[kind.key]) for record in kind.records(one.properties)))
+    return RecordData(int(one.properties["ttl"]), tuple(str(record[kind.key]) for record in kind.records(one.properties)))
 
 
 class _Datagrams(socketserver.ThreadingUDPServer):

@@ -19,14 +19,14 @@ from typing import IO, cast
 from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from rehearsal.binaries.find import engines
-from rehearsal.local_cluster.hub.hub_request import Wanted
-from rehearsal.local_cluster.hub.launch import ROOT, beside, in_new
-from rehearsal.local_cluster.hub.member_selection import Most
+from rehearsal.local_cluster.hub.hub_request import HubRequest
+from rehearsal.local_cluster.hub.launch import ROOT, in_namespaces_of, in_new_namespaces
+from rehearsal.local_cluster.hub.member_selection import MemberLimit
 
 TRY_SECONDS, ENDING_SECONDS = 20.0, 60.0
 SHOWN_LINES = 5
 LOG, REGION = "world.log", "region"
-ONE_SERVER = Most()
+ONE_SERVER = MemberLimit()
 
 
 class HubNetworkError(GpufleetError):
@@ -34,7 +34,7 @@ class HubNetworkError(GpufleetError):
 
 
 @dataclass(frozen=True)
-class Inside:
+class HubNamespace:
     """A place inside: command is what to put before a command's words to run it there, environment what it needs to find Azure."""
 
     command: tuple[str, ...]
@@ -42,11 +42,11 @@ class Inside:
 
 
 @cache
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """Why this machine has no place inside the hub's network, in one sentence; None where it has. Found out by making one."""
     if sys.platform != "linux":
         return f"a network of its own is made by means of Linux; this is {sys.platform}: use a Linux machine"
-    tried = (*in_new(["10.255.255.254"], "10.255.255.254"), "/bin/true")
+    tried = (*in_new_namespaces(["10.255.255.254"], "10.255.255.254"), "/bin/true")
     try:
         done = subprocess.run(tried, capture_output=True, text=True, timeout=TRY_SECONDS, check=False)  # noqa: S603 ours
     except subprocess.TimeoutExpired:
@@ -55,15 +55,15 @@ def why_not() -> str | None:
 
 
 @contextmanager
-def inside_hub(
+def hub_namespace(
     plan: RegionPlan,
     folder: Path,
     *,
     scenario: str | None = None,
     factor: float = 60.0,
-    most: Most = ONE_SERVER,
+    most: MemberLimit = ONE_SERVER,
     say: Callable[[str], None] = lambda _: None,
-) -> Iterator[Inside]:
+) -> Iterator[HubNamespace]:
     """A place inside the hub's network of a region, with its embedded Azure and the clusters that this has, while the context lasts.
 
     folder keeps Azure, and the clusters' data, for the next time; scenario is a name or file, None goes on in the one that is kept; factor
@@ -71,7 +71,7 @@ def inside_hub(
     was started by `command` is killed with the place, which ends with this process, however that ends, and with the context in order.
     InsideRefused; BinariesMissingError where the clusters' programs are neither there nor can be built.
     """
-    if reason := why_not():
+    if reason := unavailable_reason():
         raise HubNetworkError(reason)
     programs = engines(say)
     folder = folder.absolute()
@@ -83,7 +83,12 @@ def inside_hub(
         raise HubNetworkError(f"{error.filename or folder}: {error.strerror or error}; give another directory") from None
     with log:
         process = subprocess.Popen(  # noqa: S603 ours
-            (*in_new(_addresses(plan), plan.hub.resolver_address), sys.executable, "-m", "rehearsal.local_cluster.hub.hub_process"),
+            (
+                *in_new_namespaces(_addresses(plan), plan.hub.resolver_address),
+                sys.executable,
+                "-m",
+                "rehearsal.local_cluster.hub.hub_process",
+            ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -95,8 +100,8 @@ def inside_hub(
     listener = threading.Thread(target=_listen, args=(process, folder / LOG, ready, ending, say), name="world", daemon=True)
     listener.start()
     try:
-        _give(process, pickle.dumps(Wanted(plan, folder, scenario, factor, programs, most)))
-        yield Inside(beside(process.pid), ready.result())
+        _give(process, pickle.dumps(HubRequest(plan, folder, scenario, factor, programs, most)))
+        yield HubNamespace(in_namespaces_of(process.pid), ready.result())
     finally:
         ending.set()
         _end(process)

@@ -17,8 +17,8 @@ from rehearsal.arm.served_azure import take_up
 from rehearsal.azure.state_directory import StateCorruptError, StateInUseError
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.hub.clusters import Clusters
-from rehearsal.local_cluster.hub.dns_resolver import answer, hub_network, resolving
-from rehearsal.local_cluster.hub.hub_request import Wanted
+from rehearsal.local_cluster.hub.dns_resolver import hub_network_id, resolve, serve_dns
+from rehearsal.local_cluster.hub.hub_request import HubRequest
 from stacks.faults import InvalidFileError
 
 LOOK_SECONDS = 1.0
@@ -41,10 +41,10 @@ def main() -> None:
     def tell(**what: object) -> None:
         lines.write(json.dumps(what) + "\n")
 
-    wanted: Wanted = pickle.load(sys.stdin.buffer)  # noqa: S301 (from the process that started this one)
+    wanted: HubRequest = pickle.load(sys.stdin.buffer)  # noqa: S301 (from the process that started this one)
     threading.Thread(target=_outlive, args=(stop,), name="lifeline", daemon=True).start()
     try:
-        be(wanted, lambda ready: tell(ready=ready), lambda text: tell(say=text), stop)
+        serve(wanted, lambda ready: tell(ready=ready), lambda text: tell(say=text), stop)
     except (StateInUseError, StateCorruptError, InvalidFileError) as refused:
         tell(refused=str(refused))
         sys.exit(2)
@@ -61,14 +61,14 @@ def _outlive(stop: threading.Event) -> None:
     stop.set()
 
 
-def be(wanted: Wanted, ready: Callable[[Mapping[str, str]], None], say: Callable[[str], None], stop: threading.Event) -> None:
+def serve(wanted: HubRequest, ready: Callable[[Mapping[str, str]], None], say: Callable[[str], None], stop: threading.Event) -> None:
     """Be there until told to stop; StateInUse, StateBroken, FileRefused, OSError."""
     plan, folder = wanted.plan, wanted.folder / "azure"
     with ExitStack() as ending:
         live = ending.enter_context(take_up(plan, folder, wanted.scenario, wanted.factor, keep=True))
         azure = ending.enter_context(AzureService(live, folder, PORT))
-        network = hub_network(plan)
-        ending.enter_context(resolving(plan.hub.resolver_address, lambda asked: azure.ask(lambda cloud: answer(cloud, network, asked))))
+        network = hub_network_id(plan)
+        ending.enter_context(serve_dns(plan.hub.resolver_address, lambda asked: azure.ask(lambda cloud: resolve(cloud, network, asked))))
         clusters = ending.enter_context(Clusters(plan, azure, wanted.engines, wanted.folder / "clusters", wanted.most, say))
         ready(environment(azure, plan))
         while not stop.wait(LOOK_SECONDS):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from components.plan.model import RegionPlan
 from rehearsal.binaries.find import Engines
-from rehearsal.local_cluster.hub.member_selection import Most
+from rehearsal.local_cluster.hub.member_selection import MemberLimit
 
 
 @dataclass(frozen=True)
-class Wanted:
+class HubRequest:
     """folder keeps everything, scenario is a name or file (None: as it is kept), factor Azure's seconds per second here."""
 
     plan: RegionPlan
@@ -19,4 +19,4 @@ class Wanted:
     scenario: str | None
     factor: float
     engines: Engines
-    most: Most
+    most: MemberLimit

@@ -29,7 +29,7 @@ class NamespaceError(Exception):
     """What the kernel did not let us do, in one sentence with a remedy."""
 
 
-def separate() -> None:
+def unshare_namespaces() -> None:
     """Leave this machine's network, mounts, and users where need be; the next process that is forked is the first of its own processes.
 
     KernelRefuses.
@@ -50,7 +50,7 @@ def separate() -> None:
         )
 
 
-def furnish(addresses: Sequence[str], resolver: str) -> None:
+def configure_namespaces(addresses: Sequence[str], resolver: str) -> None:
     """In the first process of new namespaces: /proc, memory, loopback with these IPv4 addresses, and names from one resolver alone.
 
     KernelRefuses.
@@ -73,8 +73,8 @@ def furnish(addresses: Sequence[str], resolver: str) -> None:
     _bring_up(addresses)
 
 
-def enter(process: int) -> None:
-    """Enter the namespaces that a process made by `separate`; what is forked next runs in them. OSError where it is gone."""
+def enter_namespaces(process: int) -> None:
+    """Enter the namespaces that a process made by `unshare_namespaces`; what is forked next runs in them. OSError where it is gone."""
     folder = Path.cwd()
     opened = [(name, kind, os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)) for name, kind in ORDER]
     own = os.stat("/proc/self/ns/user")  # noqa: PTH116 (its target is no path)

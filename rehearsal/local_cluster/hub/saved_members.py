@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rehearsal.azure.state_directory import StateCorruptError
 from rehearsal.local_cluster.hub.namespaces import MEMORY
-from rehearsal.local_cluster.provisioned_machines import API_SERVER, Provisioned
+from rehearsal.local_cluster.provisioned_machines import API_SERVER, ProvisionedMachine
 from rehearsal.local_cluster.run_directory import RunDirectory
 
 FIRST_PORT, LAST_PORT = 20_000, 29_999
@@ -22,7 +22,7 @@ MEMBER, LOST = "data/member", "lost"
 """Where on that disk a member's data is, and the file that says of a machine that it had some."""
 
 
-class Holds(IntEnum):
+class EtcdData(IntEnum):
     """What a machine's disk holds of etcd; the less, the less good it is for a quorum: who has lost its data may not start by itself."""
 
     DATA = 0
@@ -30,7 +30,7 @@ class Holds(IntEnum):
     LOST = 2
 
 
-class KeptPorts:
+class SavedPorts:
     """Ports by name, in a file: a name has the same one for ever."""
 
     def __init__(self, path: Path) -> None:
@@ -55,10 +55,10 @@ class KeptPorts:
         return self._ports[what]
 
 
-class KeptRun(RunDirectory):
+class HubRunDirectory(RunDirectory):
     """A run whose ports are the same in the next one; its folder, with the machines' files and keys, is in memory alone."""
 
-    def __init__(self, ports: KeptPorts) -> None:
+    def __init__(self, ports: SavedPorts) -> None:
         super().__init__(MEMORY)
         self._kept = ports
 
@@ -67,26 +67,26 @@ class KeptRun(RunDirectory):
         return self._kept.port(what)
 
 
-class Disks:
+class MemberDisks:
     """Folders of the disks of a region's etcd machines: `<cluster>/<machine>/<vmId>/<disk>`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def of(self, cluster: str, machine: Provisioned) -> Mapping[str, Path]:
+    def of(self, cluster: str, machine: ProvisionedMachine) -> Mapping[str, Path]:
         """Where a machine's disks are, by its own paths; an API server's need not outlast it."""
         if machine.role == API_SERVER:
             return {}
         own = self._own(cluster, machine)
         return {LOCAL_DISK: own / machine.local_disk, OS_DISK: own / machine.os_disk}
 
-    def holds(self, cluster: str, machine: Provisioned) -> Holds:
+    def holds(self, cluster: str, machine: ProvisionedMachine) -> EtcdData:
         """What a machine's local disk holds of etcd."""
         if (self._own(cluster, machine) / machine.local_disk / MEMBER).is_dir():
-            return Holds.DATA
-        return Holds.LOST if (self._own(cluster, machine).parent / LOST).exists() else Holds.NOTHING
+            return EtcdData.DATA
+        return EtcdData.LOST if (self._own(cluster, machine).parent / LOST).exists() else EtcdData.NOTHING
 
-    def keep_only(self, cluster: str, machines: Iterable[Provisioned]) -> None:
+    def keep_only(self, cluster: str, machines: Iterable[ProvisionedMachine]) -> None:
         """Remove the disks that none of these machines has, and remember of each machine that stays that it has lost one.
 
         Nothing may run on them.
@@ -102,5 +102,5 @@ class Disks:
         if not kept and (self._folder / cluster).exists():
             shutil.rmtree(self._folder / cluster)
 
-    def _own(self, cluster: str, machine: Provisioned) -> Path:
+    def _own(self, cluster: str, machine: ProvisionedMachine) -> Path:
         return self._folder / cluster / machine.name / machine.born

@@ -16,7 +16,7 @@ from rehearsal.local_cluster.control_plane import ControlPlane
 from rehearsal.local_cluster.joining.node import SetOfNodes
 from rehearsal.local_cluster.joining.rbac import KWOK
 from rehearsal.local_cluster.joining.service_account_tokens import token_of
-from rehearsal.local_cluster.systemd.service_definition import Program
+from rehearsal.local_cluster.systemd.service_definition import ServiceDefinition
 
 Json = dict[str, Any]
 POD_ADDRESSES = "198.18.0.0/15"
@@ -116,13 +116,13 @@ def _stages(file: Path, keeping: Keeping, unplayed: Set[str]) -> list[Json]:
     return found
 
 
-def kwok_programs(engines: Engines, folder: Path, control: ControlPlane, keeping: Keeping) -> tuple[Program, ...]:
+def kwok_programs(engines: Engines, folder: Path, control: ControlPlane, keeping: Keeping) -> tuple[ServiceDefinition, ...]:
     """Each kwok for a control plane, its files in a folder of its own in this one; NoAnswer unless rights() were applied."""
     token = token_of(control.kubeconfig, KWOK)
     return tuple(_program(engines, folder / name, control, token, text) for name, text in configurations(engines, keeping).items())
 
 
-def _program(engines: Engines, folder: Path, control: ControlPlane, token: str, text: str) -> Program:
+def _program(engines: Engines, folder: Path, control: ControlPlane, token: str, text: str) -> ServiceDefinition:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     server = {"server": control.url, "certificate-authority": str(control.authority)}
     files = {
@@ -135,4 +135,4 @@ def _program(engines: Engines, folder: Path, control: ControlPlane, token: str, 
         (folder / name).write_bytes(content)
     argv = (str(engines.program("kwok")), f"--config={folder / 'kwok.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}", "-v=WARN")
     environment = {"HOME": str(folder), "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
-    return Program(f"rehearsal/{folder.name}", argv, environment, folder / "kwok.log", folder, restart_seconds=1.0)
+    return ServiceDefinition(f"rehearsal/{folder.name}", argv, environment, folder / "kwok.log", folder, restart_seconds=1.0)

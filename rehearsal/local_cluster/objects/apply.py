@@ -17,11 +17,11 @@ from components.errors import GpufleetError
 from components.kubernetes_objects import tiers
 from rehearsal.local_cluster.objects import kubeconfig as kubeconfigs
 from rehearsal.local_cluster.objects.connection import APPLY, Connection
-from rehearsal.local_cluster.objects.kinds import PRUNED, Kinds, discover, wait_for
-from rehearsal.local_cluster.objects.owned_fields import MANAGER, carries_owner, ours_of, was_changed
-from rehearsal.local_cluster.objects.prune import kept_for_rollouts, kept_for_teams, take_away, undeclared
+from rehearsal.local_cluster.objects.kinds import PRUNED_KINDS, Kinds, discover, wait_until_served
+from rehearsal.local_cluster.objects.owned_fields import MANAGER, has_owner_label, list_owned, was_changed
+from rehearsal.local_cluster.objects.prune import delete_objects, retained_for_rollouts, retained_for_teams, undeclared
 from rehearsal.local_cluster.objects.refusals import NOT_FOUND, conflicts_of, failures_of, unserved
-from rehearsal.local_cluster.objects.results import Applied, Conflict, Failed, Key, Object, key_of
+from rehearsal.local_cluster.objects.results import ApplyResult, FieldConflict, KubernetesObject, ObjectFailure, ObjectKey, key_of
 
 PATIENCE_SECONDS = 60.0
 """How long a request is repeated that may yet succeed, and how long a kind may take to be served."""
@@ -40,13 +40,13 @@ class NothingDeclaredError(GpufleetError):
 
 def apply(
     kubeconfig: Path,
-    objects: Iterable[Object],
+    objects: Iterable[KubernetesObject],
     say: Callable[[str], None],
     *,
     force: bool = False,
     prune_teams: bool = False,
     patience: float = PATIENCE_SECONDS,
-) -> Applied:
+) -> ApplyResult:
     """Make a cluster hold exactly these objects of ours.
 
     force takes fields over that others own; prune_teams lets namespaces of teams go that are no longer declared; patience in seconds.
@@ -72,31 +72,31 @@ class _Run:
     say: Callable[[str], None]
     force: bool
     patience: float
-    items: tuple[Object, ...]
-    created: list[Key] = field(default_factory=list)
-    changed: list[Key] = field(default_factory=list)
-    unchanged: list[Key] = field(default_factory=list)
-    conflicts: list[Conflict] = field(default_factory=list)
-    failed: list[Failed] = field(default_factory=list)
-    warnings: list[tuple[Key, str]] = field(default_factory=list)
+    items: tuple[KubernetesObject, ...]
+    created: list[ObjectKey] = field(default_factory=list)
+    changed: list[ObjectKey] = field(default_factory=list)
+    unchanged: list[ObjectKey] = field(default_factory=list)
+    conflicts: list[FieldConflict] = field(default_factory=list)
+    failed: list[ObjectFailure] = field(default_factory=list)
+    warnings: list[tuple[ObjectKey, str]] = field(default_factory=list)
     kinds: Kinds = field(default_factory=dict)
 
-    def run(self, *, prune_teams: bool) -> Applied:
+    def run(self, *, prune_teams: bool) -> ApplyResult:
         """All of it."""
         self.kinds = discover(self.connection)
         declared = frozenset(key_of(item) for item in self.items)
-        looked_at = {(version, kind) for kind, version in PRUNED.items()} | {(key.api_version, key.kind) for key in declared}
-        live = ours_of(self.connection, self.kinds, tuple(sorted(looked_at)))
+        looked_at = {(version, kind) for kind, version in PRUNED_KINDS.items()} | {(key.api_version, key.kind) for key in declared}
+        live = list_owned(self.connection, self.kinds, tuple(sorted(looked_at)))
         for tier in tiers(self.items):
             # A definition's kinds are served only after its tier.
-            self.kinds = wait_for(
+            self.kinds = wait_until_served(
                 self.connection, ((item["apiVersion"], item["kind"]) for item in tier), self.kinds, self.patience, self.say
             )
             for item in tier:
                 self._apply(item, live)
             self._establish(tier)
         kept, pruned = self._prune(undeclared(live, declared), prune_teams=prune_teams)
-        return Applied(
+        return ApplyResult(
             tuple(self.created),
             tuple(self.changed),
             tuple(self.unchanged),
@@ -108,13 +108,13 @@ class _Run:
             self.connection.requests,
         )
 
-    def _apply(self, item: Object, live: Mapping[Key, Object]) -> None:
+    def _apply(self, item: KubernetesObject, live: Mapping[ObjectKey, KubernetesObject]) -> None:
         key = key_of(item)
         if (served := self.kinds.get((key.api_version, key.kind))) is None:
             self.failed.append(unserved(key))
             return
         before = live.get(key)
-        if not carries_owner(item):
+        if not has_owner_label(item):
             # It is in no listing of ours.
             found = self.connection.request("GET", served.item(key))
             before = found.body if found.status == OK else None
@@ -130,29 +130,31 @@ class _Run:
         else:
             self.failed += failures_of(key, answer)
 
-    def _establish(self, tier: Iterable[Object]) -> None:
+    def _establish(self, tier: Iterable[KubernetesObject]) -> None:
         """Waits until the kinds of a tier's definitions are served."""
         for key in [key_of(item) for item in tier if item["kind"] == DEFINITION]:
             end = time.monotonic() + self.patience
             while not self._established(key):
                 if time.monotonic() > end:
-                    self.failed.append(Failed(key, "status.conditions", "not established", "look at its conditions: kubectl describe crd"))
+                    self.failed.append(
+                        ObjectFailure(key, "status.conditions", "not established", "look at its conditions: kubectl describe crd")
+                    )
                     break
                 time.sleep(ESTABLISHED_WAIT_SECONDS)
 
-    def _established(self, key: Key) -> bool:
+    def _established(self, key: ObjectKey) -> bool:
         answer = self.connection.request("GET", self.kinds[key.api_version, key.kind].item(key))
         # Null until a controller has seen it.
         conditions = answer.body.get("status", {}).get("conditions") or ()
         return answer.status == NOT_FOUND or any(row["type"] == "Established" and row["status"] == "True" for row in conditions)
 
-    def _prune(self, going: dict[Key, Object], *, prune_teams: bool) -> tuple[dict[Key, str], list[Key]]:
+    def _prune(self, going: dict[ObjectKey, KubernetesObject], *, prune_teams: bool) -> tuple[dict[ObjectKey, str], list[ObjectKey]]:
         """What stays, with reasons, and what was taken away."""
         if going and (self.conflicts or self.failed):
             # What could not be changed may still need it.
             return dict.fromkeys(going, "objects are refused or in conflict, which may still need it"), []
-        kept = {} if prune_teams else kept_for_teams(going)
-        kept |= kept_for_rollouts(self.connection, self.kinds, going)
-        gone, failed = take_away(self.connection, self.kinds, {key: item for key, item in going.items() if key not in kept})
+        kept = {} if prune_teams else retained_for_teams(going)
+        kept |= retained_for_rollouts(self.connection, self.kinds, going)
+        gone, failed = delete_objects(self.connection, self.kinds, {key: item for key, item in going.items() if key not in kept})
         self.failed += failed
         return kept, gone

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from components.errors import GpufleetError
-from rehearsal.local_cluster.objects.kubeconfig import Access
+from rehearsal.local_cluster.objects.kubeconfig import ApiAccess
 
 APPLY = "application/apply-patch+yaml"
 JSON = "application/json"
@@ -31,7 +31,7 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     """What the server answered: HTTP status, JSON body, warnings."""
 
     status: int
@@ -55,7 +55,7 @@ class ApiServerUnreachableError(GpufleetError):
 class Connection:
     """One connection, kept open. Every request made here may be made twice, so it is repeated after whatever may pass."""
 
-    def __init__(self, access: Access, patience: float, say: Callable[[str], None]) -> None:
+    def __init__(self, access: ApiAccess, patience: float, say: Callable[[str], None]) -> None:
         self.access, self.patience = access, patience
         self.requests = 0
         self._say = say
@@ -73,7 +73,7 @@ class Connection:
 
     def request(
         self, method: str, path: str, query: Mapping[str, str] | None = None, body: object = None, kind: str = JSON, accept: str = JSON
-    ) -> Answer:
+    ) -> ApiResponse:
         """The server's answer, good or bad; NoAnswer where patience (seconds) ended before it had one, or it does not know the caller."""
         target = f"{path}?{urlencode(query)}" if query else path
         text = None if body is None else json.dumps(body, separators=(",", ":")).encode()
@@ -92,7 +92,7 @@ class Connection:
             time.sleep(pause)
             wait = min(2 * wait, LONGEST_WAIT_SECONDS)
 
-    def _once(self, method: str, target: str, text: bytes | None, headers: dict[str, str]) -> tuple[Answer | None, str, float]:
+    def _once(self, method: str, target: str, text: bytes | None, headers: dict[str, str]) -> tuple[ApiResponse | None, str, float]:
         """One try: the answer if there was one, why it may be none, and for how many seconds the server asks to be left alone."""
         self.requests += 1
         try:
@@ -108,14 +108,14 @@ class Connection:
             self._http.close()
             return None, type(error).__name__, 0.0
         after = response.getheader("Retry-After", "")
-        answer = answer_of(response.status, response.headers.get_all("Warning", []), raw)
+        answer = parse_response(response.status, response.headers.get_all("Warning", []), raw)
         return answer, f"HTTP {answer.status} {answer.message}"[:200], float(after) if after.isdigit() else 0.0
 
 
-def answer_of(status: int, warnings: Iterable[str], raw: bytes) -> Answer:
+def parse_response(status: int, warnings: Iterable[str], raw: bytes) -> ApiResponse:
     """An answer from its status, its Warning headers and its body."""
     said = tuple(re.sub(r"\\(.)", r"\1", text) for text in _WARNING.findall(", ".join(warnings)))
-    return Answer(status, _json(raw), said)
+    return ApiResponse(status, _json(raw), said)
 
 
 def _json(raw: bytes) -> Mapping[str, Any]:
@@ -130,7 +130,7 @@ def _json(raw: bytes) -> Mapping[str, Any]:
 class _Named(http.client.HTTPSConnection):
     """A connection to a server that proves another name than the address by which it is reached."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: ApiAccess) -> None:
         super().__init__(access.host, access.port, timeout=REQUEST_SECONDS, context=access.tls)
         self._access = access
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.local_cluster.objects.connection import DISCOVERY, Connection
-from rehearsal.local_cluster.objects.results import Key
+from rehearsal.local_cluster.objects.results import ObjectKey
 
-PRUNED: Mapping[str, str] = {
+PRUNED_KINDS: Mapping[str, str] = {
     "Namespace": "v1",
     "PriorityClass": "scheduling.k8s.io/v1",
     "RuntimeClass": "node.k8s.io/v1",
@@ -36,7 +36,7 @@ FIRST_WAIT_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedKind:
     """A kind that the server knows: path of its collection without a namespace, and its plural name."""
 
     root: str
@@ -47,18 +47,18 @@ class Served:
         """Path of all objects, or of one namespace's."""
         return f"{self.root}/namespaces/{namespace}/{self.plural}" if namespace else f"{self.root}/{self.plural}"
 
-    def item(self, key: Key) -> str:
+    def item(self, key: ObjectKey) -> str:
         """Path of one object."""
         return f"{self.collection(key.namespace if self.namespaced else '')}/{key.name}"
 
 
-Kinds = Mapping[tuple[str, str], Served]
+Kinds = Mapping[tuple[str, str], ServedKind]
 """Served kinds by API version and kind."""
 
 
 def discover(connection: Connection) -> Kinds:
     """Every kind that the server serves, in two requests."""
-    kinds: dict[tuple[str, str], Served] = {}
+    kinds: dict[tuple[str, str], ServedKind] = {}
     for root in ROOTS:
         kinds.update(kinds_in(root, connection.request("GET", root, accept=DISCOVERY).body))
     return kinds
@@ -72,12 +72,14 @@ def kinds_in(root: str, body: Mapping[str, Any]) -> Kinds:
         for version in group["versions"]:
             api_version = f"{name}/{version['version']}" if name else version["version"]
             for resource in version.get("resources", []):
-                served = Served(f"{root}/{api_version}", resource["resource"], resource["scope"] == "Namespaced")
+                served = ServedKind(f"{root}/{api_version}", resource["resource"], resource["scope"] == "Namespaced")
                 kinds[api_version, resource["responseKind"]["kind"]] = served
     return kinds
 
 
-def wait_for(connection: Connection, wanted: Iterable[tuple[str, str]], kinds: Kinds, patience: float, say: Callable[[str], None]) -> Kinds:
+def wait_until_served(
+    connection: Connection, wanted: Iterable[tuple[str, str]], kinds: Kinds, patience: float, say: Callable[[str], None]
+) -> Kinds:
     """The served kinds as soon as all wanted ones are among them, or when patience (seconds) is over: a definition takes a moment to be
     served, and a server that starts does not serve everything at once."""
     end, wait, names = time.monotonic() + patience, FIRST_WAIT_SECONDS, sorted(set(wanted))

@@ -28,7 +28,7 @@ class KubeconfigError(GpufleetError):
 
 
 @dataclass(frozen=True)
-class Access:
+class ApiAccess:
     """Where and as whom: host and port of the server, the name that its certificate must carry, TLS settings with the client's
     certificate in them, a bearer token or "", and the namespace in which the context is, "" where it says none."""
 
@@ -45,7 +45,7 @@ class Access:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 
-def read(path: Path) -> Access:
+def read(path: Path) -> ApiAccess:
     """Access by a kubeconfig's current context; KubeconfigRefused where it is none that can be used."""
     try:
         text = path.read_text()
@@ -56,7 +56,7 @@ def read(path: Path) -> Access:
     return parse(text, str(path), path.parent)
 
 
-def parse(text: str, where: str, folder: Path, *, context: str = "", cluster: str = "") -> Access:
+def parse(text: str, where: str, folder: Path, *, context: str = "", cluster: str = "") -> ApiAccess:
     """Access by a kubeconfig's text: where says what to call it, and paths in it count from the folder.
 
     By the context and the cluster of these names, or by the current context and its cluster where they are empty. KubeconfigRefused.
@@ -79,7 +79,7 @@ def parse(text: str, where: str, folder: Path, *, context: str = "", cluster: st
     if url.scheme != "https" or not url.hostname:
         raise KubeconfigError(where, f"server {reached['server']} is no https address")
     name, namespace = str(reached.get("tls-server-name", url.hostname)), str(chosen.get("namespace", ""))
-    return Access(url.hostname, port, name, tls, str(user.get("token", "")), namespace)
+    return ApiAccess(url.hostname, port, name, tls, str(user.get("token", "")), namespace)
 
 
 def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Object = Mapping[str, Any]
+KubernetesObject = Mapping[str, Any]
 """One Kubernetes object, as its API takes it in JSON."""
 
 
 @dataclass(frozen=True, order=True)
-class Key:
+class ObjectKey:
     """Which object: api_version as in the object, namespace "" where it has none."""
 
     kind: str
@@ -23,17 +23,17 @@ class Key:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-def key_of(item: Object) -> Key:
+def key_of(item: KubernetesObject) -> ObjectKey:
     """Key of an object."""
     metadata = item["metadata"]
-    return Key(item["kind"], metadata.get("namespace", ""), metadata["name"], item["apiVersion"])
+    return ObjectKey(item["kind"], metadata.get("namespace", ""), metadata["name"], item["apiVersion"])
 
 
 @dataclass(frozen=True)
-class Conflict:
+class FieldConflict:
     """A field that somebody else has set to another value: field as a path, manager who set it; the object was left as it was."""
 
-    key: Key
+    key: ObjectKey
     field: str
     manager: str
 
@@ -47,10 +47,10 @@ class Conflict:
 
 
 @dataclass(frozen=True)
-class Failed:
+class ObjectFailure:
     """An object that the API server refused: path inside it, "" where the whole is meant, the server's reason, and the remedy."""
 
-    key: Key
+    key: ObjectKey
     path: str
     reason: str
     remedy: str
@@ -60,21 +60,21 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Applied:
+class ApplyResult:
     """Everything that one run did.
 
     kept are objects that are no longer declared and stay, each with the reason; warnings what the API server said beside its answers;
     requests counts HTTP requests, repeated ones included.
     """
 
-    created: tuple[Key, ...] = ()
-    changed: tuple[Key, ...] = ()
-    unchanged: tuple[Key, ...] = ()
-    pruned: tuple[Key, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-    failed: tuple[Failed, ...] = ()
-    kept: tuple[tuple[Key, str], ...] = ()
-    warnings: tuple[tuple[Key, str], ...] = ()
+    created: tuple[ObjectKey, ...] = ()
+    changed: tuple[ObjectKey, ...] = ()
+    unchanged: tuple[ObjectKey, ...] = ()
+    pruned: tuple[ObjectKey, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
+    failed: tuple[ObjectFailure, ...] = ()
+    kept: tuple[tuple[ObjectKey, str], ...] = ()
+    warnings: tuple[tuple[ObjectKey, str], ...] = ()
     requests: int = 0
 
     @property

@@ -21,7 +21,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Usage:
+class ProcessUsage:
     """What a process and its children use: CPU time so far, resident memory now, and the highest since their start."""
 
     cpu_seconds: float = 0.0
@@ -98,9 +98,9 @@ def readable(sources: Iterable[Descriptor | int | None], seconds: float | None =
     return {descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)}
 
 
-def usage_of(pid: int) -> Usage:
+def process_usage(pid: int) -> ProcessUsage:
     """What a process and its living descendants use, from proc(5); zeros once it is gone."""
-    total = Usage()
+    total = ProcessUsage()
     for each in _family(pid):
         try:
             fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
@@ -109,7 +109,7 @@ def usage_of(pid: int) -> Usage:
             continue
         memory = {line.partition(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith(("VmRSS:", "VmHWM:"))}
         # utime, stime and those of children that it has waited for: fields 14 to 17 of proc_pid_stat(5), of which two are cut off before.
-        total = Usage(
+        total = ProcessUsage(
             total.cpu_seconds + sum(int(ticks) for ticks in fields[11:15]) / TICKS,
             total.memory_bytes + int(memory.get("VmRSS", "0")) * KIBIBYTE,
             total.peak_bytes + int(memory.get("VmHWM", "0")) * KIBIBYTE,

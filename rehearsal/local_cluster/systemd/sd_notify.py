@@ -47,7 +47,7 @@ class NotifySocket:
         self.path.unlink(missing_ok=True)
 
 
-def say(message: str) -> None:
+def notify(message: str) -> None:
     """Tell the supervisor of this process something, as sd_notify(3); nothing where nobody listens."""
     address = os.environ.get(VARIABLE, "")
     if not address:

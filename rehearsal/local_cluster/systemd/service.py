@@ -13,23 +13,23 @@ from pathlib import Path
 from rehearsal.binaries.end_with_parent import EXEC_FAILED
 from rehearsal.local_cluster import reaper
 from rehearsal.local_cluster.systemd import service_log
-from rehearsal.local_cluster.systemd.process import ExecError, Process, Usage, readable, usage_of
+from rehearsal.local_cluster.systemd.process import ExecError, Process, ProcessUsage, process_usage, readable
 from rehearsal.local_cluster.systemd.sd_notify import VARIABLE, NotifySocket
 from rehearsal.local_cluster.systemd.service_definition import (
     STATES,
-    Program,
+    ServiceDefinition,
     ServiceNotReadyError,
     State,
     read_environment,
     result_of,
-    said_status,
+    status_text,
 )
 
 
 class Service:
     """One service, driven by a thread of its own while it is wanted; every method may be called from any thread."""
 
-    program: Program
+    program: ServiceDefinition
     restarts: int
     """How often it was restarted by itself since it was last started by hand."""
     exit_status: int | None
@@ -37,7 +37,7 @@ class Service:
     ready_at: float | None
     """When it was last ready, by time.monotonic()."""
 
-    def __init__(self, program: Program, marker: str, notify_path: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, program: ServiceDefinition, marker: str, notify_path: Path, say: Callable[[str], None]) -> None:
         self.program, self.restarts, self.exit_status, self.ready_at = program, 0, None, None
         self._marker, self._notify_path, self._say = marker, notify_path, say
         self._phase = "dead"
@@ -111,10 +111,10 @@ class Service:
             self._changed.wait_for(lambda: self.state in ("ready", "failed", "stopped") or self._phase == "auto-restart")
             return self._phase
 
-    def usage(self) -> Usage:
+    def usage(self) -> ProcessUsage:
         """What its main process and that one's children use; zeros where it does not run."""
         pid = self._main_pid
-        return Usage() if pid is None else usage_of(pid)
+        return ProcessUsage() if pid is None else process_usage(pid)
 
     def end_for_good(self, patience: float) -> None:
         """Have it ended within about so many seconds and never started again; returns at once."""
@@ -169,7 +169,7 @@ class Service:
             self._result = self._live()
             if pause is None or self._phase == "exited" or not self._wanted:
                 break
-            self._say(f"{self.program.name}: ended with {said_status(self.exit_status or 0)}, starts again in {pause:g} s")
+            self._say(f"{self.program.name}: ended with {status_text(self.exit_status or 0)}, starts again in {pause:g} s")
             self._enter("auto-restart")
             self._woken(pause)
             self.restarts += self._wanted
@@ -184,7 +184,7 @@ class Service:
         program = self.program
         program.directory.joinpath("tmp").mkdir(parents=True, exist_ok=True)
         program.log.parent.mkdir(parents=True, exist_ok=True)
-        service_log.bound(program.log)
+        service_log.limit_size(program.log)
         for command in program.before:
             self._enter("start-pre")
             if result := self._command(command):

@@ -31,7 +31,7 @@ https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html"""
 
 
 @dataclass(frozen=True)
-class Program:
+class ServiceDefinition:
     """A service as its unit file says; a path in argv is one of this machine."""
 
     name: str
@@ -69,13 +69,13 @@ class ServiceNotReadyError(GpufleetError):
     """A service that is not ready in time, or will never be."""
 
     def __init__(self, name: str, state: State, sub_state: str, status: int | None, lines: list[str], log: Path) -> None:
-        ended = "" if status is None else f", last ended with {said_status(status)}"
+        ended = "" if status is None else f", last ended with {status_text(status)}"
         tail = "".join(f"\n    {line}" for line in lines) or " it is empty"
         super().__init__(f"{name} is {state} ({sub_state}){ended}; the end of its log {log}:{tail}")
         self.name, self.state, self.status, self.lines = name, state, status, lines
 
 
-def said_status(status: int) -> str:
+def status_text(status: int) -> str:
     """An exit status in words."""
     return f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
 

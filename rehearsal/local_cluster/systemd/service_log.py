@@ -17,7 +17,7 @@ def earlier_part(log: Path) -> Path:
     return log.with_name(f"{log.name}.1")
 
 
-def bound(log: Path) -> None:
+def limit_size(log: Path) -> None:
     """Move a log that is too long to its earlier part. Writers append, so they go on at its beginning; lines of that moment are lost."""
     if log.is_file() and log.stat().st_size > MOST_BYTES:
         shutil.copyfile(log, earlier_part(log))

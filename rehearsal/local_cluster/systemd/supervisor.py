@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd import service_log
-from rehearsal.local_cluster.systemd.process import Usage
+from rehearsal.local_cluster.systemd.process import ProcessUsage
 from rehearsal.local_cluster.systemd.service import Service
-from rehearsal.local_cluster.systemd.service_definition import Program
+from rehearsal.local_cluster.systemd.service_definition import ServiceDefinition
 
-__all__ = ["Program", "Service", "Supervisor", "Usage"]
+__all__ = ["ProcessUsage", "Service", "ServiceDefinition", "Supervisor"]
 
 PATIENCE_SECONDS = 2.0
 """From SIGTERM to SIGKILL when everything ends: an API server's orderly end, longer than its shutdown delay, would be seen by nobody."""
@@ -44,7 +44,7 @@ class Supervisor:
         """All services, in the order in which they were added."""
         return tuple(self._services.values())
 
-    def add(self, program: Program) -> Service:
+    def add(self, program: ServiceDefinition) -> Service:
         """A service of that program, not started yet; ValueError where there is one of that name or everything has ended."""
         with self._mutex:
             if self._closed.is_set():
@@ -70,4 +70,4 @@ class Supervisor:
         """Look at the logs' sizes now and then, since their writers know no bound."""
         while not self._closed.wait(LOG_SECONDS):
             for service in self.services:
-                service_log.bound(service.program.log)
+                service_log.limit_size(service.program.log)

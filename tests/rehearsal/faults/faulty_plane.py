@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from calling import Client
+from api_calls import Client
 from joining_cluster import RealCluster, real_cluster
 from waiting import until as until_within
 from watching import Alerts, prometheus

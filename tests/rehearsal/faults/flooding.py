@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import yaml
-from calling import PATIENCE_SECONDS, Client
+from api_calls import PATIENCE_SECONDS, Client
 from faulty_plane import FaultyPlane
 
 from components.manifests.flow_control import AGENTS, HAND, QUEUE_LENGTH, seats

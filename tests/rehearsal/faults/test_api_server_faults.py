@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from api_calls import Watch
 from callers import Callers
-from calling import Watch
 from faulty_plane import FaultyPlane, at_once, busy, until
 from writers import CONFIG_MAPS, ApiWriter
 

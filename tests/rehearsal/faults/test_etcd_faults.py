@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from calling import Client, Watch
+from api_calls import Client, Watch
 from faulty_plane import ETCD_UNIT, FaultyPlane, at_once, busy, until
 from joining_cluster import pod
 from writers import CONFIG_MAPS, ApiWriter, EtcdWriter

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from calling import Client
+from api_calls import Client
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PAUSE_SECONDS = 0.02

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kept_services import Kept
 from running_plane import RunningPlane, running
+from supervised_services import SupervisedServices
 
 from rehearsal.binaries.find import Engines, engines
 from rehearsal.local_cluster.control_plane import ControlPlane
@@ -42,7 +42,7 @@ def control_plane(running_plane: RunningPlane) -> ControlPlane:
 
 
 @pytest.fixture
-def kept() -> Iterator[Kept]:
+def supervised() -> Iterator[SupervisedServices]:
     """A run and a supervisor in it."""
     with RunDirectory() as run:
-        yield Kept(run)
+        yield SupervisedServices(run)

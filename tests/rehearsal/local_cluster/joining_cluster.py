@@ -24,7 +24,7 @@ from rehearsal.local_cluster.joining.node import NODES_GROUP
 from rehearsal.local_cluster.joining.rbac import rights
 from rehearsal.local_cluster.joining.resources import quantity
 from rehearsal.local_cluster.objects.apply import apply
-from rehearsal.local_cluster.objects.declared import objects_of
+from rehearsal.local_cluster.objects.program_objects import objects_of
 
 DOOR = "tests-shut-door"
 PAUSE = "registry.k8s.io/pause:3.10"

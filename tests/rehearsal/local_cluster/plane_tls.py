@@ -7,7 +7,7 @@ import socket
 import ssl
 from pathlib import Path
 
-from calling import Reply, reply_on
+from api_calls import Reply, reply_on
 
 from rehearsal.local_cluster.machine import Machine
 

@@ -16,7 +16,7 @@ from components.plan.model import ETCD_CLIENT_PORT, ClusterPlan, RegionPlan
 from rehearsal.binaries.find import Engines
 from rehearsal.local_cluster.azure_service import AzureService, serve_azure
 from rehearsal.local_cluster.balancer import load_balancer
-from rehearsal.local_cluster.control_plane import ControlPlane, Size
+from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneSize
 from rehearsal.local_cluster.machine import Machine
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd.supervisor import Supervisor
@@ -25,7 +25,7 @@ from rehearsal.program.graph import Graph
 from stacks.load import load_plan
 from tests.support.unit_control import UnitControl
 
-WHOLE = Size()
+WHOLE = ControlPlaneSize()
 READY_SECONDS = 300.0
 """Ten times and more what it takes: a machine may be busy with much else."""
 
@@ -61,7 +61,7 @@ class RunningPlane:
 
     def up(self) -> set[str]:
         """API servers that the balancer lets connections go to."""
-        return {one["name"] for one in load_balancer.state(self.control.balancer.program.directory)["backends"] if one["up"]}
+        return {one["name"] for one in load_balancer.read_state(self.control.balancer.program.directory)["backends"] if one["up"]}
 
     def shell(self, systemctl: UnitControl) -> dict[str, str]:
         """Environment of a person on a machine: its systemctl, and the programs of the pinned versions."""
@@ -85,7 +85,7 @@ class RunningPlane:
 
 
 @contextmanager
-def running(region: str, engines: Engines, size: Size = WHOLE) -> Iterator[RunningPlane]:
+def running(region: str, engines: Engines, size: ControlPlaneSize = WHOLE) -> Iterator[RunningPlane]:
     """A region's first cluster, brought up in its embedded Azure: its control plane, in which nothing has been applied."""
     plan = load_plan(region)
     cluster = plan.clusters[0]

@@ -16,7 +16,7 @@ from backend_server import BackendServer, self_signed
 from waiting import DEADLINE_SECONDS, until
 
 from rehearsal.local_cluster.balancer.health_probe import Backend, ProbeSettings
-from rehearsal.local_cluster.balancer.load_balancer import balancer_program, state, write_backends
+from rehearsal.local_cluster.balancer.load_balancer import balancer_program, read_state, write_backends
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd.supervisor import Service, Supervisor
 
@@ -42,7 +42,7 @@ class Balanced:
         return tuple(Backend(server.name, "127.0.0.1", server.port) for server in self.servers)
 
     def up(self) -> set[str]:
-        return {each["name"] for each in state(self.folder)["backends"] if each["up"]}
+        return {each["name"] for each in read_state(self.folder)["backends"] if each["up"]}
 
     def wait_up(self, *servers: int) -> None:
         until(lambda: self.up() == {f"server-{index}" for index in servers}, f"up are {servers}")
@@ -111,7 +111,7 @@ def test_a_server_that_says_it_is_not_ready_gets_no_new_connections_until_it_is_
     balanced.servers[1].status = 500
     balanced.wait_up(0, 2)
     assert "server-1" not in balanced.reached(30)
-    assert next(each["last"] for each in state(balanced.folder)["backends"] if each["name"] == "server-1") == "500"
+    assert next(each["last"] for each in read_state(balanced.folder)["backends"] if each["name"] == "server-1") == "500"
     balanced.servers[1].status = 200
     balanced.wait_up(0, 1, 2)
     assert "server-1" in balanced.reached(60)
@@ -144,7 +144,7 @@ def test_established_connections_outlive_the_readiness_of_their_server(balanced:
         connection.sendall(b"still there?\n")
         # The first line break is the one that was sent to have the server begin.
         assert (_line(connection), _line(connection)) == ("", "still there?")
-        flows = {each["name"]: each["flows"] for each in state(balanced.folder)["backends"]}
+        flows = {each["name"]: each["flows"] for each in read_state(balanced.folder)["backends"]}
         assert flows[name] == 1
 
 
@@ -152,10 +152,10 @@ def test_without_a_ready_server_a_connection_is_reset(balanced: Balanced) -> Non
     for server in balanced.servers:
         server.status = 500
     balanced.wait_up()
-    refused = state(balanced.folder)["refused"]
+    refused = read_state(balanced.folder)["refused"]
     with pytest.raises(ConnectionResetError):
         balanced.connect()
-    assert state(balanced.folder)["refused"] == refused + 1
+    assert read_state(balanced.folder)["refused"] == refused + 1
 
 
 def test_a_connection_ends_with_its_server(balanced: Balanced) -> None:
@@ -185,7 +185,7 @@ def test_a_client_that_has_sent_all_still_gets_everything(balanced: Balanced) ->
         sender.start()
         assert everything(connection) == b"\n" + content + b"end"
         sender.join()
-    until(lambda: state(balanced.folder)["flows"] == 0, "the flow has ended")
+    until(lambda: read_state(balanced.folder)["flows"] == 0, "the flow has ended")
 
 
 def test_a_server_that_does_not_read_holds_its_client_back_and_nobody_elses(balanced: Balanced) -> None:
@@ -216,12 +216,12 @@ def test_a_thousand_connections_at_once_are_carried(balanced: Balanced) -> None:
     balanced.wait_up(0, 1, 2)
     with contextlib.ExitStack() as open_connections:
         connections = [open_connections.enter_context(balanced.connect()[0]) for _ in range(1000)]
-        assert state(balanced.folder)["flows"] == 1000
+        assert read_state(balanced.folder)["flows"] == 1000
         for index, connection in enumerate(connections):
             connection.sendall(f"{index}\n".encode())
         for index, connection in enumerate(connections):
             assert (_line(connection), _line(connection)) == ("", str(index))
-    until(lambda: state(balanced.folder)["flows"] == 0, "all flows have ended")
+    until(lambda: read_state(balanced.folder)["flows"] == 0, "all flows have ended")
 
 
 def test_the_list_of_servers_is_read_again_at_a_hang_up_signal(balanced: Balanced) -> None:
@@ -247,4 +247,4 @@ def test_a_balancer_at_rest_costs_next_to_nothing(balanced: Balanced) -> None:
 
 def test_the_state_of_a_balancer_that_does_not_run_cannot_be_had(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
-        state(tmp_path)
+        read_state(tmp_path)

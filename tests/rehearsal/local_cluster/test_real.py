@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from rehearsal.binaries.find import Engines
-from rehearsal.local_cluster.cluster_checks import Asker, Daemons, all_run
-from rehearsal.local_cluster.cluster_size import GIB, ClusterSizeError, free_bytes, refuse_what_has_no_room, wanted
+from rehearsal.local_cluster.cluster_checks import ClusterInspector, DaemonSetStatus, all_ready
+from rehearsal.local_cluster.cluster_size import GIB, ClusterSizeError, check_memory, free_bytes, wanted
 from rehearsal.local_cluster.joining.machines import machines_of
-from rehearsal.local_cluster.rehearse_real import Brought, RealRun, real_cluster
+from rehearsal.local_cluster.rehearse_real import ProvisionedRegion, RealRun, real_cluster
 from rehearsal.local_up.up import bring_up_anew
 from stacks.load import load_plan
 
@@ -21,10 +21,10 @@ LABEL = "topology.kubernetes.io/zone"
 
 
 @pytest.fixture(scope="module")
-def brought() -> Brought:
+def brought() -> ProvisionedRegion:
     plan = load_plan("dev")
     outcome = bring_up_anew(plan)
-    return Brought(plan, outcome.cloud, outcome.graphs[-1])
+    return ProvisionedRegion(plan, outcome.cloud, outcome.graphs[-1])
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def told() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def real_run(brought: Brought, real_engines: Engines, told: list[tuple[str, str]]) -> Iterator[RealRun]:
+def real_run(brought: ProvisionedRegion, real_engines: Engines, told: list[tuple[str, str]]) -> Iterator[RealRun]:
     with real_cluster(brought, wanted(brought.plan, None, NODES, 1), real_engines, lambda *said: told.append(said)) as run:
         yield run
     assert not run.folder.exists()
@@ -63,8 +63,8 @@ def test_every_scale_set_has_machines_among_few(real_run: RealRun) -> None:
     assert daemons["nvidia-device-plugin"] == 2
 
 
-def test_a_node_that_is_not_as_its_boot_files_say_is_found(real_run: RealRun, brought: Brought) -> None:
-    asker = Asker(real_run.control.kubeconfig)
+def test_a_node_that_is_not_as_its_boot_files_say_is_found(real_run: RealRun, brought: ProvisionedRegion) -> None:
+    asker = ClusterInspector(real_run.control.kubeconfig)
     machines = machines_of(brought.cloud, brought.plan, brought.plan.clusters[0])
     there = [one for one in machines if one.name in asker.ready_nodes()]
     assert asker.nodes_that_differ(there) == []
@@ -85,11 +85,11 @@ def kubectl(run: RealRun, *words: str) -> None:
 
 
 def test_daemons_count_as_running_only_on_every_node_that_they_select() -> None:
-    everywhere, some = Daemons("proxy", 4, 4, True), Daemons("gpu", 2, 2, False)
-    assert all_run([everywhere, some], 4)
-    assert not all_run([everywhere, some], 5)
-    assert not all_run([replace(some, ready=1)], 4)
-    assert not all_run([replace(some, desired=0, ready=-1)], 4)
+    everywhere, some = DaemonSetStatus("proxy", 4, 4, True), DaemonSetStatus("gpu", 2, 2, False)
+    assert all_ready([everywhere, some], 4)
+    assert not all_ready([everywhere, some], 5)
+    assert not all_ready([replace(some, ready=1)], 4)
+    assert not all_ready([replace(some, desired=0, ready=-1)], 4)
 
 
 def test_what_has_no_room_is_refused_with_need_room_and_remedy() -> None:
@@ -99,8 +99,8 @@ def test_what_has_no_room_is_refused_with_need_room_and_remedy() -> None:
         r"nodes and \d+ API servers need about [\d.]+ GiB, more than the 1.0 GiB of memory that are free here; join fewer with --nodes"
     )
     with pytest.raises(ClusterSizeError, match=expected):
-        refuse_what_has_no_room(asked, GIB)
-    refuse_what_has_no_room(asked, asked.bytes_needed)
+        check_memory(asked, GIB)
+    check_memory(asked, asked.bytes_needed)
     assert wanted(plan, None, 10, 1).bytes_needed < 2 * GIB < asked.bytes_needed
     assert free_bytes() > 0
 

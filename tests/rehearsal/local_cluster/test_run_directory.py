@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.local_cluster.run_directory import EPHEMERAL, LONGEST_PATH, RunDirectory, RunDirectoryError, base_folder
+from rehearsal.local_cluster.run_directory import EPHEMERAL, LONGEST_PATH, RunDirectory, RunDirectoryError, parent_folder
 
 
 def test_the_folder_is_its_owners_alone_short_and_gone_afterwards() -> None:
@@ -89,7 +89,7 @@ def test_a_path_too_long_for_sockets_is_refused_with_its_length(tmp_path: Path) 
 
 
 def test_runs_are_kept_where_programs_can_be_executed() -> None:
-    assert not os.statvfs(base_folder()).f_flag & os.ST_NOEXEC
+    assert not os.statvfs(parent_folder()).f_flag & os.ST_NOEXEC
 
 
 def test_what_is_to_be_done_first_is_done_while_the_folder_stands_the_latest_first() -> None:

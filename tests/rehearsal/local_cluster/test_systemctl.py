@@ -16,7 +16,7 @@ from waiting import until
 
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd.service_definition import STATES
-from rehearsal.local_cluster.systemd.supervisor import Program, Service, Supervisor
+from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinition, Supervisor
 from tests.support.unit_control import ACTIVE, UnitControl
 
 UNIT = "[Service]\nExecStart=/bin/sleep 1000\n"
@@ -61,7 +61,9 @@ def controlled() -> Iterator[Controlled]:
             ("failing.service", ("false",), {"notify": True}),
             ("once.service", ("true",), {"oneshot": True}),
         ):
-            program = Program(f"machine/{name}", argv, {"PATH": os.environ["PATH"]}, folder / f"{name}.log", folder / name, **more)
+            program = ServiceDefinition(
+                f"machine/{name}", argv, {"PATH": os.environ["PATH"]}, folder / f"{name}.log", folder / name, **more
+            )
             services[name] = supervisor.add(program)
             files[name] = folder / "units" / name
             files[name].parent.mkdir(parents=True, exist_ok=True)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from engine_commands import Engine
 
-from rehearsal.local_cluster.hub.hub_network import why_not
+from rehearsal.local_cluster.hub.hub_network import unavailable_reason
 from rehearsal.pulumi_cli.engine_choice import Programs, choose
 
 
 @pytest.fixture(scope="session")
 def pulumi_cli() -> Programs:
     """The CLI; a skip with the reason where Pulumi's own engine is not to be had."""
-    chosen = choose(why_not)
+    chosen = choose(unavailable_reason)
     if chosen.programs is None:
         pytest.skip(chosen.why)
     return chosen.programs

@@ -11,7 +11,7 @@ import pytest
 from engine_commands import Engine
 from graph_differences import differences, from_plan, from_state
 
-from rehearsal.local_cluster.hub.hub_network import inside_hub
+from rehearsal.local_cluster.hub.hub_network import hub_namespace
 from rehearsal.local_up.up import bring_up_anew
 from rehearsal.program.graph import Graph
 from rehearsal.pulumi_cli.engine_choice import Programs
@@ -57,7 +57,7 @@ def test_every_resource_of_a_large_region_is_the_same(region: str, pulumi_cli: P
     base, clusters = in_process(region)
     with (
         folder.held() as hold,
-        inside_hub(plan, folder.inside, factor=3_600.0, say=print) as inside,
+        hub_namespace(plan, folder.inside, factor=3_600.0, say=print) as inside,
         engine(plan, region, folder, pulumi_cli, inside, hold, telling) as at_work,
     ):
         for stack in (plan.base_stack, plan.stack):

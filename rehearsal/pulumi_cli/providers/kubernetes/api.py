@@ -22,11 +22,11 @@ from rehearsal.local_cluster.objects.connection import (
     LONGEST_WAIT_SECONDS,
     REQUEST_SECONDS,
     UNAUTHORIZED,
-    Answer,
+    ApiResponse,
     ApiServerUnreachableError,
-    answer_of,
+    parse_response,
 )
-from rehearsal.local_cluster.objects.kubeconfig import Access
+from rehearsal.local_cluster.objects.kubeconfig import ApiAccess
 
 CONNECT_SECONDS = 10.0
 CONNECTIONS = 16
@@ -40,7 +40,7 @@ Say = Callable[[str], Awaitable[None]]
 class Api:
     """An API server. Requests run side by side."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: ApiAccess) -> None:
         self.access = access
         self._session: aiohttp.ClientSession | None = None
         self._headers = access.headers
@@ -66,7 +66,7 @@ class Api:
         *,
         patience: float,
         say: Say | None = None,
-    ) -> Answer:
+    ) -> ApiResponse:
         """The server's answer, good or bad; NoAnswer where patience (seconds) ended before it had one, or it does not know the caller.
 
         A POST that was sent and may have been done is not repeated: what it made would be taken for somebody else's.
@@ -94,7 +94,7 @@ class Api:
 
     async def _once(
         self, method: str, path: str, query: Mapping[str, str] | None, text: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[Answer | None, str, float]:
+    ) -> tuple[ApiResponse | None, str, float]:
         """One try: the answer if there was one, why it may be none, and for how many seconds the server asks to be left alone."""
         try:
             async with self._opened().request(
@@ -117,7 +117,7 @@ class Api:
                 ) from error
             return None, type(error).__name__, 0.0
         after = response.headers.get("Retry-After", "")
-        answer = answer_of(response.status, response.headers.getall("Warning", []), raw)
+        answer = parse_response(response.status, response.headers.getall("Warning", []), raw)
         return answer, f"HTTP {answer.status} {answer.message}"[:200], float(after) if after.isdigit() else 0.0
 
     def _opened(self) -> aiohttp.ClientSession:

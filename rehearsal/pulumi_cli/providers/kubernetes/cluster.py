@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.errors import GpufleetError
-from rehearsal.local_cluster.objects.connection import APPLY, DISCOVERY, JSON, Answer, ApiServerUnreachableError
-from rehearsal.local_cluster.objects.kinds import ROOTS, Kinds, Served, kinds_in
+from rehearsal.local_cluster.objects.connection import APPLY, DISCOVERY, JSON, ApiResponse, ApiServerUnreachableError
+from rehearsal.local_cluster.objects.kinds import ROOTS, Kinds, ServedKind, kinds_in
 from rehearsal.local_cluster.objects.kubeconfig import KubeconfigError
-from rehearsal.local_cluster.objects.results import Key
+from rehearsal.local_cluster.objects.results import ObjectKey
 from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.kubernetes.api import Api, Say
 from rehearsal.pulumi_cli.providers.kubernetes.metadata import name_of, namespace_of
@@ -63,7 +63,7 @@ class Cluster:
         served = self.kinds.get((kind.api_version, kind.kind))
         return served.namespaced if served is not None else kind.namespaced
 
-    async def served(self, kind: Kind, seconds: float = 0.0) -> Served | None:
+    async def served(self, kind: Kind, seconds: float = 0.0) -> ServedKind | None:
         """How a kind is served, as soon as it is, for so many seconds; None where it is not."""
         loop = asyncio.get_running_loop()
         end, wait, pair = loop.time() + seconds, 0.2, (kind.api_version, kind.kind)
@@ -75,7 +75,7 @@ class Cluster:
             wait = min(2 * wait, 1.0)
         return self.kinds.get(pair)
 
-    async def get(self, served: Served, key: Key, say: Say | None = None) -> Answer:
+    async def get(self, served: ServedKind, key: ObjectKey, say: Say | None = None) -> ApiResponse:
         """One object as it is."""
         return await self.api.request("GET", served.item(key), patience=PATIENCE_SECONDS, say=say)
 
@@ -90,12 +90,14 @@ class Cluster:
 
     async def write(
         self, method: str, path: str, query: Mapping[str, str], body: object, say: Say, *, dry: bool = False, kind: str = JSON
-    ) -> Answer:
+    ) -> ApiResponse:
         """A change of one object; a dry one changes nothing and is answered as if it had."""
         asked = {**query, **({"dryRun": "All"} if dry else {})}
         return await self.api.request(method, path, asked, body, kind, patience=PATIENCE_SECONDS, say=say)
 
-    async def apply(self, served: Served, key: Key, item: object, manager: str, say: Say, *, force: bool, dry: bool) -> Answer:
+    async def apply(
+        self, served: ServedKind, key: ObjectKey, item: object, manager: str, say: Say, *, force: bool, dry: bool
+    ) -> ApiResponse:
         """Server-side apply of one object: https://kubernetes.io/docs/reference/using-api/server-side-apply/"""
         query = {"fieldManager": manager, "force": str(force).lower()}
         return await self.write("PATCH", served.item(key), query, item, say, dry=dry, kind=APPLY)
@@ -112,10 +114,10 @@ async def discover(api: Api, patience: float) -> Kinds:
     return {pair: served for root, answer in zip(ROOTS, answers, strict=True) for pair, served in kinds_in(root, answer.body).items()}
 
 
-def key_for(kind: Kind, item: Mapping[str, Any], served: Served | None = None) -> Key:
+def key_for(kind: Kind, item: Mapping[str, Any], served: ServedKind | None = None) -> ObjectKey:
     """Key of an object of a kind."""
     namespaced = kind.namespaced if served is None else served.namespaced
-    return Key(kind.kind, namespace_of(item) if namespaced else "", name_of(item), kind.api_version)
+    return ObjectKey(kind.kind, namespace_of(item) if namespaced else "", name_of(item), kind.api_version)
 
 
 def unserved(kind: Kind) -> ProviderError:

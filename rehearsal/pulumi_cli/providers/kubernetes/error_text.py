@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rehearsal.local_cluster.objects.connection import Answer
+from rehearsal.local_cluster.objects.connection import ApiResponse
 from rehearsal.local_cluster.objects.refusals import FORBIDDEN, conflicts_of, failures_of
-from rehearsal.local_cluster.objects.results import Key
+from rehearsal.local_cluster.objects.results import ObjectKey
 from rehearsal.program.graph import MASK, Secret, reveal
 from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.kubernetes.metadata import PATCH_FORCE
@@ -18,7 +18,7 @@ IMMUTABLE_WORDS = ("field is immutable", "may not be changed", "are forbidden", 
 REPLACE = "the API server never changes it: have the resource replaced (replace_on_changes, or `pulumi up --replace`)"
 
 
-def already_there(key: Key) -> ProviderError:
+def already_there(key: ObjectKey) -> ProviderError:
     """An object that was to be made and is there already: https://github.com/pulumi/pulumi-kubernetes/issues/2926"""
     return ProviderError(
         f"{key} is in the cluster already and not in this resource's state; take it in with `pulumi import`, "
@@ -26,7 +26,7 @@ def already_there(key: Key) -> ProviderError:
     )
 
 
-def refused(key: Key, answer: Answer, inputs: Mapping[str, Any]) -> ProviderError:
+def refused(key: ObjectKey, answer: ApiResponse, inputs: Mapping[str, Any]) -> ProviderError:
     """Why an object was refused, and what to do about it."""
     if conflicts := conflicts_of(key, answer):
         owned = "; ".join(f"{one.field} is owned by {one.manager}" for one in conflicts)

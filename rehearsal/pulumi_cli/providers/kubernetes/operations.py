@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.local_cluster.objects.connection import Answer, ApiServerUnreachableError
-from rehearsal.local_cluster.objects.kinds import Served
+from rehearsal.local_cluster.objects.connection import ApiResponse, ApiServerUnreachableError
+from rehearsal.local_cluster.objects.kinds import ServedKind
 from rehearsal.local_cluster.objects.refusals import CONFLICT, FORBIDDEN
-from rehearsal.local_cluster.objects.results import Key
+from rehearsal.local_cluster.objects.results import ObjectKey
 from rehearsal.program.graph import reveal
 from rehearsal.pulumi_cli.providers.errors import InitializationError, ProviderError
 from rehearsal.pulumi_cli.providers.kubernetes.api import Say
@@ -141,14 +141,14 @@ class Operations:
         except ObjectNotDeletedError as still:
             raise ProviderError(masked(str(still), asked.inputs)) from still
 
-    async def _served(self, kind: Kind) -> Served:
+    async def _served(self, kind: Kind) -> ServedKind:
         if (kind.api_version, kind.kind) not in self.cluster.kinds:
             await self.say(f"waits for {kind} to be served")
         if (served := await self.cluster.served(kind, SERVED_SECONDS)) is None:
             raise unserved(kind)
         return served
 
-    async def _made(self, served: Served, key: Key, item: Json, manager: str, *, preview: bool) -> Answer:
+    async def _made(self, served: ServedKind, key: ObjectKey, item: Json, manager: str, *, preview: bool) -> ApiResponse:
         """The answer to a creation, tried again while the object's namespace is not there yet."""
         loop = asyncio.get_running_loop()
         end, wait = loop.time() + SERVED_SECONDS, 0.2
@@ -164,7 +164,7 @@ class Operations:
             await asyncio.sleep(wait)
             wait = min(2 * wait, 1.0)
 
-    async def _changed(self, served: Served, key: Key, item: Json, managers: tuple[str, str], *, preview: bool) -> Answer:
+    async def _changed(self, served: ServedKind, key: ObjectKey, item: Json, managers: tuple[str, str], *, preview: bool) -> ApiResponse:
         """The answer to a change, tried again where somebody else's came before it."""
         manager, before = managers
         for _ in range(TRIES):
@@ -191,7 +191,7 @@ class Operations:
                 return answer
         return answer
 
-    async def _put(self, served: Served, key: Key, item: Json, live: Object, manager: str, *, preview: bool) -> Answer:
+    async def _put(self, served: ServedKind, key: ObjectKey, item: Json, live: Object, manager: str, *, preview: bool) -> ApiResponse:
         """A definition is put whole: what it no longer says of its versions must go, and its objects must stay."""
         versioned = {**item, "metadata": {**item["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}}
         return await self.cluster.write("PUT", served.item(key), {"fieldManager": manager}, versioned, self.say, dry=preview)
@@ -199,7 +199,7 @@ class Operations:
     def _forced(self, item: Object) -> bool:
         return self.settings.patch_force or says(item, PATCH_FORCE)
 
-    async def _accepted(self, key: Key, answer: Answer, inputs: Object) -> Json:
+    async def _accepted(self, key: ObjectKey, answer: ApiResponse, inputs: Object) -> Json:
         """The object in a good answer; what the server warned of is told."""
         for text in answer.warnings:
             await self.warn(masked(text, inputs))
@@ -228,22 +228,22 @@ def importable(live: Object) -> Json:
     return {**{name: value for name, value in live.items() if name not in READ_OUT}, "metadata": metadata}
 
 
-def _named_by(text: str, kind: Kind, served: Served) -> Key:
+def _named_by(text: str, kind: Kind, served: ServedKind) -> ObjectKey:
     """The object that an id names; Failed where it is none."""
     namespace, name = parse_id(text)
     if PATH_SEGMENT.breach(name) or (namespace and LABEL.breach(namespace)):
         raise ProviderError(f"{text[:200]!r} is no id of an object; one is namespace/name, or name where the kind has no namespaces")
     if served.namespaced and not namespace:
         raise ProviderError(f"{text!r} names no namespace, and a {kind.kind} is in one; give namespace/{name}")
-    return Key(kind.kind, namespace if served.namespaced else "", name, kind.api_version)
+    return ObjectKey(kind.kind, namespace if served.namespaced else "", name, kind.api_version)
 
 
-def _placed(item: Json, served: Served) -> Json:
+def _placed(item: Json, served: ServedKind) -> Json:
     """An object without the namespace that it was given while nobody knew that its kind has none."""
     if served.namespaced or "namespace" not in item["metadata"]:
         return item
     return {**item, "metadata": {name: value for name, value in item["metadata"].items() if name != "namespace"}}
 
 
-def _is_there(answer: Answer) -> bool:
+def _is_there(answer: ApiResponse) -> bool:
     return answer.status == CONFLICT and answer.body.get("reason") == "AlreadyExists"

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rehearsal.local_cluster.objects.kubeconfig import Access, KubeconfigError, parse
+from rehearsal.local_cluster.objects.kubeconfig import ApiAccess, KubeconfigError, parse
 from rehearsal.program.graph import reveal
 from rehearsal.pulumi_cli.providers.errors import CheckFailure
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
@@ -54,7 +54,7 @@ class Settings:
     upsert: bool = False
     mutable: frozenset[str] = frozenset()
 
-    def access(self) -> Access:
+    def access(self) -> ApiAccess:
         """Where the cluster is and who asks; KubeconfigRefused."""
         text, where, folder = _document(self.kubeconfig)
         return parse(text, where, folder, context=self.context, cluster=self.cluster)

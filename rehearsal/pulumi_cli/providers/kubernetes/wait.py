@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.errors import GpufleetError
-from rehearsal.local_cluster.objects.results import Key
+from rehearsal.local_cluster.objects.results import ObjectKey
 from rehearsal.pulumi_cli.providers.kubernetes.api import Say
 from rehearsal.pulumi_cli.providers.kubernetes.cluster import NOT_FOUND, OK, Cluster, key_for
 from rehearsal.pulumi_cli.providers.kubernetes.metadata import SKIP_AWAIT, id_of, says
@@ -101,7 +101,7 @@ async def reasons(cluster: Cluster, rule: Rule, live: Object, verdict: Verdict) 
     return (*verdict.reasons, *troubles(pods))
 
 
-async def until_gone(cluster: Cluster, kind: Kind, key: Key, live: Object, seconds: float, say: Say) -> None:
+async def until_gone(cluster: Cluster, kind: Kind, key: ObjectKey, live: Object, seconds: float, say: Say) -> None:
     """Return once an object that was deleted is gone. NotGone."""
     if (served := cluster.kinds.get((kind.api_version, kind.kind))) is None or (says(live, SKIP_AWAIT) and kind in STAYS_BEHIND):
         return

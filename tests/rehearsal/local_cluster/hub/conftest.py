@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kept_region import KeptRegion
+from saved_region import SavedRegion
 
 from rehearsal.azure.persistence import keep
 from rehearsal.azure.region_cloud import kept_azure
@@ -11,7 +11,7 @@ from rehearsal.azure.scenario import NOTHING_WRONG
 from rehearsal.azure.stack_records import stacks_of
 from rehearsal.azure.state_directory import StateDirectory
 from rehearsal.local_cluster.administrator import administrators_kubeconfig
-from rehearsal.local_cluster.hub.hub_network import why_not
+from rehearsal.local_cluster.hub.hub_network import unavailable_reason
 from rehearsal.local_up.request_scheduler import PARALLEL
 from rehearsal.local_up.up import bring_up
 from rehearsal.local_up.update import Allowed
@@ -23,19 +23,19 @@ from stacks.load import load_plan
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have the worker that runs control planes run these too."""
     for item in items:
-        if "kept_region" in getattr(item, "fixturenames", ()):
+        if "saved_region" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("control plane"))
 
 
 @pytest.fixture(scope="session")
 def namespaces() -> None:
     """Skips what needs them where there are none."""
-    if reason := why_not():
+    if reason := unavailable_reason():
         pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
-def kept_region(tmp_path_factory: pytest.TempPathFactory) -> KeptRegion:
+def saved_region(tmp_path_factory: pytest.TempPathFactory) -> SavedRegion:
     folder = tmp_path_factory.mktemp("inside")
     plan = load_plan("dev")
     with StateDirectory(folder / "azure") as directory:
@@ -45,4 +45,4 @@ def kept_region(tmp_path_factory: pytest.TempPathFactory) -> KeptRegion:
         keep(directory, cloud)
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(administrators_kubeconfig(cloud, plan, plan.clusters[0]))
-    return KeptRegion(plan, folder, kubeconfig)
+    return SavedRegion(plan, folder, kubeconfig)

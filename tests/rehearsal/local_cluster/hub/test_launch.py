@@ -15,18 +15,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from holding import in_network_of
+from hub_holder import in_network_of
 from processes import ended
 from waiting import until
 
-from rehearsal.local_cluster.hub.launch import beside, in_new
+from rehearsal.local_cluster.hub.launch import in_namespaces_of, in_new_namespaces
 from rehearsal.local_cluster.hub.signal_relay import REFUSED
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
 RESOLVER, SERVER = "10.255.0.4", "10.255.0.5"
 THERE = "/dev/shm/there"  # noqa: S108 (a memory of its own)
-NEW = in_new([RESOLVER, SERVER], RESOLVER)
+NEW = in_new_namespaces([RESOLVER, SERVER], RESOLVER)
 COUNTING = """
 import signal, sys, time
 count = 0
@@ -49,7 +49,7 @@ def _run(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def _beside(first: int, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*beside(first), *words], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([*in_namespaces_of(first), *words], capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_loopback_is_up_and_carries_the_addresses() -> None:
@@ -147,7 +147,7 @@ def test_a_command_beside_another_is_in_the_same_place_and_ends_with_it() -> Non
         until(lambda: not _beside(first.pid, "test", "-e", THERE).returncode, "it is there")
         done = _beside(first.pid, "sh", "-c", "pwd; readlink /proc/self >/dev/null; exit 9")
         assert (done.returncode, done.stdout) == (9, f"{Path.cwd()}\n")
-        second = subprocess.Popen([*beside(first.pid), "sleep", "1002"])
+        second = subprocess.Popen([*in_namespaces_of(first.pid), "sleep", "1002"])
         until(lambda: any(_is(one, "1002") for one in in_network_of(first.pid)), "the second runs")
         first.kill()
         assert second.wait(30) in (-signal.SIGKILL, 1)
@@ -156,7 +156,7 @@ def test_a_command_beside_another_is_in_the_same_place_and_ends_with_it() -> Non
 def test_a_command_that_is_killed_by_its_handle_beside_is_gone() -> None:
     with subprocess.Popen([*NEW, "sleep", "1000"]) as first:
         until(lambda: len(in_network_of(first.pid)) >= 3, "it runs")
-        second = subprocess.Popen([*beside(first.pid), "sleep", "1001"])
+        second = subprocess.Popen([*in_namespaces_of(first.pid), "sleep", "1001"])
         own = until(lambda: [one for one in in_network_of(first.pid) if _is(one, "1001")], "the second runs")
         second.kill()
         second.wait()

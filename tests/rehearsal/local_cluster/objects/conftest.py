@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from asking import Api
+from api_client import Api
 from rehearsed_regions import rehearsed
 
 from rehearsal.local_cluster.control_plane import ControlPlane
 from rehearsal.local_cluster.objects.apply import apply
-from rehearsal.local_cluster.objects.declared import objects_of
-from rehearsal.local_cluster.objects.results import Object
+from rehearsal.local_cluster.objects.program_objects import objects_of
+from rehearsal.local_cluster.objects.results import KubernetesObject
 
 
 @pytest.fixture(scope="session")
-def declared() -> tuple[Object, ...]:
+def declared() -> tuple[KubernetesObject, ...]:
     """What the program registers for the dev region's cluster."""
     region = rehearsed("dev")
     return objects_of(region.clusters, region.plan.clusters[0])
@@ -29,7 +29,7 @@ def kubeconfig(control_plane: ControlPlane) -> Path:
 
 
 @pytest.fixture(scope="session")
-def api(kubeconfig: Path, declared: tuple[Object, ...]) -> Iterator[Api]:
+def api(kubeconfig: Path, declared: tuple[KubernetesObject, ...]) -> Iterator[Api]:
     """The API servers, with the program's objects."""
     applied = apply(kubeconfig, declared, print)
     assert applied.complete, (applied.failed, applied.conflicts)

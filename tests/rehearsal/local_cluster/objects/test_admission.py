@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from asking import MERGE, Api, Reply, eventually, node
+from api_client import MERGE, Api, Reply, eventually, node
 
 from components.manifests.owned import FLEET_NAMESPACE
 from components.plan.access import PREFLIGHT_ACCOUNT, PREFLIGHT_KEY, ROTATION_ACCOUNT

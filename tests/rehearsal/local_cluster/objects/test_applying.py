@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Api, eventually
+from api_client import Api, eventually
 
 from components.manifests.owned import FLEET_NAMESPACE, SYSTEM_NAMESPACE, frozen_config, owned
 from components.plan.access import TEAM_LABEL
 from rehearsal.local_cluster.objects.apply import apply
-from rehearsal.local_cluster.objects.kinds import PRUNED
-from rehearsal.local_cluster.objects.results import Key, Object, key_of
+from rehearsal.local_cluster.objects.kinds import PRUNED_KINDS
+from rehearsal.local_cluster.objects.results import KubernetesObject, ObjectKey, key_of
 
-Objects = tuple[Object, ...]
+Objects = tuple[KubernetesObject, ...]
 SPACE = f"/api/v1/namespaces/{FLEET_NAMESPACE}"
 APPLY = "application/apply-patch+yaml"
 
@@ -29,24 +29,24 @@ def _settings(name: str, **data: str) -> dict[str, Any]:
     return owned("v1", "ConfigMap", name, "test", FLEET_NAMESPACE) | {"data": data}
 
 
-def _key(name: str, kind: str = "ConfigMap", namespace: str = FLEET_NAMESPACE) -> Key:
-    return Key(kind, namespace, name, PRUNED[kind])
+def _key(name: str, kind: str = "ConfigMap", namespace: str = FLEET_NAMESPACE) -> ObjectKey:
+    return ObjectKey(kind, namespace, name, PRUNED_KINDS[kind])
 
 
 @pytest.fixture
 def again(kubeconfig: Path, declared: Objects, api: Api) -> Iterator[Callable[..., Any]]:  # noqa: ARG001 (applies first)
     """Applies the program's objects and more, and in the end the program's alone."""
 
-    def run(*more: Object, **how: Any) -> Any:
+    def run(*more: KubernetesObject, **how: Any) -> Any:
         return apply(kubeconfig, (*declared, *more), _quiet, **how)
 
     yield run
     eventually(lambda: run(force=True, prune_teams=True).complete, "the program's own objects again")
 
 
-def _versions(api: Api, objects: Objects) -> dict[Key, str]:
+def _versions(api: Api, objects: Objects) -> dict[ObjectKey, str]:
     found = {}
-    for kind, version in PRUNED.items():
+    for kind, version in PRUNED_KINDS.items():
         root = "/api/v1" if version == "v1" else f"/apis/{version}"
         plural = {
             "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
@@ -55,7 +55,7 @@ def _versions(api: Api, objects: Objects) -> dict[Key, str]:
         }
         for item in api.ask("GET", f"{root}/{plural.get(kind, kind.lower() + 's')}").body["items"]:
             metadata = item["metadata"]
-            found[Key(kind, metadata.get("namespace", ""), metadata["name"], version)] = metadata["resourceVersion"]
+            found[ObjectKey(kind, metadata.get("namespace", ""), metadata["name"], version)] = metadata["resourceVersion"]
     return {key: found[key] for key in map(key_of, objects) if key.kind not in ("Deployment", "DaemonSet", "PodDisruptionBudget")}
 
 
@@ -71,11 +71,11 @@ def test_the_programs_objects_are_applied_without_a_warning_and_again_change_not
     assert (applied.created, applied.changed, applied.pruned, applied.conflicts, applied.failed, applied.warnings) == ((),) * 6
     assert _versions(api, declared) == before
     # Discovery, a listing per kind, and each object once.
-    assert applied.requests == 2 + len(PRUNED) + len(declared)
+    assert applied.requests == 2 + len(PRUNED_KINDS) + len(declared)
 
 
 def test_every_kind_that_the_program_makes_is_looked_through_for_what_it_no_longer_makes(declared: Objects) -> None:
-    assert {(item["kind"], item["apiVersion"]) for item in declared} <= set(PRUNED.items())
+    assert {(item["kind"], item["apiVersion"]) for item in declared} <= set(PRUNED_KINDS.items())
 
 
 def test_a_new_object_is_created_a_changed_one_changed_and_one_that_is_dropped_taken_away(again: Callable[..., Any], api: Api) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Api, eventually
+from api_client import Api, eventually
 
 from components.kubernetes_objects import unawaited
 from components.manifests.objects import cluster_objects
 from rehearsal.local_cluster.objects.apply import apply
-from rehearsal.local_cluster.objects.results import Object
+from rehearsal.local_cluster.objects.results import KubernetesObject
 from stacks.load import load_plan
 
 REGIONS = ("dev", "southcentralus", "swedencentral")
@@ -28,7 +28,7 @@ def _quiet(_: str) -> None:
 
 
 @pytest.fixture
-def foreign(api: Api, kubeconfig: Path, declared: tuple[Object, ...]) -> Iterator[Api]:
+def foreign(api: Api, kubeconfig: Path, declared: tuple[KubernetesObject, ...]) -> Iterator[Api]:
     """The API server with every cluster's service addresses, and afterwards with dev's objects alone."""
     clusters = [cluster for name in REGIONS[1:] for cluster in load_plan(name).clusters]
     ranges = sorted({cluster.network.service_cidr for cluster in clusters})
@@ -51,7 +51,7 @@ def foreign(api: Api, kubeconfig: Path, declared: tuple[Object, ...]) -> Iterato
     eventually(lambda: apply(kubeconfig, declared, _quiet, prune_teams=True).complete, "dev's objects again")
 
 
-def _pod(workload: Object) -> dict[str, Any]:
+def _pod(workload: KubernetesObject) -> dict[str, Any]:
     """A pod as a workload's controller would make it."""
     template = copy.deepcopy(workload["spec"]["template"])
     metadata = {**template["metadata"], "generateName": f"{workload['metadata']['name']}-"}

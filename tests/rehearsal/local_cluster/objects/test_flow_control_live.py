@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 import pytest
-from asking import AUTHENTICATED, Api, Caller, node, service_account
+from api_client import AUTHENTICATED, Api, Caller, node, service_account
 
 from components.manifests.bootstrap import APPROVER
 from components.manifests.flow_control import AGENTS, LEVELS, OPERATORS, SEATS_ANNOTATION, seats

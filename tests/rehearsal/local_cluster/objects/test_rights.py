@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from asking import AUTHENTICATED, Api, Caller, eventually, node, service_account
+from api_client import AUTHENTICATED, Api, Caller, eventually, node, service_account
 
 from components.manifests.bootstrap import APPROVER
 from components.manifests.owned import FLEET_NAMESPACE, SYSTEM_NAMESPACE

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from rehearsal.binaries.find import Engines
-from rehearsal.local_cluster.control_plane import Size
+from rehearsal.local_cluster.control_plane import ControlPlaneSize
 from stacks.load import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "cluster"))
 sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "cluster" / "objects"))
-from asking import Api
+from api_client import Api
 from listening_engine import Heard, listening_engine
 from objects_made import Objects
 from provider_process import provider_process
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def bare_plane(engines: Engines) -> Iterator[RunningPlane]:
     """A control plane of region dev, of one API server, with no object of the program in it: what other tests share is full of them."""
-    with running("dev", engines, Size(api_servers=1)) as plane:
+    with running("dev", engines, ControlPlaneSize(api_servers=1)) as plane:
         yield plane
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from asking import Api
+from api_client import Api
 
 from rehearsal.local_cluster.objects.connection import Connection
 from rehearsal.local_cluster.objects.kinds import discover

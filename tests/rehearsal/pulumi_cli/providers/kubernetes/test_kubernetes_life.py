@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from asking import MERGE, Api
+from api_client import MERGE, Api
 from listening_engine import Heard
 from objects_made import CONFIG_MAP, Objects, config_map, fresh
 from provider_process import ProviderCallError, urn_of

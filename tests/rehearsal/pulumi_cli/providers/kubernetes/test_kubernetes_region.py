@@ -5,11 +5,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from asking import Api, eventually
+from api_client import Api, eventually
 from objects_made import Made, Objects
 from running_plane import RunningPlane
 
-from rehearsal.local_cluster.objects.declared import PREFIX, PROVIDER
+from rehearsal.local_cluster.objects.program_objects import PREFIX, PROVIDER
 from rehearsal.program.graph import Resource, reveal
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import kind_of
 

@@ -11,7 +11,7 @@ import pytest
 from listening_engine import Heard
 from objects_made import CONFIG_MAP, Made, Objects, config_map, kubeconfig_text
 from provider_process import ProviderCallError, provider_process
-from resetting import resets
+from resetting_relay import resets
 
 MODULE = "rehearsal.pulumi_cli.providers.kubernetes"
 

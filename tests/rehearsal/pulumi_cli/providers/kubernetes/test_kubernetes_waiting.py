@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import MERGE, Api, eventually
+from api_client import MERGE, Api, eventually
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from listening_engine import Heard
 from objects_made import Made, Objects, fresh

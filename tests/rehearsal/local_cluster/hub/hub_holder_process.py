@@ -1,4 +1,4 @@
-"""Holds a place inside the hub's network until standard input ends: `holding_process.py REGION FOLDER`; prints lines of JSON."""
+"""Holds a place inside the hub's network until standard input ends: `hub_holder_process.py REGION FOLDER`; prints lines of JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from rehearsal.local_cluster.hub.hub_network import inside_hub
+from rehearsal.local_cluster.hub.hub_network import hub_namespace
 from stacks.load import load_plan
 
 
@@ -14,7 +14,7 @@ def main() -> None:
     def tell(**what: object) -> None:
         print(json.dumps(what), flush=True)
 
-    with inside_hub(load_plan(sys.argv[1]), Path(sys.argv[2]), say=lambda text: tell(say=text)) as inside:
+    with hub_namespace(load_plan(sys.argv[1]), Path(sys.argv[2]), say=lambda text: tell(say=text)) as inside:
         tell(command=inside.command, environment=inside.environment)
         sys.stdin.read()
 

@@ -11,9 +11,9 @@ import pytest
 from components.plan.model import ClusterPlan
 from rehearsal.local_cluster import overrides
 from rehearsal.local_cluster.azure_service import serve_azure
-from rehearsal.local_cluster.control_plane import lay
+from rehearsal.local_cluster.control_plane import create_machines
 from rehearsal.local_cluster.machine import Machine
-from rehearsal.local_cluster.machine_programs import Programs
+from rehearsal.local_cluster.machine_programs import MachinePrograms
 from rehearsal.local_cluster.overrides import ADDED, ALTERED, DROPPED
 from rehearsal.local_cluster.path_fields import ADDRESSES, FLAGS, PATH
 from rehearsal.local_cluster.provisioned_machines import API_SERVER, control_plane_machines
@@ -60,7 +60,7 @@ def laid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             run = Noted()
             runs.append(run)
             given = azure.ask(lambda cloud, cluster=cluster: control_plane_machines(cloud, cluster))
-            machines = lay(given, cluster, azure, Programs(ENGINES, {}), run, Supervisor(run))
+            machines = create_machines(given, cluster, azure, MachinePrograms(ENGINES, {}), run, Supervisor(run))
             assert len(given) == len(cluster.etcd.members) + len(cluster.events_etcd.members) + cluster.api_servers.count
             found.append(Laid(cluster, machines, run.noted))
         yield found
@@ -173,4 +173,4 @@ def test_each_api_server_advertises_its_own_address(laid: list[Laid]) -> None:
 
 def test_every_alteration_has_its_reason() -> None:
     assert all(len(one.why) > 20 for one in overrides.FLAGS)
-    assert all(len(why) > 5 for table in (overrides.NOT_RUN, overrides.ENVIRONMENT, overrides.OTHERWISE) for why in table.values())
+    assert all(len(why) > 5 for table in (overrides.NOT_RUN, overrides.ENVIRONMENT, overrides.OTHER_DIFFERENCES) for why in table.values())

@@ -10,12 +10,12 @@ from rehearsed_regions import rehearsed
 
 from components.kubernetes_objects import AWAITED, SKIP_AWAIT
 from components.manifests.objects import cluster_objects
-from rehearsal.local_cluster.objects.connection import Answer
-from rehearsal.local_cluster.objects.declared import objects_of
+from rehearsal.local_cluster.objects.connection import ApiResponse
+from rehearsal.local_cluster.objects.program_objects import objects_of
 from rehearsal.local_cluster.objects.refusals import conflicts_of, failures_of
-from rehearsal.local_cluster.objects.results import Key, key_of
+from rehearsal.local_cluster.objects.results import ObjectKey, key_of
 
-KEY = Key("ConfigMap", "default", "one", "v1")
+KEY = ObjectKey("ConfigMap", "default", "one", "v1")
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -51,7 +51,7 @@ def test_the_providers_annotations_go_with_the_objects_as_the_provider_sends_the
 def test_a_refusal_without_named_fields_still_says_what_to_do() -> None:
     expected = {404: "declare", 403: "have", 409: "apply", 500: "look"}
     for status, remedy in expected.items():
-        answer = Answer(status, {"message": "the server's reason"}, ())
+        answer = ApiResponse(status, {"message": "the server's reason"}, ())
         (failed,) = failures_of(KEY, answer)
         assert (failed.path, failed.reason, failed.remedy.split()[0]) == ("", "the server's reason", remedy)
         assert conflicts_of(KEY, answer) == ()

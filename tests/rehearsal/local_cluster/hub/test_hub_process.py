@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from holding import Holder
-from kept_region import KeptRegion
+from hub_holder import Holder
+from saved_region import SavedRegion
 from waiting import until
 
 from components.plan import naming
 from components.plan.model import API_SERVER_PORT
 from rehearsal.binaries.find import Engines
-from rehearsal.local_cluster.hub.hub_network import HubNetworkError, inside_hub
+from rehearsal.local_cluster.hub.hub_network import HubNetworkError, hub_namespace
 from stacks.load import load_plan
 
 pytestmark = [pytest.mark.usefixtures("namespaces")]
@@ -42,33 +42,36 @@ print(urllib.request.urlopen(asked).status)
 COMPUTE = "?api-version=2024-11-01"
 
 
-def _kubectl(held: Holder, region: KeptRegion, engines: Engines, *words: str, given: str | None = None) -> str:
+def _kubectl(held: Holder, region: SavedRegion, engines: Engines, *words: str, given: str | None = None) -> str:
     """What kubectl prints inside, with the administrator's kubeconfig as it is: by the servers' own name."""
     return held.run(str(engines.program("kubectl")), f"--kubeconfig={region.kubeconfig}", "--request-timeout=30s", *words, given=given)
 
 
-def test_the_programs_checks_pass_and_what_was_written_outlasts_a_kill(kept_region: KeptRegion, engines: Engines) -> None:
-    hub, servers = kept_region.plan.hub, kept_region.cluster.api_servers
-    given = (hub.resolver_address, hub.private_zone, servers.dns_name, str(API_SERVER_PORT), str(kept_region.kubeconfig))
+def test_the_programs_checks_pass_and_what_was_written_outlasts_a_kill(saved_region: SavedRegion, engines: Engines) -> None:
+    hub, servers = saved_region.plan.hub, saved_region.cluster.api_servers
+    given = (hub.resolver_address, hub.private_zone, servers.dns_name, str(API_SERVER_PORT), str(saved_region.kubeconfig))
     note = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "note", "namespace": "default"}, "data": {"said": "before"}}
-    with kept_region.held() as first:
+    with saved_region.held() as first:
         assert first.python(CHECKS, *given) == "None\nready\n"
-        _kubectl(first, kept_region, engines, "create", "-f", "-", given=json.dumps(note))
-        with pytest.raises(HubNetworkError, match=r"azure is in use by another process"), inside_hub(kept_region.plan, kept_region.folder):
+        _kubectl(first, saved_region, engines, "create", "-f", "-", given=json.dumps(note))
+        with (
+            pytest.raises(HubNetworkError, match=r"azure is in use by another process"),
+            hub_namespace(saved_region.plan, saved_region.folder),
+        ):
             raise AssertionError
         first.kill()
-    quorums = sum(len(ring.members) // 2 + 1 for ring in (kept_region.cluster.etcd, kept_region.cluster.events_etcd))
-    assert len(kept_region.disks) == quorums
-    with Holder(kept_region.plan.name, kept_region.folder) as second:
-        _lose_machines(second, kept_region)
-        found = json.loads(_kubectl(second, kept_region, engines, "get", "configmap", "note", "-o", "json"))
+    quorums = sum(len(ring.members) // 2 + 1 for ring in (saved_region.cluster.etcd, saved_region.cluster.events_etcd))
+    assert len(saved_region.disks) == quorums
+    with Holder(saved_region.plan.name, saved_region.folder) as second:
+        _lose_machines(second, saved_region)
+        found = json.loads(_kubectl(second, saved_region, engines, "get", "configmap", "note", "-o", "json"))
         assert found["data"] == {"said": "before"}
-        who = json.loads(_kubectl(second, kept_region, engines, "auth", "whoami", "-o", "json"))
+        who = json.loads(_kubectl(second, saved_region, engines, "auth", "whoami", "-o", "json"))
         assert who["status"]["userInfo"]["username"] == "gpufleet-break-glass"
-        _lose_the_quorum(second, kept_region)
+        _lose_the_quorum(second, saved_region)
 
 
-def _lose_machines(held: Holder, region: KeptRegion) -> None:
+def _lose_machines(held: Holder, region: SavedRegion) -> None:
     """A member's machine goes: one that did not run takes its place. So does an API server's, which has hardly begun to boot."""
     cluster = region.cluster
     first, _, third = (one.name for one in cluster.etcd.members)
@@ -86,7 +89,7 @@ def _lose_machines(held: Holder, region: KeptRegion) -> None:
     assert third in region.disks
 
 
-def _lose_the_quorum(held: Holder, region: KeptRegion) -> None:
+def _lose_the_quorum(held: Holder, region: SavedRegion) -> None:
     """Another member's machine goes, which leaves one of three."""
     _, second, third = (one.name for one in region.cluster.etcd.members)
     _delete_member(held, region, second)
@@ -94,7 +97,7 @@ def _lose_the_quorum(held: Holder, region: KeptRegion) -> None:
     until(lambda: second not in region.disks and third in region.disks, "its disk is gone too, and the other's is not")
 
 
-def _delete_member(held: Holder, region: KeptRegion, name: str) -> None:
+def _delete_member(held: Holder, region: SavedRegion, name: str) -> None:
     cluster = region.cluster
     machine = naming.resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachines", name)
     held.python(CALL, "DELETE", f"{machine}{COMPUTE}")
@@ -104,16 +107,16 @@ def test_a_folder_of_another_region_is_refused_and_stays_as_it_was(tmp_path: Pat
     (tmp_path / "region").write_text("swedencentral\n")
     with (
         pytest.raises(HubNetworkError, match="holds the region swedencentral, not dev; give another directory"),
-        inside_hub(load_plan("dev"), tmp_path),
+        hub_namespace(load_plan("dev"), tmp_path),
     ):
         raise AssertionError
     assert [one.name for one in tmp_path.iterdir()] == ["region"]
 
 
-def test_a_scenario_that_there_is_not_is_refused_in_a_sentence(kept_region: KeptRegion) -> None:
+def test_a_scenario_that_there_is_not_is_refused_in_a_sentence(saved_region: SavedRegion) -> None:
     with (
         pytest.raises(HubNetworkError, match="no-such-scenario"),
-        inside_hub(kept_region.plan, kept_region.folder, scenario="no-such-scenario"),
+        hub_namespace(saved_region.plan, saved_region.folder, scenario="no-such-scenario"),
     ):
         raise AssertionError
-    assert (kept_region.folder / "world.log").read_text() == "", "it ends in order"
+    assert (saved_region.folder / "world.log").read_text() == "", "it ends in order"

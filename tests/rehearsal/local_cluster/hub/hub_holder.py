@@ -14,7 +14,7 @@ from processes import ended
 from waiting import until
 
 ROOT = Path(__file__).parents[4]
-HOLDING = Path(__file__).with_name("holding_process.py")
+HOLDER_PROCESS = Path(__file__).with_name("hub_holder_process.py")
 RUN_SECONDS = 240.0
 
 
@@ -24,7 +24,7 @@ class Holder:
     def __init__(self, region: str, folder: Path) -> None:
         self.said: list[str] = []
         self._place: dict[str, Any] = {}
-        argv = [sys.executable, str(HOLDING), region, str(folder)]
+        argv = [sys.executable, str(HOLDER_PROCESS), region, str(folder)]
         self.process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
         )

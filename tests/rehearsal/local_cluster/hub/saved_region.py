@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from holding import Holder
+from hub_holder import Holder
 
 from components.plan.model import ClusterPlan, RegionPlan
 
 
 @dataclass(frozen=True)
-class KeptRegion:
+class SavedRegion:
     """Region dev as a directory keeps it, and a kubeconfig of its cluster's administrator, which the cluster's authority signed."""
 
     plan: RegionPlan

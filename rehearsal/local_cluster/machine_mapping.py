@@ -24,7 +24,7 @@ PROGRAMS = "/usr/local/bin"
 URL = re.compile(r"https?://[^/,;\s\"']+")
 
 
-class UnplacedPathError(ValueError):
+class UnmappedValueError(ValueError):
     """A path or address that has no place here: value is the whole, where says in what it stands."""
 
     def __init__(self, where: str, value: str, why: str) -> None:
@@ -34,7 +34,7 @@ class UnplacedPathError(ValueError):
 
 
 @dataclass(frozen=True)
-class Placement:
+class MachineMapping:
     """Where one machine is: hosts maps every name and address of the plan to the machine that has it; vault tells where a vault is."""
 
     machine: str
@@ -46,14 +46,14 @@ class Placement:
     def path(self, machine_path: str) -> Path:
         """Where a path of the machine lies; Unplaced for one that is not its own."""
         if not f"{machine_path}/".startswith(MACHINE_PATHS) or ".." in machine_path.split("/"):
-            raise UnplacedPathError(self.machine, machine_path, f"a machine's own paths begin with one of {' '.join(MACHINE_PATHS)}")
+            raise UnmappedValueError(self.machine, machine_path, f"a machine's own paths begin with one of {' '.join(MACHINE_PATHS)}")
         return self.root / machine_path[1:]
 
     def listens(self, port: int, host: str = LOOPBACK) -> int:
         """Port of loopback that stands for a port of a host; Unplaced for a host that nobody has."""
         owner = self.machine if host in OWN else self.hosts.get(host)
         if owner is None:
-            raise UnplacedPathError(self.machine, f"{host}:{port}", "no machine of the plan has this address")
+            raise UnmappedValueError(self.machine, f"{host}:{port}", "no machine of the plan has this address")
         return self.port(f"{owner}/{port}")
 
     def addresses(self, text: str) -> str:
@@ -62,11 +62,11 @@ class Placement:
         def place(found: re.Match[str]) -> str:
             url = urlsplit(found[0])
             if url.port is None or url.hostname is None:
-                raise UnplacedPathError(self.machine, found[0], "an address of the plan has a port")
+                raise UnmappedValueError(self.machine, found[0], "an address of the plan has a port")
             return f"{url.scheme}://{LOOPBACK}:{self.listens(url.port, url.hostname)}"
 
         if not URL.search(text):
-            raise UnplacedPathError(self.machine, text, "no URL is in it")
+            raise UnmappedValueError(self.machine, text, "no URL is in it")
         return URL.sub(place, text)
 
     def value(self, where: str, kind: str | None, text: str) -> str:
@@ -83,10 +83,10 @@ class Placement:
         """Unplaced where a text holds a path of the machine, or a name or address of the plan."""
         for word in re.split(r"[,;=\s\"']+", text):
             if f"{word}/".startswith(MACHINE_PATHS):
-                raise UnplacedPathError(where, text, "this is a path of the machine")
+                raise UnmappedValueError(where, text, "this is a path of the machine")
         for found in re.finditer(r"[A-Za-z0-9][A-Za-z0-9.-]*", text):
             if found[0] in self.hosts:
-                raise UnplacedPathError(where, text, f"{found[0]} is an address of the plan")
+                raise UnmappedValueError(where, text, f"{found[0]} is an address of the plan")
 
     def argument(self, program: str, word: str) -> str:
         """One argument of a program, --flag=value or a word alone."""

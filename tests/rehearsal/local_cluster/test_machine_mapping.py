@@ -9,25 +9,25 @@ import pytest
 import yaml
 
 from components.boot.kubeconfig import document
-from rehearsal.local_cluster.placement import Placement, UnplacedPathError
+from rehearsal.local_cluster.machine_mapping import MachineMapping, UnmappedValueError
 
 PORTS = {"dev-etcd-0/2379": 20_001, "dev-etcd-1/2379": 20_002, "dev-api-0/6443": 20_003, "dev-api-lb/6443": 20_004}
 HOSTS = {"etcd-0.dev.internal": "dev-etcd-0", "10.0.0.10": "dev-etcd-0", "10.0.0.11": "dev-etcd-1", "api.dev.internal": "dev-api-lb"}
 
 
 @pytest.fixture
-def placement(tmp_path: Path) -> Placement:
-    return Placement("dev-api-0", tmp_path, HOSTS, PORTS.__getitem__, lambda uri: uri.replace("vault.azure.net", "here"))
+def placement(tmp_path: Path) -> MachineMapping:
+    return MachineMapping("dev-api-0", tmp_path, HOSTS, PORTS.__getitem__, lambda uri: uri.replace("vault.azure.net", "here"))
 
 
-def test_paths_lie_below_the_machines_folder(placement: Placement, tmp_path: Path) -> None:
+def test_paths_lie_below_the_machines_folder(placement: MachineMapping, tmp_path: Path) -> None:
     assert placement.path("/etc/kubernetes/pki") == tmp_path / "etc/kubernetes/pki"
     for wrong in ("/usr/bin/env", "etc/x", "/etc/../x", "/"):
-        with pytest.raises(UnplacedPathError, match="own paths"):
+        with pytest.raises(UnmappedValueError, match="own paths"):
             placement.path(wrong)
 
 
-def test_names_addresses_the_balancer_and_loopback_of_a_machine_become_ports(placement: Placement) -> None:
+def test_names_addresses_the_balancer_and_loopback_of_a_machine_become_ports(placement: MachineMapping) -> None:
     assert (
         placement.addresses("https://etcd-0.dev.internal:2379,https://10.0.0.11:2379") == "https://127.0.0.1:20001,https://127.0.0.1:20002"
     )
@@ -40,12 +40,12 @@ def test_names_addresses_the_balancer_and_loopback_of_a_machine_become_ports(pla
 
 
 @pytest.mark.parametrize("text", ["https://10.9.9.9:2379", "https://etcd-0.dev.internal", "10.0.0.10:2379"])
-def test_an_address_that_nobody_has_or_that_lacks_a_port_is_refused(placement: Placement, text: str) -> None:
-    with pytest.raises(UnplacedPathError):
+def test_an_address_that_nobody_has_or_that_lacks_a_port_is_refused(placement: MachineMapping, text: str) -> None:
+    with pytest.raises(UnmappedValueError):
         placement.addresses(text)
 
 
-def test_identifiers_that_look_like_addresses_stay(placement: Placement) -> None:
+def test_identifiers_that_look_like_addresses_stay(placement: MachineMapping) -> None:
     for word in ("--service-account-issuer=https://api.dev.internal:6443", "--external-hostname=api.dev.internal"):
         assert placement.argument("kube-apiserver", word) == word
 
@@ -59,12 +59,12 @@ def test_identifiers_that_look_like_addresses_stay(placement: Placement) -> None
         ("etcd", "/var/lib/etcd"),
     ],
 )
-def test_a_path_or_address_in_a_flag_that_no_table_names_is_noticed(placement: Placement, program: str, word: str) -> None:
-    with pytest.raises(UnplacedPathError, match=r"fields\.py"):
+def test_a_path_or_address_in_a_flag_that_no_table_names_is_noticed(placement: MachineMapping, program: str, word: str) -> None:
+    with pytest.raises(UnmappedValueError, match=r"fields\.py"):
         placement.argument(program, word)
 
 
-def test_a_kubeconfigs_server_and_files_are_placed_and_its_server_name_stays(placement: Placement, tmp_path: Path) -> None:
+def test_a_kubeconfigs_server_and_files_are_placed_and_its_server_name_stays(placement: MachineMapping, tmp_path: Path) -> None:
     server = {
         "server": "https://127.0.0.1:6443",
         "tls-server-name": "api.dev.internal",
@@ -80,12 +80,12 @@ def test_a_kubeconfigs_server_and_files_are_placed_and_its_server_name_stays(pla
     assert found["users"][0]["user"]["client-key"] == f"{tmp_path}/etc/kubernetes/pki/k.pem"
 
 
-def test_a_field_that_no_table_names_is_noticed(placement: Placement) -> None:
-    with pytest.raises(UnplacedPathError, match=r"scheduler\.yaml of dev-api-0, extra\.file"):
+def test_a_field_that_no_table_names_is_noticed(placement: MachineMapping) -> None:
+    with pytest.raises(UnmappedValueError, match=r"scheduler\.yaml of dev-api-0, extra\.file"):
         placement.content("/etc/kubernetes/scheduler.yaml", "extra: {file: /etc/kubernetes/y}\n")
 
 
-def test_the_manifest_of_secrets_names_the_vault_and_the_folders_here(placement: Placement, tmp_path: Path) -> None:
+def test_the_manifest_of_secrets_names_the_vault_and_the_folders_here(placement: MachineMapping, tmp_path: Path) -> None:
     told = {
         "vault": "https://v.vault.azure.net",
         "identity": "/subscriptions/s/x",
@@ -100,16 +100,16 @@ def test_the_manifest_of_secrets_names_the_vault_and_the_folders_here(placement:
         "compose": {f"{tmp_path}/etc/etcd/a.pem": ["{{a}}"]},
     }
     told["compose"] = {"/etc/etcd/a.pem": ["file: /etc/etcd/other"]}
-    with pytest.raises(UnplacedPathError, match="path of the machine"):
+    with pytest.raises(UnmappedValueError, match="path of the machine"):
         placement.content("/etc/gpufleet/secrets.json", json.dumps(told))
 
 
-def test_files_that_only_a_whole_machine_reads_stay_as_they_are(placement: Placement) -> None:
+def test_files_that_only_a_whole_machine_reads_stay_as_they_are(placement: MachineMapping) -> None:
     assert placement.content("/etc/sysctl.d/x.conf", "a = /etc/b\n") == "a = /etc/b\n"
 
 
-def test_the_founding_members_in_the_environment_are_placed(placement: Placement) -> None:
+def test_the_founding_members_in_the_environment_are_placed(placement: MachineMapping) -> None:
     found = placement.environment({"ETCD_INITIAL_CLUSTER": "a=https://10.0.0.10:2379,b=https://10.0.0.11:2379", "GOMEMLIMIT": "5"})
     assert found == {"ETCD_INITIAL_CLUSTER": "a=https://127.0.0.1:20001,b=https://127.0.0.1:20002", "GOMEMLIMIT": "5"}
-    with pytest.raises(UnplacedPathError, match="OTHER of dev-api-0"):
+    with pytest.raises(UnmappedValueError, match="OTHER of dev-api-0"):
         placement.environment({"OTHER": "https://10.0.0.10:2379"})

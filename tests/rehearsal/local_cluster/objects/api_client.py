@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import urllib3
-from calling import Reply
+from api_calls import Reply
 from waiting import until
 
 from rehearsal.local_cluster.objects import kubeconfig as kubeconfigs

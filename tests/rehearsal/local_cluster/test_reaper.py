@@ -26,7 +26,7 @@ import json, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from rehearsal.local_cluster.run_directory import RunDirectory
-from rehearsal.local_cluster.systemd.supervisor import Program, Supervisor
+from rehearsal.local_cluster.systemd.supervisor import ServiceDefinition, Supervisor
 
 with RunDirectory(Path(sys.argv[1]) if len(sys.argv) > 1 else None) as run:
     supervisor = Supervisor(run)
@@ -36,12 +36,12 @@ with RunDirectory(Path(sys.argv[1]) if len(sys.argv) > 1 else None) as run:
         ("restarting", "exit 1", 0.01),
         ("apart", "setsid sleep 1001 & exec sleep 1002", None),
     ):
-        program = Program(name, ("sh", "-c", script), environment, run.path / f"{name}.log", run.path / name, restart_seconds=pause)
-        service = supervisor.add(program)
+        paths = (run.path / f"{name}.log", run.path / name)
+        service = supervisor.add(ServiceDefinition(name, ("sh", "-c", script), environment, *paths, restart_seconds=pause))
         service.start()
         if pause is None:
             service.wait_ready(30)
-    print(json.dumps({"path": str(run.path), "marker": run.marker, "guardian": run.guardian_pid}), flush=True)
+    print(json.dumps({"path": str(run.path), "marker": run.marker, "reaper": run.reaper_pid}), flush=True)
     # A signal that comes when Python has just decided to sleep is seen only once it has slept.
     while True:
         time.sleep(0.1)
@@ -58,7 +58,7 @@ class Running:
     reaper: int
 
     def alive(self) -> int:
-        found, _ = reaper.carriers(self.marker)
+        found, _ = reaper.marked_processes(self.marker)
         for descriptor in found:
             os.close(descriptor)
         return len(found)
@@ -80,7 +80,7 @@ def start(processes: list[subprocess.Popen[str]], base: Path | None) -> Running:
     assert process.stdout is not None
     with process.stdout as said:
         line = json.loads(said.readline())
-    running = Running(process, Path(line["path"]), line["marker"], line["guardian"])
+    running = Running(process, Path(line["path"]), line["marker"], line["reaper"])
     until(lambda: running.alive() >= 3, "its services run")
     return running
 
@@ -90,38 +90,38 @@ def test_a_run_whose_process_is_killed_leaves_neither_process_nor_folder(number:
     running = started()
     running.process.send_signal(number)
     running.process.wait(DEADLINE_SECONDS)
-    until(lambda: not running.path.exists() and ended(running.guardian), "the run's folder is gone")
+    until(lambda: not running.path.exists() and ended(running.reaper), "the run's folder is gone")
     assert running.alive() == 0
 
 
-def test_a_guardian_ignores_what_ends_the_run_from_a_terminal() -> None:
+def test_a_reaper_ignores_what_ends_the_run_from_a_terminal() -> None:
     with RunDirectory() as run:
-        until(lambda: b"guardian.py" in Path(f"/proc/{run.guardian_pid}/cmdline").read_bytes(), "the guardian runs")
-        until(lambda: ignores(run.guardian_pid, signal.SIGTERM), "it ignores signals")
-        assert os.getsid(run.guardian_pid) == run.guardian_pid
+        until(lambda: b"reaper.py" in Path(f"/proc/{run.reaper_pid}/cmdline").read_bytes(), "the reaper runs")
+        until(lambda: ignores(run.reaper_pid, signal.SIGTERM), "it ignores signals")
+        assert os.getsid(run.reaper_pid) == run.reaper_pid
         for number in reaper.IGNORED:
-            assert ignores(run.guardian_pid, number)
+            assert ignores(run.reaper_pid, number)
 
 
-def test_a_guardian_that_is_killed_is_replaced_and_the_run_still_ends_clean(started: Callable[..., Running]) -> None:
+def test_a_reaper_that_is_killed_is_replaced_and_the_run_still_ends_clean(started: Callable[..., Running]) -> None:
     with RunDirectory() as run:
-        first = run.guardian_pid
+        first = run.reaper_pid
         os.kill(first, signal.SIGKILL)
-        until(lambda: run.guardian_pid != first, "another guardian")
+        until(lambda: run.reaper_pid != first, "another reaper")
     assert not run.path.exists()
 
     running = started()
-    os.kill(running.guardian, signal.SIGKILL)
-    until(lambda: ended(running.guardian), "the guardian has ended")
-    until(lambda: bool(_guardians(running.path)), "another guardian")
-    (second,) = _guardians(running.path)
+    os.kill(running.reaper, signal.SIGKILL)
+    until(lambda: ended(running.reaper), "the reaper has ended")
+    until(lambda: bool(_reapers(running.path)), "another reaper")
+    (second,) = _reapers(running.path)
     running.process.kill()
     running.process.wait(DEADLINE_SECONDS)
     until(lambda: not running.path.exists() and ended(second), "the run's folder is gone")
     assert running.alive() == 0
 
 
-def _guardians(path: Path) -> list[int]:
+def _reapers(path: Path) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and not ended(int(entry.name)):
@@ -129,19 +129,19 @@ def _guardians(path: Path) -> list[int]:
                 argv = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if str(path).encode() in argv and any(word.endswith(b"guardian.py") for word in argv):
+            if str(path).encode() in argv and any(word.endswith(b"reaper.py") for word in argv):
                 found.append(int(entry.name))
     return found
 
 
-def test_what_a_run_and_its_guardian_left_when_both_were_killed_is_swept_by_the_next_one(started: Callable[..., Running]) -> None:
+def test_what_a_run_and_its_reaper_left_when_both_were_killed_is_swept_by_the_next_one(started: Callable[..., Running]) -> None:
     base = Path(f"/tmp/gf-{secrets.token_hex(3)}")  # noqa: S108 - made here, and short
     base.mkdir(mode=0o700)
     try:
         running = started(base)
-        # Stopped, it cannot start another guardian in between.
+        # Stopped, it cannot start another reaper in between.
         running.process.send_signal(signal.SIGSTOP)
-        os.kill(running.guardian, signal.SIGKILL)
+        os.kill(running.reaper, signal.SIGKILL)
         running.process.kill()
         running.process.wait(DEADLINE_SECONDS)
         assert running.path.exists()
@@ -167,7 +167,7 @@ def test_only_carriers_of_the_marker_are_killed() -> None:
         subprocess.Popen(["sleep", "1000"], env={reaper.MARKER: ours, "PATH": "/usr/bin:/bin"}) as doomed,
         subprocess.Popen(["sleep", "1000"], env={reaper.MARKER: theirs, "PATH": "/usr/bin:/bin"}) as spared,
     ):
-        assert reaper.kill_carriers(ours)
+        assert reaper.kill_marked_processes(ours)
         assert doomed.wait(DEADLINE_SECONDS) == -signal.SIGKILL
         assert spared.poll() is None
-        assert reaper.kill_carriers(theirs)
+        assert reaper.kill_marked_processes(theirs)

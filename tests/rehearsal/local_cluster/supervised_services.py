@@ -11,12 +11,12 @@ from waiting import DEADLINE_SECONDS
 
 from rehearsal.local_cluster import reaper
 from rehearsal.local_cluster.run_directory import RunDirectory
-from rehearsal.local_cluster.systemd.supervisor import Program, Service, Supervisor
+from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinition, Supervisor
 
 SAY = "import os, socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto({!r}, os.environ['NOTIFY_SOCKET'])"
 
 
-class Kept:
+class SupervisedServices:
     """A supervisor in a run, with programs made short."""
 
     def __init__(self, run: RunDirectory) -> None:
@@ -25,7 +25,9 @@ class Kept:
 
     def add(self, *argv: str, name: str = "machine/thing.service", **more: Any) -> Service:
         folder = self.run.path / "machine"
-        return self.supervisor.add(Program(name, argv, {"PATH": os.environ["PATH"]}, folder / f"{Path(name).name}.log", folder, **more))
+        return self.supervisor.add(
+            ServiceDefinition(name, argv, {"PATH": os.environ["PATH"]}, folder / f"{Path(name).name}.log", folder, **more)
+        )
 
     def shell(self, script: str, **more: Any) -> Service:
         return self.add("sh", "-c", script, **more)
@@ -46,8 +48,8 @@ def notifying(*messages: bytes, then: str = "exec sleep 1000") -> str:
     return f'"{sys.executable}" -c "{python}" && {then}'
 
 
-def carriers(run: RunDirectory) -> int:
-    found, _ = reaper.carriers(run.marker)
+def count_marked(run: RunDirectory) -> int:
+    found, _ = reaper.marked_processes(run.marker)
     for descriptor in found:
         os.close(descriptor)
     return len(found)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from asking import Api, eventually
+from api_client import Api, eventually
 from plane_tls import context, get
-from resetting import resets
+from resetting_relay import resets
 
 from components.manifests.flow_control import VERSION as FLOW_CONTROL_VERSION
 from components.manifests.owned import FLEET_NAMESPACE
@@ -20,11 +20,11 @@ from components.plan.model import API_SERVER_PORT
 from rehearsal.local_cluster.control_plane import ControlPlane
 from rehearsal.local_cluster.objects.apply import NothingDeclaredError, apply
 from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
-from rehearsal.local_cluster.objects.kinds import PRUNED
+from rehearsal.local_cluster.objects.kinds import PRUNED_KINDS
 from rehearsal.local_cluster.objects.kubeconfig import KubeconfigError
-from rehearsal.local_cluster.objects.results import Object
+from rehearsal.local_cluster.objects.results import KubernetesObject
 
-Objects = tuple[Object, ...]
+Objects = tuple[KubernetesObject, ...]
 SPACE = f"/api/v1/namespaces/{FLEET_NAMESPACE}"
 
 
@@ -96,7 +96,7 @@ def test_an_answer_of_too_many_requests_is_waited_out(
         api.remove(f"{SPACE}/serviceaccounts/throttled")
     assert "HTTP 429" in said[0]
     assert applied.complete
-    assert applied.requests > 2 + len(PRUNED) + len(declared)
+    assert applied.requests > 2 + len(PRUNED_KINDS) + len(declared)
 
 
 @pytest.mark.usefixtures("api")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.plan.model import ClusterPlan
-from rehearsal.local_cluster.objects.results import Object
+from rehearsal.local_cluster.objects.results import KubernetesObject
 from rehearsal.program.graph import Graph, Resource, reveal
 
 PROVIDER = "pulumi:providers:kubernetes"
@@ -17,7 +17,7 @@ AUTONAMED = "pulumi.com/autonamed"
 https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/metadata/annotations.go"""
 
 
-def objects_of(graph: Graph, cluster: ClusterPlan) -> tuple[Object, ...]:
+def objects_of(graph: Graph, cluster: ClusterPlan) -> tuple[KubernetesObject, ...]:
     """The objects of one cluster in the order in which they were registered, which is by tiers, with their secrets revealed.
 
     Empty where the program registered none for the cluster. Nothing is waited for beyond what the API server answers: the provider would
@@ -31,7 +31,7 @@ def objects_of(graph: Graph, cluster: ClusterPlan) -> tuple[Object, ...]:
     return tuple(_sent(resource) for resource in graph if resource.type.startswith(PREFIX) and resource.provider in providers)
 
 
-def _sent(resource: Resource) -> Object:
+def _sent(resource: Resource) -> KubernetesObject:
     """A resource's inputs as they go over the wire."""
     item: dict[str, Any] = reveal(resource.inputs)
     annotations = item["metadata"].get("annotations", {})
@@ -40,7 +40,7 @@ def _sent(resource: Resource) -> Object:
     return _stored(item) if item["kind"] == "Secret" else item
 
 
-def _stored(secret: Mapping[str, Any]) -> Object:
+def _stored(secret: Mapping[str, Any]) -> KubernetesObject:
     """A Secret with its stringData as data: what the server keeps, and so all that an owner of fields can own of it."""
     encoded = {key: base64.b64encode(text.encode()).decode() for key, text in secret.get("stringData", {}).items()}
     rest = {key: value for key, value in secret.items() if key != "stringData"}
