@@ -109,7 +109,7 @@ def _calls(nodes: int) -> Json:
 
 def _measured(nodes: int, reading: Callable[[], float]) -> Json:
     """Create and list a fleet: how far a meter went in each."""
-    from rehearsal.azure.compute.instance_views import INSTANCE
+    from rehearsal.azure.compute.views import INSTANCE
 
     subscriptions = [
         f"00000000-0000-0000-0000-{number:012d}" for number in range(1 + nodes // (NODES_PER_NETWORK * NETWORKS_PER_SUBSCRIPTION))

@@ -53,7 +53,7 @@ def read_kept(wanted: Sequence[Holder], plan: RegionPlan, folder: Path) -> list[
     """The same from an embedded Azure; VaultUnread, StateBroken, StateInUse, OtherRegion. The directory stays as it is."""
     from rehearsal.azure.errors import AzureError
     from rehearsal.azure.vaults.data_plane import get_secret
-    from rehearsal.azure.vaults.vault import vault_named
+    from rehearsal.azure.vaults.key_vaults import vault_named
 
     cloud = _kept_cloud(plan, folder)
     read = []

@@ -10,9 +10,9 @@ from ipaddress import IPv4Address
 from components.plan import naming
 from components.plan.model import ClusterPlan, EtcdMemberPlan, EtcdPlan
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.compute.instance_views import vm_id
 from rehearsal.azure.compute.instances import Instance, addresses_of, computer_name, state_of
 from rehearsal.azure.compute.machine import RUNNING, SUCCEEDED, Machine
+from rehearsal.azure.compute.views import vm_id
 from rehearsal.azure.compute.virtual_machine import machine_of
 from rehearsal.azure.resource import Resource
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
-from rehearsal.azure.compute import iso_durations
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute import scale_set_rules
 from rehearsal.azure.compute.instance_operations import begin_noticed, begin_task, give_up, pass_charge, preempt, shed, wait_for_notice
 from rehearsal.azure.compute.instances import Instance, Model, state_of
 from rehearsal.azure.compute.machine import CREATING, RUNNING
 from rehearsal.azure.resource import Operation, Resource
 from rehearsal.azure.scheduled_events import scheduled_events_of
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 
 def lower_capacity(cloud: Cloud, resource: Resource, going: Collection[Instance]) -> None:
@@ -59,7 +56,7 @@ def notice_seconds(model: Model) -> float | None:
     told = (model.profile.get("scheduledEventsProfile") or {}).get("terminateNotificationProfile") or {}
     if not told.get("enable") or model.spot:
         return None
-    return iso_durations.span_seconds(told.get("notBeforeTimeout", "PT5M"), "notBeforeTimeout")
+    return scale_set_rules.span_seconds(told.get("notBeforeTimeout", "PT5M"), "notBeforeTimeout")
 
 
 def terminate(cloud: Cloud, resource: Resource, event_id: str, numbers: Iterable[str]) -> None:

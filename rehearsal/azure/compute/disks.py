@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from components.plan.vm_sizes import VmSize
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
+from rehearsal.azure.images.galleries import Image
+from rehearsal.azure.images.image_versions import ImageVersion, latest, replicated
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import required_location
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 DISK = "Microsoft.Compute/disks"
 MACHINE = "Microsoft.Compute/virtualMachines"
@@ -77,7 +77,7 @@ def attached_to(cloud: Cloud, key: str) -> Resource | None:
     return next((one for one in users if one.id.type.lower() == MACHINE.lower()), None)
 
 
-def make(cloud: Cloud, machine: Resource, name: str, told: Json) -> str:
+def create_disk(cloud: Cloud, machine: Resource, name: str, told: Json) -> str:
     """Make a disk that comes with a virtual machine: its id. told is the disk as the machine's storageProfile has it."""
     text = f"{machine.id.group_id}/providers/{DISK}/{name}"
     if cloud.find(text) is not None:
@@ -96,3 +96,72 @@ def make(cloud: Cloud, machine: Resource, name: str, told: Json) -> str:
     disk = cloud.place(arm_id, kind.complete(cloud, arm_id, body, None), machine.owner, sent=body)
     cloud.settle(disk, SUCCEEDED)
     return text
+
+
+def is_ephemeral(os_disk: Json) -> bool:
+    """Whether an OS disk lies on the host: https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks"""
+    return bool((os_disk.get("diffDiskSettings") or {}).get("option"))
+
+
+def check_os_disk(os_disk: Json, size: VmSize, *, deallocates: bool) -> None:
+    """Refuse an OS disk that the size or the eviction policy does not allow.
+
+    https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks and ephemeral-os-disks-faq
+    """
+    if not is_ephemeral(os_disk):
+        return
+    settings = os_disk["diffDiskSettings"]
+    if settings["option"] != "Local":
+        raise invalid(f"The value '{settings['option']}' of parameter 'osDisk.diffDiskSettings.option' is not 'Local'.", "diffDiskSettings")
+    if os_disk.get("caching", "None") != "ReadOnly":
+        message = f"Ephemeral OS disks need caching 'ReadOnly', not '{os_disk.get('caching', 'None')}'."
+        raise invalid(message, "osDisk.caching")
+    storage = (os_disk.get("managedDisk") or {}).get("storageAccountType", "Standard_LRS")
+    if storage != "Standard_LRS":
+        raise invalid(f"An ephemeral OS disk has no storage account type, and '{storage}' is given.", "osDisk.managedDisk")
+    placement = settings.get("placement", size.os_disk_placement)
+    if size.os_disk_placement is None or placement != size.os_disk_placement:
+        gib = os_disk.get("diskSizeGB", 0)
+        message = (
+            f"OS disk of Ephemeral VM with size greater than 0 GB is not allowed for VM size {size.name} when the DiffDiskPlacement is "
+            f"{placement or 'ResourceDisk'} (asked for: {gib or 'the image size'}); "
+            + (f"use placement {size.os_disk_placement}." if size.os_disk_placement else "use a managed OS disk.")
+        )
+        raise conflict("OperationNotAllowed", message, "osDisk.diffDiskSettings.placement")
+    if deallocates:
+        message = "An ephemeral OS disk does not outlive a deallocation; set evictionPolicy 'Delete'."
+        raise invalid(message, "virtualMachineProfile.evictionPolicy")
+
+
+def deallocation_refused(name: str) -> AzureError:
+    """The refusal to deallocate a machine whose OS disk lies on the host."""
+    message = "Operation 'deallocate' is not supported for VMs or VM Scale Set instances using an ephemeral OS disk."
+    return conflict("OperationNotAllowed", message, name)
+
+
+MANAGED = "microsoft.compute/images"
+
+
+def is_managed(image: Json) -> bool:
+    """Whether an image reference names a managed image, of which a scale set takes fewer machines."""
+    return bool(image.get("id")) and parse(str(image["id"])).type.lower() == MANAGED
+
+
+def check_image(cloud: Cloud, image: Json, location: str) -> None:
+    """AzureError where a gallery image does not exist or is not replicated to the location; other images are taken as existing."""
+    text = str(image.get("id") or "")
+    if not text:
+        return
+    kind = parse(text).type.lower()
+    if kind == ImageVersion.type.lower():
+        usable = cloud.find(text) is not None and replicated(cloud, text, location)
+    elif kind == Image.type.lower():
+        usable = latest(cloud, text, location) is not None
+    else:
+        return
+    if not usable:
+        message = (
+            f"The gallery image {text} is not available in {location} region. Please contact image owner to replicate to this region, or "
+            "change your requested region."
+        )
+        raise AzureError(404, "GalleryImageNotFound", message, target="imageReference")

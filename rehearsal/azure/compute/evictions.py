@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.deletes import delete_all, lower_capacity, terminate
 from rehearsal.azure.compute.instance_operations import TAKEN, begin_action, begin_task
-from rehearsal.azure.compute.instance_selection import name_of
-from rehearsal.azure.compute.instances import Instance, state_of
+from rehearsal.azure.compute.instances import Instance, name_of, state_of
 from rehearsal.azure.compute.machine import RUNNING
 from rehearsal.azure.errors import conflict
 from rehearsal.azure.resource import Answer, Resource
 from rehearsal.azure.scheduled_events import EventType, scheduled_events_of
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 PREEMPT_SECONDS = 30.0
 """Notice of an eviction: https://learn.microsoft.com/azure/virtual-machine-scale-sets/use-spot"""

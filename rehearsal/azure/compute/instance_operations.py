@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import machine
 from rehearsal.azure.compute.instances import Instance, state_of
-from rehearsal.azure.compute.machine import CREATING, DELETING
-from rehearsal.azure.compute.provisioning import provisioning_error, slowness
+from rehearsal.azure.compute.machine import CREATING, DELETING, provisioning_error, slowness
 from rehearsal.azure.compute.scaling import charge, discharge, remove, site_of
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Operation, Resource
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 DONE, MODEL_DONE, TAKEN, BATCH_DONE, REPLACE = "instance_done", "model_done", "action_taken", "batch_done", "replace"
 """Events of a scale set: a task on an instance is over; a PUT's model, or an action, is taken up in whole; a batch of a rolling upgrade is

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import upgrades
 from rehearsal.azure.compute.actions import act_on_instance, delete_instance
-from rehearsal.azure.compute.instance_views import INSTANCE, INTERFACE, instance_body, instance_view, interfaces
 from rehearsal.azure.compute.instances import Instance, state_of
 from rehearsal.azure.compute.scale_set import SCALE_SET
 from rehearsal.azure.compute.scale_set_rules import not_modelled
+from rehearsal.azure.compute.views import INSTANCE, INTERFACE, instance_body, instance_interfaces, instance_view
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.preconditions import missing
 from rehearsal.azure.resource import Answer, Json, Request, Resource
 from rehearsal.azure.resource_type import Kind
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 SET_INTERFACE = f"{SCALE_SET}/networkInterfaces"
 ROLLING = f"{SCALE_SET}/rollingUpgrades"
@@ -152,7 +149,7 @@ class Interfaces(Kind):
                 yield from self._of(resource, one)
 
     def _of(self, resource: Resource, one: Instance) -> Iterator[Resource]:
-        for body in interfaces(resource, one):
+        for body in instance_interfaces(resource, one):
             yield _resource(resource, body["id"], INTERFACE, (str(one.id), body["name"]), body, one)
 
     def answer(self, cloud: Cloud, request: Request) -> Answer:

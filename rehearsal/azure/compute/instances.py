@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, cast
 
+from rehearsal.azure.compute.disks import is_ephemeral
 from rehearsal.azure.compute.machine import DELETING, Machine
-from rehearsal.azure.compute.os_disks import is_ephemeral
 from rehearsal.azure.resource import Json, Resource
 
 BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -125,6 +125,11 @@ class SetState:
 def state_of(resource: Resource) -> SetState:
     """The state of a scale set."""
     return cast("SetState", resource.state)
+
+
+def name_of(resource: Resource, one: Instance) -> str:
+    """Name of an instance as Azure tells it."""
+    return f"{resource.id.name}_{one.id}"
 
 
 def instances_of(resource: Resource) -> Mapping[str, Instance]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.capacity import capacity_of
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.resource import Json
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.scenario import scenario_of
 
 CREATING, UPDATING, DELETING, SUCCEEDED, FAILED = "Creating", "Updating", "Deleting", "Succeeded", "Failed"
 RUNNING, STOPPED, DEALLOCATED = "running", "stopped", "deallocated"
@@ -98,7 +96,7 @@ https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-sca
 and https://learn.microsoft.com/troubleshoot/azure/virtual-machines/windows/redeploy-to-new-node-windows."""
 
 
-def refusal(machine: Machine, name: str, words: str) -> AzureError | None:
+def busy_refusal(machine: Machine, name: str, words: str) -> AzureError | None:
     """Why a task may not begin on a machine, in Azure's words; None where it may. name is the machine's, words that of the operation."""
     if machine.state == DELETING:
         message = (
@@ -188,3 +186,32 @@ def _place(cloud: Cloud, machine: Machine, site: Site) -> str:
         group=site.group,
         constraints=site.constraints,
     )
+
+
+_MESSAGES = {
+    "OSProvisioningTimedOut": "OS Provisioning for VM '{name}' did not finish in the allotted time. The VM may still finish provisioning "
+    "successfully. Please check provisioning state later.",
+    "OSProvisioningInternalError": "OS Provisioning failed for VM '{name}' due to an internal error.",
+    "VMExtensionProvisioningError": "VM '{name}' has reported a failure when processing an extension.",
+    "InternalExecutionError": "An internal execution error occurred. Please retry later.",
+}
+"""https://learn.microsoft.com/troubleshoot/azure/virtual-machines/windows/troubleshoot-deployment-new-vm-windows"""
+
+
+def slowness(cloud: Cloud, site: Site, attempt: int) -> float:
+    """How many times as long as usual a machine takes to be made."""
+    factor = 1.0
+    for number, row in enumerate(scenario_of(cloud).slow_provisioning):
+        if row.takes(site.size) and cloud.draw("slow", number, site.key, attempt) < row.rate:
+            factor *= row.factor
+    return factor
+
+
+def provisioning_error(cloud: Cloud, machine: Machine, site: Site) -> AzureError | None:
+    """The failure to provision a machine that has hardware; it stays, and its state is Failed. None where it succeeds."""
+    for number, row in enumerate(scenario_of(cloud).failed_provisioning):
+        if row.takes(site.size) and cloud.draw("provisioning", number, site.key, machine.tasks) < row.rate:
+            error = AzureError(409, row.code, _MESSAGES[row.code].format(name=site.key.rpartition("/")[2]))
+            machine.state, machine.error = FAILED, error.body()
+            return error
+    return None

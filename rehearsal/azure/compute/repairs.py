@@ -5,21 +5,16 @@ https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-sca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from rehearsal.azure.compute import iso_durations
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute import scale_set_rules
 from rehearsal.azure.compute.deletes import delete_all
-from rehearsal.azure.compute.health import HEALTHY, INITIALIZING, UNHEALTHY, UNKNOWN, health_of
-from rehearsal.azure.compute.health_source import RICH, source_of
+from rehearsal.azure.compute.health import HEALTHY, INITIALIZING, RICH, UNHEALTHY, UNKNOWN, health_of, source_of
 from rehearsal.azure.compute.instance_operations import begin_action, begin_task, give_up, preempted
 from rehearsal.azure.compute.instances import Instance, state_of
 from rehearsal.azure.compute.machine import RUNNING, SUCCEEDED
 from rehearsal.azure.compute.scaling import add
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.resource import Answer, Operation, Request, Resource
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 SWEEP, OPERATION = "repairs", "automaticRepair"
 SHARE_PERCENT = 5
@@ -100,7 +95,7 @@ def _is_ill(cloud: Cloud, resource: Resource, one: Instance) -> bool:
 
 def _grace(resource: Resource) -> float:
     policy = resource.properties.get("automaticRepairsPolicy") or {}
-    return iso_durations.span_seconds(policy.get("gracePeriod", "PT10M"), "gracePeriod")
+    return scale_set_rules.span_seconds(policy.get("gracePeriod", "PT10M"), "gracePeriod")
 
 
 def _under_repair(cloud: Cloud, resource: Resource) -> int:

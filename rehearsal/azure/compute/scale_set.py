@@ -7,30 +7,27 @@ for want of hardware there are fewer, and the next PUT makes those that are miss
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import evictions, repairs, upgrades
 from rehearsal.azure.compute.actions import SET_ACTIONS
 from rehearsal.azure.compute.deletes import delete_all, delete_set
-from rehearsal.azure.compute.images import check_image
-from rehearsal.azure.compute.immutable_properties import check_changes
+from rehearsal.azure.compute.disks import check_image
 from rehearsal.azure.compute.instance_operations import MODEL_DONE, TAKEN, begin_task, done, give_up, overtake, preempted
 from rehearsal.azure.compute.instances import Model, SetState, dump, load, model_of, state_of
 from rehearsal.azure.compute.machine import CREATING
 from rehearsal.azure.compute.scale_set_body import completed, effective
-from rehearsal.azure.compute.scale_set_rules import capacity_of_body, check_set
-from rehearsal.azure.compute.scale_set_views import instance_view, skus
+from rehearsal.azure.compute.scale_set_rules import capacity_of_body, check_changes, check_set
 from rehearsal.azure.compute.scaling import add, remove, surplus_of, take_addresses_again, victims
+from rehearsal.azure.compute.views import scale_set_instance_view, scale_set_skus
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource, location_key
 from rehearsal.azure.resource_type import Action, Kind
 from rehearsal.azure.scheduled_events import scheduled_events_of
 from rehearsal.azure.validation import at
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 _IMAGE = "properties.virtualMachineProfile.storageProfile.imageReference"
@@ -169,10 +166,10 @@ class ScaleSet(Kind):
         return {**resource.body, "properties": {**resource.properties, "provisioningState": "Updating"}}
 
     def _instance_view(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
-        return Answer(200, instance_view(resource))
+        return Answer(200, scale_set_instance_view(resource))
 
     def _skus(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
-        return Answer(200, skus(resource))
+        return Answer(200, scale_set_skus(resource))
 
     def dump(self, state: Any) -> Any:
         """Plain JSON of the instances and models."""

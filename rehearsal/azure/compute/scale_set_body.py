@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.clock import stamp
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json, Resource
-
-if TYPE_CHECKING:
-    from rehearsal.azure.arm_id import ArmId
-    from rehearsal.azure.cloud import Cloud
 
 KEPT = ("orchestrationMode", "singlePlacementGroup", "platformFaultDomainCount", "overprovision", "upgradePolicy", "virtualMachineProfile")
 """Properties that a PUT to an existing scale set may leave out, and which then stay."""

@@ -1,19 +1,44 @@
-"""Decides which scale sets Azure takes: placement groups, fault domains, addresses, health, Spot, notices, each by its published rule."""
+"""Decides what a span of time in a compute body says: PT10M and its like, of hours, minutes and seconds."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from components.plan.vm_sizes import VmSize
 from rehearsal.azure.arm_id import ArmId
-from rehearsal.azure.compute import health_source, iso_durations
-from rehearsal.azure.compute.images import is_managed
-from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES
-from rehearsal.azure.compute.os_disks import check_os_disk
-from rehearsal.azure.errors import AzureError, conflict, invalid
+from rehearsal.azure.compute import health
+from rehearsal.azure.compute.disks import check_os_disk, is_managed
+from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, model_of
+from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json
-from rehearsal.azure.validation import required_location
+from rehearsal.azure.validation import at, required_location
+
+_SPAN = re.compile(r"PT(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?")
+
+
+def span_seconds(text: object, target: str) -> float:
+    """Seconds of an ISO 8601 span; AzureError InvalidParameter naming the property where it is none."""
+    found = _SPAN.fullmatch(str(text))
+    if found is None or str(text) == "PT":
+        raise invalid(f"The value '{text}' of parameter '{target}' is not a valid ISO 8601 duration, such as PT10M.", target)
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return float(hours * 3_600 + minutes * 60 + seconds)
+
+
+def bounded_span_seconds(text: object, target: str, least: float, most: float) -> float:
+    """Seconds of a span that must lie between two bounds, in seconds; AzureError InvalidParameter."""
+    seconds = span_seconds(text, target)
+    if not least <= seconds <= most:
+        message = (
+            f"The value '{text}' of parameter '{target}' is out of range. The value must be between PT{least / 60:.0f}M and "
+            f"PT{most / 60:.0f}M inclusive."
+        )
+        raise invalid(message, target)
+    return seconds
+
 
 _DOCS = "https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets"
 GALLERY_MACHINES, MANAGED_IMAGE_MACHINES = 1_000, 600
@@ -164,21 +189,21 @@ def _check_profile(profile: Json, size: VmSize) -> None:
         raise invalid(message, "computerNamePrefix")
     notice = (profile.get("scheduledEventsProfile") or {}).get("terminateNotificationProfile") or {}
     if notice.get("enable"):
-        iso_durations.bounded(notice.get("notBeforeTimeout", "PT5M"), "terminateNotificationProfile.notBeforeTimeout", *NOTICE_SECONDS)
+        bounded_span_seconds(notice.get("notBeforeTimeout", "PT5M"), "terminateNotificationProfile.notBeforeTimeout", *NOTICE_SECONDS)
         if spot:
             message = f"Terminate notifications cannot be enabled on Spot instances ({_DOCS}-terminate-notification)."
             raise conflict("OperationNotAllowed", message, "terminateNotificationProfile")
 
 
 def _check_repairs(properties: Json, profile: Json) -> None:
-    source = health_source.source_of(profile)
+    source = health.source_of(profile)
     policy = properties.get("automaticRepairsPolicy") or {}
     if not policy.get("enabled"):
         return
     if source is None:
         message = "Automatic repairs need the Application Health extension or a load balancer's health probe."
         raise invalid(message, "automaticRepairsPolicy")
-    iso_durations.bounded(policy.get("gracePeriod", "PT10M"), "automaticRepairsPolicy.gracePeriod", *GRACE_SECONDS)
+    bounded_span_seconds(policy.get("gracePeriod", "PT10M"), "automaticRepairsPolicy.gracePeriod", *GRACE_SECONDS)
     if policy.get("repairAction", "Replace") not in ("Replace", "Reimage", "Restart"):
         raise invalid(
             f"The value '{policy['repairAction']}' is not one of Replace, Reimage, Restart.", "automaticRepairsPolicy.repairAction"
@@ -194,7 +219,7 @@ def _check_upgrades(properties: Json, profile: Json) -> None:
         )
     if (policy.get("automaticOSUpgradePolicy") or {}).get("enableAutomaticOSUpgrade"):
         raise not_modelled("automatic OS image upgrades", "automaticOSUpgradePolicy")
-    if mode == "Rolling" and health_source.source_of(profile) is None:
+    if mode == "Rolling" and health.source_of(profile) is None:
         message = (
             "Rolling Upgrade mode is not supported for this Virtual Machine Scale Set because a health probe or health extension was not "
             "specified."
@@ -207,4 +232,53 @@ def _check_upgrades(properties: Json, profile: Json) -> None:
         value = rolling.get(name, 20)
         if not isinstance(value, int) or not least <= value <= 100:
             raise invalid(f"The value '{value}' of parameter '{name}' is out of range: {least} to 100.", name)
-    iso_durations.span_seconds(rolling.get("pauseTimeBetweenBatches", "PT0S"), "pauseTimeBetweenBatches")
+    span_seconds(rolling.get("pauseTimeBetweenBatches", "PT0S"), "pauseTimeBetweenBatches")
+
+
+_RESTRICTED = "https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-upgrade-scale-set#properties-with-restrictions-on-modification"
+_REST = "https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/create-or-update"
+
+FIXED: Mapping[str, tuple[str, Any, str]] = {
+    "zones": ("zones", [], _RESTRICTED),
+    "orchestrationMode": ("properties.orchestrationMode", None, _REST),
+    "platformFaultDomainCount": ("properties.platformFaultDomainCount", None, "https://github.com/MicrosoftDocs/azure-docs/issues/108952"),
+    "imageReference.publisher": ("properties.virtualMachineProfile.storageProfile.imageReference.publisher", None, _RESTRICTED),
+    "imageReference.offer": ("properties.virtualMachineProfile.storageProfile.imageReference.offer", None, _RESTRICTED),
+    "osDisk.managedDisk.storageAccountType": (
+        "properties.virtualMachineProfile.storageProfile.osDisk.managedDisk.storageAccountType",
+        None,
+        _RESTRICTED,
+    ),
+    "osDisk.diffDiskSettings": ("properties.virtualMachineProfile.storageProfile.osDisk.diffDiskSettings", None, _REST),
+    "osDisk.createOption": ("properties.virtualMachineProfile.storageProfile.osDisk.createOption", None, _REST),
+    "computerNamePrefix": ("properties.virtualMachineProfile.osProfile.computerNamePrefix", None, _REST),
+    "adminUsername": ("properties.virtualMachineProfile.osProfile.adminUsername", None, _REST),
+    "priority": ("properties.virtualMachineProfile.priority", "Regular", _REST),
+}
+"""What is fixed at creation, by the name that Azure's refusal gives: where it stands in the body, what leaving it out means (None for
+"as it is"), and the page that says so."""
+
+
+def check_changes(old: Json, new: Json) -> None:
+    """Refuse a change of what is fixed; both are whole bodies as sent. AzureError PropertyChangeNotAllowed."""
+    for name, (path, absent, _) in FIXED.items():
+        before, after = at(old, path), at(new, path)
+        if absent is not None:
+            before, after = absent if before is None else before, absent if after is None else after
+        # A machine that has no such disk, user or image yet gets none either; only a value that stands may stay away.
+        if after != before and not (after is None and absent is None and before is not None and _kept(path)):
+            raise property_change_not_allowed(name, before, after)
+    if at(new, "properties.singlePlacementGroup") is True and at(old, "properties.singlePlacementGroup") is False:
+        raise property_change_not_allowed("singlePlacementGroup", False, True)
+    networks = [{_network(one.subnet) for one in model_of(body).places} for body in (old, new)]
+    if networks[0] != networks[1]:
+        raise property_change_not_allowed("subnet", *(", ".join(sorted(one)) for one in networks))
+
+
+def _network(subnet: str) -> str:
+    return subnet.lower().rpartition("/subnets/")[0]
+
+
+def _kept(path: str) -> bool:
+    """Whether a PUT that leaves a property out means it as it is; a disk's settings that are left out are taken away."""
+    return "diffDiskSettings" not in path

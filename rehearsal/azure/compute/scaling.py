@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.capacity import capacity_of
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import AddressPlace, Instance, Model, SetState, state_of
 from rehearsal.azure.compute.machine import Site, vacate
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.network.addresses import pool_of
 from rehearsal.azure.resource import Resource
 from rehearsal.azure.scheduled_events import scheduled_events_of
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 OVERPROVISION = 0.2
 """Machines made beyond those asked for, as a share: Azure tells to plan addresses for a fifth more, and no other figure.

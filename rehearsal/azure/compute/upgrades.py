@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rehearsal.azure.clock import stamp
-from rehearsal.azure.compute import iso_durations
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute import scale_set_rules
 from rehearsal.azure.compute.health import HEALTHY, health_of
-from rehearsal.azure.compute.immutable_properties import needs_other_hardware, needs_reimage
 from rehearsal.azure.compute.instance_operations import BATCH_DONE, begin_action, begin_task, conclude
 from rehearsal.azure.compute.instances import Instance, Model, SetState, state_of
 from rehearsal.azure.compute.machine import FAILED
 from rehearsal.azure.compute.scaling import charge, discharge, release_addresses, take_addresses
 from rehearsal.azure.errors import AzureError, conflict, not_found
 from rehearsal.azure.resource import Answer, Json, Operation, Resource
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 _DEFAULTS = {
     "maxBatchInstancePercent": 20,
@@ -35,6 +32,20 @@ _TOLERATED = {"before": "maxUnhealthyInstancePercent", "after": "maxUnhealthyUpg
 def out_of_date(state: SetState) -> list[Instance]:
     """Instances that are behind the model, idle, and not protected from scale set actions."""
     return [one for one in state.living() if one.model != state.model and not one.doing and not one.protect_from_actions]
+
+
+def needs_reimage(old: Model, new: Model) -> bool:
+    """Whether bringing a machine from one model to another replaces its OS disk: another image.
+
+    New customData and SSH keys reach the guest only with a reimage, which an update does not do:
+    https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-upgrade-policy
+    """
+    return old.image != new.image
+
+
+def needs_other_hardware(old: Model, new: Model) -> bool:
+    """Whether it moves the machine: another VM size, or another proximity placement group."""
+    return old.size.lower() != new.size.lower() or old.rest["proximityPlacementGroup"] != new.rest["proximityPlacementGroup"]
 
 
 def bring_to_latest(cloud: Cloud, resource: Resource, operation: Operation, machines: Iterable[Instance]) -> None:
@@ -109,7 +120,7 @@ def next_batch(cloud: Cloud, resource: Resource, operation_id: str) -> None:
         rolling["upgraded"] += rolling["batch"]
         rolling["batch"] = []
         error = _breach(cloud, resource, [one for one in state.living() if str(one.id) in set(rolling["upgraded"])], "after")
-        pause = iso_durations.span_seconds(policy_of(resource)["pauseTimeBetweenBatches"], "pauseTimeBetweenBatches")
+        pause = scale_set_rules.span_seconds(policy_of(resource)["pauseTimeBetweenBatches"], "pauseTimeBetweenBatches")
         if error is None and out_of_date(state) and not operation.failures and pause:
             cloud.events.after(pause, resource.key, BATCH_DONE, operation_id)
             return

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.clock import stamp
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import machine as machines
-from rehearsal.azure.compute.disks import MACHINE, make
-from rehearsal.azure.compute.images import check_image
+from rehearsal.azure.compute.disks import MACHINE, check_image, create_disk, deallocation_refused, is_ephemeral
 from rehearsal.azure.compute.instance_operations import preempted
-from rehearsal.azure.compute.instance_views import agent_view, power_statuses
-from rehearsal.azure.compute.machine import DELETING, TASKS, Machine, Site, power_refusal, refusal, vacate
-from rehearsal.azure.compute.os_disks import deallocation_refused, is_ephemeral
-from rehearsal.azure.compute.provisioning import provisioning_error, slowness
+from rehearsal.azure.compute.machine import (
+    DELETING,
+    TASKS,
+    Machine,
+    Site,
+    busy_refusal,
+    power_refusal,
+    provisioning_error,
+    slowness,
+    vacate,
+)
 from rehearsal.azure.compute.scale_set_body import SECRETS, identity_told
-from rehearsal.azure.compute.vm_rules import check_changes, check_machine
+from rehearsal.azure.compute.views import guest_agent_view, power_statuses
+from rehearsal.azure.compute.virtual_machine_rules import check_changes, check_machine
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.references import references
 from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource, location_key
 from rehearsal.azure.resource_type import Action, Kind
 from rehearsal.azure.validation import at
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 DONE = "machine_done"
 ACTIONS = ("start", "restart", "poweroff", "deallocate", "redeploy", "reimage")
@@ -53,7 +58,7 @@ class VirtualMachine(Kind):
         check_machine(cloud, arm_id, body)
         if previous is not None:
             check_changes(previous, machine_of(previous).power, body)
-            if why := refusal(machine_of(previous), arm_id.name, TASKS["update"].words):
+            if why := busy_refusal(machine_of(previous), arm_id.name, TASKS["update"].words):
                 raise why
         elif image := at(body, "properties.storageProfile.imageReference"):
             check_image(cloud, image, location_key(body["location"]))
@@ -158,7 +163,7 @@ class VirtualMachine(Kind):
         if task == "reimage" and not _ephemeral(resource):
             message = f"The Reimage operation is only supported for virtual machines with ephemeral OS disks, which '{name}' has not."
             raise conflict("OperationNotAllowed", message, name)
-        why = refusal(machine, name, TASKS[task].words) or power_refusal(machine, name, task)
+        why = busy_refusal(machine, name, TASKS[task].words) or power_refusal(machine, name, task)
         if why is not None:
             raise why
         if task == "reimage" and (request.body or {}).get("tempDisk"):
@@ -211,7 +216,7 @@ def _view(cloud: Cloud, resource: Resource) -> Json:
     return {
         "computerName": name,
         "hyperVGeneration": "V2",
-        "vmAgent": agent_view(cloud, machine),
+        "vmAgent": guest_agent_view(cloud, machine),
         "statuses": power_statuses(machine),
     }
 
@@ -256,7 +261,7 @@ def _bring_disks(cloud: Cloud, resource: Resource) -> None:
     disks += [(disk, disk.get("name") or f"{resource.id.name}_DataDisk_{disk['lun']}") for disk in storage["dataDisks"]]
     for disk, name in disks:
         if not is_ephemeral(disk) and not (disk.get("managedDisk") or {}).get("id"):
-            text = make(cloud, resource, name, {"createOption": "FromImage", **disk})
+            text = create_disk(cloud, resource, name, {"createOption": "FromImage", **disk})
             disk |= {"name": name, "managedDisk": {"storageAccountType": "Premium_LRS", **(disk.get("managedDisk") or {}), "id": text}}
     cloud.index.add(resource.id, references(resource.body, resource.key))
 

@@ -1,20 +1,51 @@
-"""Decides how managed identities and their federated credentials behave.
-
-https://learn.microsoft.com/rest/api/managedidentity/user-assigned-identities
-"""
+"""Remembers which principals and custom roles existed and are gone, so that what still names them can be refused as Azure does."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any, cast
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
-from rehearsal.azure.identity.directory import directory_of
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import needed, required_location, said
+
+
+class Directory:
+    """Principals and role ids, in lower case, that were the model's and are no longer; all others are taken as existing."""
+
+    def __init__(self) -> None:
+        self.gone: set[str] = set()
+
+    def add(self, name: str) -> None:
+        """One that is there (again)."""
+        self.gone.discard(name.lower())
+
+    def remove(self, name: str) -> None:
+        """One that is no longer."""
+        self.gone.add(name.lower())
+
+    def lacks(self, name: str) -> bool:
+        """Whether it is known to be gone."""
+        return name.lower() in self.gone
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"gone": sorted(self.gone)}
+
+    def load(self, data: Mapping[str, Any]) -> None:
+        """Take up what dump told of."""
+        self.gone = set(data["gone"])
+
+
+def directory_of(cloud: Cloud) -> Directory:
+    """The cloud's directory."""
+    return cast("Directory", cloud.services.setdefault("directory", Directory()))
+
 
 NAME = re.compile(r"[a-zA-Z0-9][\w-]{2,127}")
 """https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftmanagedidentity"""

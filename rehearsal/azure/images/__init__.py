@@ -1,8 +1,8 @@
 """Image galleries and the image builder: which versions there are, and where a machine can be made of one."""
 
 from rehearsal.azure.images.galleries import Gallery, Image
-from rehearsal.azure.images.templates import ImageTemplate, RunOutput
-from rehearsal.azure.images.versions import ImageVersion, latest, replicated
+from rehearsal.azure.images.image_templates import ImageTemplate, RunOutput
+from rehearsal.azure.images.image_versions import ImageVersion, latest, replicated
 from rehearsal.azure.resource_type import Kind
 
 KINDS: tuple[Kind, ...] = (Gallery(), Image(), ImageVersion(), ImageTemplate(), RunOutput())

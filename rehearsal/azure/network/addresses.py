@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.resource import Resource
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 SERVICE = "addresses"
 KEPT_BELOW, KEPT_ABOVE = 4, 1

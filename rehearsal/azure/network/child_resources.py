@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
 from rehearsal.azure.network.network_resource_type import NetworkKind, check_names, properties_of
 from rehearsal.azure.references import references
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 NAME = re.compile(r"[A-Za-z0-9]([\w.-]{0,78}\w)?", re.ASCII)
 """https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftnetwork"""

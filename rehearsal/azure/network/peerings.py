@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
-from rehearsal.azure.network import prefixes
+from rehearsal.azure.network import subnets
 from rehearsal.azure.network.addresses import addresses_of
 from rehearsal.azure.network.child_resources import present
 from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of
 from rehearsal.azure.resource import Json, Operation, Resource
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 COLLECTION = "virtualNetworkPeerings"
 PEERINGS_PER_NETWORK = 500
@@ -80,14 +77,14 @@ class Peering(NetworkKind):
 
     def _check_apart(self, cloud: Cloud, arm_id: ArmId, body: Json, local: Resource, remote: Resource) -> None:
         ours, theirs = peered_prefixes(cloud, body, local, "localSubnetNames"), peered_prefixes(cloud, body, remote, "remoteSubnetNames")
-        if found := prefixes.overlapping(ours, theirs):
+        if found := subnets.overlapping_prefixes(ours, theirs):
             message = (
                 f"Cannot create or update peering {arm_id.text}. Virtual networks {local.id.text} and {remote.id.text} cannot be peered "
                 f"because their address spaces overlap. Overlapping address prefixes: {', '.join(found)}"
             )
             raise invalid(message, arm_id.text, "VnetAddressSpacesOverlap")
         for third, other in _peered_with(cloud, remote):
-            if third.key != local.key and (found := prefixes.overlapping(ours, other)):
+            if third.key != local.key and (found := subnets.overlapping_prefixes(ours, other)):
                 message = (
                     f"Cannot create or update peering {arm_id.text}. Virtual networks {local.id.text} and {remote.id.text} cannot be "
                     "peered because address space of the first virtual network overlaps with address space of virtual network "
@@ -149,15 +146,15 @@ class Peering(NetworkKind):
 def peered_prefixes(cloud: Cloud, body: Json, network: Resource, names: str) -> tuple[IPv4Network, ...]:
     """What of a network a peering joins: all of it, or the subnets named under a property."""
     if _complete(body):
-        return prefixes.of_resource(network)
+        return subnets.prefixes_of_network(network)
     found = (cloud.find(f"{network.id.text}/subnets/{name}") for name in properties_of(body).get(names) or ())
-    return tuple(prefixes.of_subnet(one.body, one.key) for one in found if one is not None)
+    return tuple(subnets.subnet_prefix(one.body, one.key) for one in found if one is not None)
 
 
 def check_new_prefixes(cloud: Cloud, network: Resource, asked: Sequence[IPv4Network]) -> None:
     """Refuse prefixes of a peered network that overlap those of a network on the other side."""
     for other, theirs in _peered_with(cloud, network):
-        if found := prefixes.overlapping(asked, theirs):
+        if found := subnets.overlapping_prefixes(asked, theirs):
             message = (
                 f"Cannot update virtual network {network.id.text}: it is peered with {other.id.text}, and their address spaces would "
                 f"overlap. Overlapping address prefixes: {', '.join(found)}"

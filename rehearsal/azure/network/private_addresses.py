@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.network.addresses import pool_of
 from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, list_of, properties_of
 from rehearsal.azure.network.subnets import subnet_used_by
 from rehearsal.azure.resource import Json, Resource, location_key
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 Held = tuple[str, int]
 """Key of a subnet and an address of it."""

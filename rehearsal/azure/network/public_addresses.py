@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
 from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of, users_by_type, zones_of
 from rehearsal.azure.resource import Json, Resource
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 SERVICE = "public addresses"
 RANGE = IPv4Network("198.18.0.0/15")

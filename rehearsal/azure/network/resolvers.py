@@ -7,18 +7,15 @@ it does not name, are assumed.
 from __future__ import annotations
 
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
 from rehearsal.azure.network.addresses import prefix_of
 from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, list_of, properties_of
-from rehearsal.azure.network.prefixes import parsed
 from rehearsal.azure.network.private_addresses import AddressHolder
+from rehearsal.azure.network.subnets import parse_prefix
 from rehearsal.azure.resource import Json, Resource, location_key
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 SUBNET_LENGTHS = range(24, 29)
 DELEGATION = "microsoft.network/dnsresolvers"
@@ -86,7 +83,7 @@ class InboundEndpoint(AddressHolder):
 
     def _check_subnet(self, cloud: Cloud, arm_id: ArmId, subnet: Resource, network: str) -> None:
         refused = ""
-        prefix = parsed(prefix_of(subnet), subnet.id.text)
+        prefix = parse_prefix(prefix_of(subnet), subnet.id.text)
         if (subnet.id.parent or "").lower() != network.lower():
             refused = f"is not in the resolver's network {network}"
         elif prefix.prefixlen not in SUBNET_LENGTHS:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from rehearsal.azure.network.gateways import VirtualNetworkGateway
-from rehearsal.azure.network.interfaces import NetworkInterface
+from rehearsal.azure.network.gateways import NatGateway, VirtualNetworkGateway
 from rehearsal.azure.network.load_balancers import LoadBalancer
-from rehearsal.azure.network.nat_gateways import NatGateway
+from rehearsal.azure.network.network_interfaces import NetworkInterface
 from rehearsal.azure.network.peerings import Peering
-from rehearsal.azure.network.private_links import PrivateEndpoint, PrivateLinkService
-from rehearsal.azure.network.private_zones import PrivateZone, VirtualNetworkLink
+from rehearsal.azure.network.private_dns import TYPES, PrivateZone, StartOfAuthority, VirtualNetworkLink
+from rehearsal.azure.network.private_links import PrivateEndpoint, PrivateLinkService, ZoneGroup
 from rehearsal.azure.network.public_addresses import PublicAddress, PublicPrefix
-from rehearsal.azure.network.record_sets import TYPES, StartOfAuthority
 from rehearsal.azure.network.resolvers import DnsResolver, InboundEndpoint
 from rehearsal.azure.network.route_tables import Route, RouteTable
 from rehearsal.azure.network.security_groups import SecurityGroup, SecurityRule
 from rehearsal.azure.network.subnets import Subnet
 from rehearsal.azure.network.virtual_networks import VirtualNetwork
-from rehearsal.azure.network.zone_groups import ZoneGroup
 from rehearsal.azure.resource_type import Kind
 
 KINDS: tuple[Kind, ...] = (

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_network
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.network import child_resources
 from rehearsal.azure.network.network_resource_type import NetworkKind, check_parts_rest, properties_of
 from rehearsal.azure.network.subnets import INTERFACES, Subnet
 from rehearsal.azure.resource import Json, Resource
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 COLLECTION = "securityRules"
 RULES_PER_GROUP = 1_000

@@ -1,22 +1,104 @@
-"""Decides how subnets behave: where they lie, who leads out of them, and that what is in use neither moves nor goes.
-
-https://learn.microsoft.com/rest/api/virtualnetwork/subnets
-"""
+"""Decides which address prefixes Azure takes for networks and subnets: well written, inside, and apart from each other."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Network, ip_network
+from itertools import combinations, pairwise
 
 from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid
-from rehearsal.azure.network import prefixes
 from rehearsal.azure.network.addresses import addresses_of, pool_of, prefix_of
 from rehearsal.azure.network.child_resources import present
 from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of
 from rehearsal.azure.resource import Json, Resource
 
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
+SMALLEST_SUBNET = 29
+"""Length of the longest prefix of a subnet: https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq"""
+
+
+def parse_prefix(text: str, owner: str) -> IPv4Network:
+    """A prefix; AzureError InvalidCIDRNotation where host bits are set or it is none at all. Only IPv4 is modelled."""
+    try:
+        network = ip_network(text, strict=False)
+    except ValueError:
+        raise invalid(f"The address prefix {text} in resource {owner} is no CIDR.", owner, "InvalidAddressPrefixFormat") from None
+    if not isinstance(network, IPv4Network):
+        raise invalid(f"The embedded Azure models IPv4 alone; {owner} has {text}. Leave IPv6 prefixes out.", owner, "NotModelled")
+    if str(network) != text:
+        message = (
+            f"The address prefix {text} in resource {owner} has an invalid CIDR notation. For the given prefix length, the address prefix "
+            f"should be {network}."
+        )
+        raise invalid(message, owner, "InvalidCIDRNotation")
+    return network
+
+
+def network_prefixes(body: Json, owner: str) -> tuple[IPv4Network, ...]:
+    """Prefixes of a virtual network's body, which do not overlap; AzureError."""
+    space = properties_of(body).get("addressSpace") or {}
+    found = tuple(parse_prefix(str(text), owner) for text in space.get("addressPrefixes") or ())
+    if not found:
+        raise invalid(
+            f"Address prefix string for resource {owner} cannot be null or empty.", owner, "AddressPrefixStringCannotBeNullOrEmpty"
+        )
+    for one, other in combinations(found, 2):
+        if one.overlaps(other):
+            message = f"Address prefixes {one} and {other} of virtual network {owner} overlap."
+            raise invalid(message, owner, "OverlappingAddressPrefixes")
+    return found
+
+
+def subnet_prefix(body: Json, owner: str) -> IPv4Network:
+    """The prefix of a subnet's body; AzureError. A subnet of several prefixes is not modelled."""
+    inner = properties_of(body)
+    texts = inner.get("addressPrefixes") or [inner["addressPrefix"]] if inner.get("addressPrefix") or inner.get("addressPrefixes") else []
+    if not texts:
+        raise invalid(
+            f"Address prefix string for resource {owner} cannot be null or empty.", owner, "AddressPrefixStringCannotBeNullOrEmpty"
+        )
+    if len(texts) > 1:
+        raise invalid(f"The embedded Azure models one prefix a subnet; {owner} has {len(texts)}.", owner, "NotModelled")
+    network = parse_prefix(str(texts[0]), owner)
+    if network.prefixlen > SMALLEST_SUBNET:
+        message = f"Subnet {owner} has prefix {network}; a subnet is a /{SMALLEST_SUBNET} or larger."
+        raise invalid(message, owner, "NetcfgInvalidSubnet")
+    return network
+
+
+def check_prefix_inside(name: str, prefix: IPv4Network, network: ArmId, prefixes: Iterable[IPv4Network]) -> None:
+    """Refuse a subnet outside of its network.
+    https://github.com/MicrosoftDocs/azure-docs/pull/123869 shows both sentences of this module."""
+    if not any(prefix.subnet_of(one) for one in prefixes):
+        message = (
+            f"Subnet '{name}' is not valid because its IP address range is outside the IP address range of virtual network "
+            f"'{network.name}'."
+        )
+        raise invalid(message, name, "NetcfgSubnetRangeOutsideVnet")
+
+
+def check_prefixes_apart(network: ArmId, subnets: Mapping[str, IPv4Network]) -> None:
+    """Refuse subnets that overlap: in the order of their addresses only neighbours can."""
+    ordered = sorted(subnets.items(), key=lambda item: (item[1].network_address, item[1].prefixlen))
+    for (_, before), (name, prefix) in pairwise(ordered):
+        if prefix.overlaps(before):
+            message = (
+                f"Subnet '{name}' is not valid because its IP address range overlaps with that of an existing subnet in virtual network "
+                f"'{network.name}'."
+            )
+            raise invalid(message, name, "NetcfgSubnetRangesOverlap")
+
+
+def prefixes_of_network(network: Resource) -> tuple[IPv4Network, ...]:
+    """Prefixes of a network that there is."""
+    return tuple(IPv4Network(text) for text in network.properties["addressSpace"]["addressPrefixes"])
+
+
+def overlapping_prefixes(one: Sequence[IPv4Network], other: Sequence[IPv4Network]) -> list[str]:
+    """The prefixes of the first that overlap any of the second, as text."""
+    return [str(prefix) for prefix in one if any(prefix.overlaps(their) for their in other)]
+
 
 SUBNETS_PER_NETWORK = 3_000
 """https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md"""
@@ -41,12 +123,12 @@ class Subnet(NetworkKind):
         """It lies in its network, apart from its siblings, and its prefix is free to change."""
         super().check(cloud, arm_id, body, previous)
         network = cloud.get(arm_id.parent or "")
-        own = prefixes.of_subnet(body, arm_id.text)
-        prefixes.check_inside(arm_id.name, own, network.id, prefixes.of_resource(network))
+        own = subnet_prefix(body, arm_id.text)
+        check_prefix_inside(arm_id.name, own, network.id, prefixes_of_network(network))
         siblings = [one for one in present(cloud, network.key, COLLECTION) if one.key != arm_id.key]
-        check_count(network.id, len(siblings) + 1)
+        check_subnet_count(network.id, len(siblings) + 1)
         for one in siblings:
-            prefixes.check_apart(network.id, {one.id.name: prefixes.of_subnet(one.body, one.key), arm_id.name: own})
+            check_prefixes_apart(network.id, {one.id.name: subnet_prefix(one.body, one.key), arm_id.name: own})
         check_subnet(cloud, arm_id, body, previous, network.location)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
@@ -78,7 +160,7 @@ class Subnet(NetworkKind):
         addresses_of(cloud).forget(resource.key)
 
 
-def check_count(network: ArmId, count: int) -> None:
+def check_subnet_count(network: ArmId, count: int) -> None:
     """Refuse more subnets than a network holds. Azure publishes the bound and not the code; this one is assumed."""
     if count > SUBNETS_PER_NETWORK:
         message = f"Virtual network {network.text} would have {count} subnets, of at most {SUBNETS_PER_NETWORK}."
@@ -87,7 +169,7 @@ def check_count(network: ArmId, count: int) -> None:
 
 def check_subnet(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None, location: str) -> None:
     """What concerns one subnet alone, whether it was sent by itself or in its network's body."""
-    if previous is not None and prefix_of(previous) != str(prefixes.of_subnet(body, arm_id.text)) and pool_of(cloud, arm_id.text).used:
+    if previous is not None and prefix_of(previous) != str(subnet_prefix(body, arm_id.text)) and pool_of(cloud, arm_id.text).used:
         message = f"IpPrefix {prefix_of(previous)} on Subnet {arm_id.name} has active allocations and cannot be deleted."
         raise invalid(message, arm_id.text, "InUsePrefixCannotBeDeleted")
     for name in ("natGateway", "networkSecurityGroup", "routeTable"):

@@ -6,19 +6,24 @@ https://learn.microsoft.com/rest/api/virtualnetwork/virtual-networks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network import child_resources, prefixes
+from rehearsal.azure.network import child_resources
 from rehearsal.azure.network.addresses import addresses_of
 from rehearsal.azure.network.network_resource_type import NetworkKind, check_names, check_parts_rest, list_of, properties_of
 from rehearsal.azure.network.peerings import check_new_prefixes
-from rehearsal.azure.network.subnets import COLLECTION, check_count, check_subnet
+from rehearsal.azure.network.subnets import (
+    COLLECTION,
+    check_prefix_inside,
+    check_prefixes_apart,
+    check_subnet,
+    check_subnet_count,
+    network_prefixes,
+    subnet_prefix,
+)
 from rehearsal.azure.resource import Json, Resource, location_key
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 PEERINGS = "virtualNetworkPeerings"
 LINKS = "microsoft.network/privatednszones/virtualnetworklinks"
@@ -41,7 +46,7 @@ class VirtualNetwork(NetworkKind):
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Prefixes are well written; every subnet, sent or there, lies inside and apart; no subnet or peering of it is being changed."""
         super().check(cloud, arm_id, body, previous)
-        own = prefixes.of_network(body, arm_id.text)
+        own = network_prefixes(body, arm_id.text)
         check_parts_rest(cloud, arm_id.key)
         wanted = child_resources.listed(arm_id, body, COLLECTION)
         subnets = {part.id.name: part.body for part in child_resources.present(cloud, arm_id.key, COLLECTION)}
@@ -52,11 +57,11 @@ class VirtualNetwork(NetworkKind):
             for one, sent in wanted.values():
                 check_names(one, list_of(sent, "delegations"))
                 check_subnet(cloud, one, sent, cloud.resources.get(one.key), location)
-        found = {name: prefixes.of_subnet(sent, f"{arm_id.text}/{COLLECTION}/{name}") for name, sent in subnets.items()}
-        check_count(arm_id, len(found))
+        found = {name: subnet_prefix(sent, f"{arm_id.text}/{COLLECTION}/{name}") for name, sent in subnets.items()}
+        check_subnet_count(arm_id, len(found))
         for name, prefix in found.items():
-            prefixes.check_inside(name, prefix, arm_id, own)
-        prefixes.check_apart(arm_id, found)
+            check_prefix_inside(name, prefix, arm_id, own)
+        check_prefixes_apart(arm_id, found)
         if previous is not None:
             check_new_prefixes(cloud, previous, own)
 

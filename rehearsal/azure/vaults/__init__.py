@@ -1,9 +1,9 @@
 """Key vaults and their secrets, deleted ones included."""
 
 from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.vaults.deleted import DeletedVault, deleted_vaults
+from rehearsal.azure.vaults.key_vaults import Vault, vault_named
 from rehearsal.azure.vaults.secrets import Secret
-from rehearsal.azure.vaults.vault import Vault, vault_named
+from rehearsal.azure.vaults.soft_delete import DeletedVault, deleted_vaults
 
 KINDS: tuple[Kind, ...] = (Vault(), DeletedVault(), Secret())
 

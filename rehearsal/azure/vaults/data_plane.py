@@ -12,9 +12,9 @@ from typing import Any
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json, Resource
-from rehearsal.azure.vaults.deleted import DeletedSecret
+from rehearsal.azure.vaults.secret_versions import SecretState, Version, chosen
 from rehearsal.azure.vaults.secrets import VaultError, check_free, check_secret
-from rehearsal.azure.vaults.versions import SecretState, Version, chosen
+from rehearsal.azure.vaults.soft_delete import DeletedSecret
 
 PAGE = 25
 """Items of a page at most: https://learn.microsoft.com/rest/api/keyvault/secrets/get-secrets"""

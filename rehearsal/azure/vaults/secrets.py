@@ -15,8 +15,8 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import needed, said
-from rehearsal.azure.vaults.deleted import DAY, DeletedSecret
-from rehearsal.azure.vaults.versions import SecretState, chosen
+from rehearsal.azure.vaults.secret_versions import SecretState, chosen
+from rehearsal.azure.vaults.soft_delete import DAY, DeletedSecret
 
 NAME = re.compile(r"[0-9a-zA-Z-]{1,127}")
 VALUE_BYTES = 25_000

@@ -24,7 +24,7 @@ import dns.rrset
 from components.plan import naming
 from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.network.record_sets import APEX, SOA, TYPES, ZONE
+from rehearsal.azure.network.private_dns import APEX, SOA, TYPES, ZONE
 from rehearsal.azure.network.virtual_networks import LINKS
 from rehearsal.azure.resource import Resource
 

@@ -8,7 +8,7 @@ import pytest
 from published import answer_faults, needs_published_types, sent_faults
 from scale_sets_made import COMPUTE, GROUP, HEALTH, SET, SUBNET, ask, azure, body, image, put, vm
 
-from rehearsal.azure.compute.instance_views import INSTANCE
+from rehearsal.azure.compute.views import INSTANCE
 from rehearsal.azure.resource import Json
 
 pytestmark = needs_published_types

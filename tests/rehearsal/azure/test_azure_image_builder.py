@@ -7,7 +7,7 @@ from image_bodies import HOUR, IMAGE, TEMPLATE, at_version, calls_with_image, te
 from plain_calls import GROUP, LOCATION, Calls
 
 from rehearsal.azure.images import replicated
-from rehearsal.azure.images.versions import numbers
+from rehearsal.azure.images.image_versions import numbers
 
 
 @pytest.fixture

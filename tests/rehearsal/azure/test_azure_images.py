@@ -10,7 +10,7 @@ from plain_calls import GROUP, LOCATION, SUBSCRIPTION, Calls
 
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.images import latest, replicated
-from rehearsal.azure.images.versions import numbers
+from rehearsal.azure.images.image_versions import numbers
 
 
 @pytest.fixture

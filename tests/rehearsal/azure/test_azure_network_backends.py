@@ -10,8 +10,8 @@ from scale_sets_made import COMPUTE, GROUP, SET, SUBNET, ask, azure, body, ended
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import instances_of
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.network import backends
-from rehearsal.azure.network.backends import backend_members, check_pool_room, probe_answers
+from rehearsal.azure.network import load_balancers
+from rehearsal.azure.network.load_balancers import backend_members, check_pool_room, probe_answers
 from rehearsal.azure.resource import Json
 
 BALANCER = f"{GROUP}/providers/Microsoft.Network/loadBalancers/api"
@@ -104,7 +104,7 @@ def test_a_pool_takes_so_many_members_and_no_more(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(AzureError) as refused:
         check_pool_room(cloud, POOL, 4_998)
     assert refused.value.code == "LoadBalancerBackendPoolMemberCountLimitReached"
-    monkeypatch.setattr(backends, "MEMBERS_PER_POOL", 3)
+    monkeypatch.setattr(load_balancers, "MEMBERS_PER_POOL", 3)
     with pytest.raises(AzureError, match="LoadBalancerBackendPoolMemberCountLimitReached"):
         single(cloud)
 

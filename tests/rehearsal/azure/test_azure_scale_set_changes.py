@@ -27,8 +27,8 @@ from scale_sets_made import (
     scale_set,
 )
 
-from rehearsal.azure.compute.immutable_properties import FIXED
 from rehearsal.azure.compute.instances import instances_of
+from rehearsal.azure.compute.scale_set_rules import FIXED
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json
 

@@ -27,8 +27,8 @@ from scale_sets_made import (
     scale_set,
 )
 
-from rehearsal.azure.compute.instance_views import infiniband_domain
 from rehearsal.azure.compute.instances import instances_of
+from rehearsal.azure.compute.views import infiniband_domain
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.scenario import Grant, Quotas, Scenario
 

@@ -27,7 +27,7 @@ from scale_sets_made import (
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.virtual_machine import machine_of
-from rehearsal.azure.compute.vm_rules import FIXED
+from rehearsal.azure.compute.virtual_machine_rules import FIXED
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json
 from rehearsal.azure.scenario import AllocationFailure, Scenario

@@ -21,7 +21,7 @@ from components.x509 import Authority, Subject, issue_leaf, renewal_due
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.stack_records import stacks_of
 from rehearsal.azure.vaults.data_plane import set_secret
-from rehearsal.azure.vaults.vault import vault_named
+from rehearsal.azure.vaults.key_vaults import vault_named
 
 
 def renew(cloud: Cloud, stack: str, cluster: ClusterPlan, names: tuple[str, ...]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from saved_region import SavedRegion
 
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.network.record_sets import ZONE
+from rehearsal.azure.network.private_dns import ZONE
 from rehearsal.azure.persistence import open_cloud
 from rehearsal.azure.resource import Request
 from rehearsal.azure.state_directory import StateDirectory

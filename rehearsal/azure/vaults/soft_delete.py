@@ -15,7 +15,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Answer, Json, Request, Resource
 from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.vaults.versions import SecretState
+from rehearsal.azure.vaults.secret_versions import SecretState
 
 DAY = 86_400.0
 AZURE = "Azure"
@@ -83,7 +83,7 @@ class DeletedVault(Kind):
         return Remains(data["vault_id"], data["body"], secrets, gone)
 
 
-def keep(cloud: Cloud, vault: Resource) -> Resource:
+def add_deleted_vault(cloud: Cloud, vault: Resource) -> Resource:
     """Make a deleted vault of one that has just gone, and plan its purge."""
     place = parse(
         f"/subscriptions/{vault.id.subscription}/providers/Microsoft.KeyVault/locations/{vault.location}/deletedVaults/{vault.id.name}"
@@ -105,19 +105,19 @@ def keep(cloud: Cloud, vault: Resource) -> Resource:
     return gone
 
 
-def anywhere(cloud: Cloud, resource_type: str, name: str) -> Resource | None:
+def find_by_name(cloud: Cloud, resource_type: str, name: str) -> Resource | None:
     """The resource of a type whose name is its alone in the world."""
     return next((cloud.resources[key] for key in cloud.index.of_type(resource_type.lower()) if key.endswith(f"/{name.lower()}")), None)
 
 
-def named(cloud: Cloud, name: str) -> Resource | None:
+def deleted_vault_named(cloud: Cloud, name: str) -> Resource | None:
     """The deleted vault of that name, wherever it was."""
-    return anywhere(cloud, DeletedVault.type, name)
+    return find_by_name(cloud, DeletedVault.type, name)
 
 
-def find(cloud: Cloud, arm_id: ArmId) -> Resource | None:
+def deleted_vault_with_id(cloud: Cloud, arm_id: ArmId) -> Resource | None:
     """What is left of the vault that had this very id."""
-    gone = named(cloud, arm_id.name)
+    gone = deleted_vault_named(cloud, arm_id.name)
     return gone if gone is not None and gone.state.vault_id.lower() == arm_id.key else None
 
 

@@ -6,18 +6,15 @@ https://learn.microsoft.com/rest/api/virtualnetwork/network-interfaces
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network.backends import check_pool_room
+from rehearsal.azure.network.load_balancers import check_pool_room
 from rehearsal.azure.network.network_resource_type import id_of, list_of, properties_of, users_by_type
 from rehearsal.azure.network.private_addresses import AddressHolder, check_one_primary, check_public_address_free
 from rehearsal.azure.network.subnets import network_of
 from rehearsal.azure.resource import Json, Resource
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 ADDRESSES_PER_INTERFACE = 256
 """https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md"""

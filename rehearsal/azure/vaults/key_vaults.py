@@ -17,8 +17,8 @@ from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import at, needed, one_of, required_location, said
-from rehearsal.azure.vaults import deleted
-from rehearsal.azure.vaults.versions import SecretState
+from rehearsal.azure.vaults import soft_delete
+from rehearsal.azure.vaults.secret_versions import SecretState
 
 NAME = re.compile(r"[a-zA-Z](?!.*--)[a-zA-Z0-9-]{1,22}[a-zA-Z0-9]")
 LEAST_DAYS, MOST_DAYS = 7, 90
@@ -32,13 +32,13 @@ RECOVER = "recover"
 class VaultState:
     """Deleted secrets by name in lower case; kept are those that go with the vault itself when it is deleted."""
 
-    deleted: dict[str, deleted.DeletedSecret] = field(default_factory=dict)
+    soft_delete: dict[str, soft_delete.DeletedSecret] = field(default_factory=dict)
     kept: dict[str, SecretState] = field(default_factory=dict)
 
 
 def vault_named(cloud: Cloud, name: str) -> Resource | None:
     """The vault of that name, wherever it is: names are unique in the world."""
-    return deleted.anywhere(cloud, Vault.type, name)
+    return soft_delete.find_by_name(cloud, Vault.type, name)
 
 
 class Vault(Kind):
@@ -75,7 +75,7 @@ class Vault(Kind):
         lasting = ("softDeleteRetentionInDays", "enablePurgeProtection", "enableSoftDelete")
         recovering = at(body, "properties.createMode") == RECOVER
         before = {key: value for key, value in (previous.properties if previous else {}).items() if recovering or key in lasting}
-        gone = deleted.find(cloud, arm_id) if previous is None else None
+        gone = soft_delete.deleted_vault_with_id(cloud, arm_id) if previous is None else None
         restored = gone.state.body if gone is not None else {}
         properties = {
             **DEFAULTS,
@@ -91,7 +91,7 @@ class Vault(Kind):
         if previous is not None:
             return
         resource.state = VaultState()
-        gone = deleted.find(cloud, resource.id)
+        gone = soft_delete.deleted_vault_with_id(cloud, resource.id)
         if gone is None:
             return
         resource.state.deleted = {name: one for name, one in gone.state.deleted.items() if one.purge_at > cloud.now}
@@ -109,7 +109,7 @@ class Vault(Kind):
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """It stays as a deleted vault."""
-        deleted.keep(cloud, resource)
+        soft_delete.add_deleted_vault(cloud, resource)
 
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
         """A deleted secret's time is over, where it was not recovered and deleted again."""
@@ -124,7 +124,7 @@ class Vault(Kind):
 
     def load(self, data: Any) -> VaultState:
         """What dump told of."""
-        gone = {name: deleted.DeletedSecret.read(one) for name, one in data["deleted"].items()}
+        gone = {name: soft_delete.DeletedSecret.read(one) for name, one in data["deleted"].items()}
         return VaultState(gone, {name: SecretState.read(one) for name, one in data["kept"].items()})
 
 
@@ -179,7 +179,7 @@ def _check_free(cloud: Cloud, arm_id: ArmId, location: str, recovering: bool) ->
     """Sentences of https://github.com/Esri/arcgis-gitops/issues/174, https://github.com/Azure/azure-cli/issues/29115 and
     https://github.com/hashicorp/terraform-provider-azurerm/issues/12972.
     """
-    gone = deleted.named(cloud, arm_id.name)
+    gone = soft_delete.deleted_vault_named(cloud, arm_id.name)
     same_place = gone is not None and gone.state.vault_id.lower() == arm_id.key and gone.id.names[0] == location
     if recovering and not same_place:
         message = (

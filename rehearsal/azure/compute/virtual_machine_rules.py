@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from rehearsal.azure.arm_id import ArmId
-from rehearsal.azure.compute.disks import attached_to
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute.disks import attached_to, check_os_disk
 from rehearsal.azure.compute.machine import DEALLOCATED
-from rehearsal.azure.compute.os_disks import check_os_disk
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.validation import at, required_location
-
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
 
 _REST = "https://learn.microsoft.com/rest/api/compute/virtual-machines/create-or-update"
 FIXED: Mapping[str, tuple[str, str]] = {

@@ -17,7 +17,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.images.galleries import Image
-from rehearsal.azure.images.versions import ImageVersion, numbers
+from rehearsal.azure.images.image_versions import ImageVersion, numbers
 from rehearsal.azure.resource import FAILED, Answer, Json, Operation, Request, Resource
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import at, needed, required_location

@@ -1,23 +1,55 @@
-"""Decides what Azure tells of one instance and of its network interfaces."""
+"""Decides what Azure tells of a scale set beside its body: its instance view, the sizes that it may have, and its rolling upgrade."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.plan.vm_sizes import VM_SIZES
 from rehearsal.azure.clock import stamp
+from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.health import health_of
-from rehearsal.azure.compute.instance_selection import name_of
-from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, Instance, computer_name, state_of
+from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, Instance, computer_name, name_of, state_of
 from rehearsal.azure.compute.machine import RUNNING, TASKS, Machine
+from rehearsal.azure.compute.repairs import enabled, service_state
 from rehearsal.azure.compute.scale_set_body import SECRETS
-from rehearsal.azure.compute.scale_set_views import provisioning_status
+from rehearsal.azure.compute.scale_set_rules import GALLERY_MACHINES
 from rehearsal.azure.resource import Json, Resource
 
-if TYPE_CHECKING:
-    from rehearsal.azure.cloud import Cloud
+
+def provisioning_status(state: str, moment: float) -> Json:
+    """A provisioning state as instance views tell it."""
+    level = "Error" if state == "Failed" else "Info"
+    words = {"Succeeded": "Provisioning succeeded", "Failed": "Provisioning failed"}.get(state, state)
+    return {"code": f"ProvisioningState/{state.lower()}", "level": level, "displayStatus": words, "time": stamp(moment)}
+
+
+def scale_set_instance_view(resource: Resource) -> Json:
+    """https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/get-instance-view"""
+    living = state_of(resource).instances.values()
+    counts = Counter(f"ProvisioningState/{one.state.lower()}" for one in living)
+    view: Json = {
+        "virtualMachine": {"statusesSummary": [{"code": code, "count": count} for code, count in sorted(counts.items())]},
+        "statuses": [provisioning_status(str(resource.properties["provisioningState"]), resource.changed)],
+    }
+    if enabled(resource):
+        view["orchestrationServices"] = [{"serviceName": "AutomaticRepairs", "serviceState": service_state(resource)}]
+    return view
+
+
+def scale_set_skus(resource: Resource) -> Json:
+    """The present size with the bounds of its capacity: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/list-skus"""
+    most = PLACEMENT_GROUP_MACHINES if resource.properties["singlePlacementGroup"] else GALLERY_MACHINES
+    sku = resource.body["sku"]
+    row = {
+        "resourceType": resource.id.type,
+        "sku": {"name": sku["name"], "tier": sku["tier"]},
+        "capacity": {"minimum": 0, "maximum": most, "defaultCapacity": 1, "scaleType": "Automatic"},
+    }
+    return {"value": [row]}
+
 
 INSTANCE = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
 INTERFACE = f"{INSTANCE}/networkInterfaces"
@@ -113,7 +145,7 @@ def power_statuses(machine: Machine) -> list[Json]:
     return [status, power] if machine.power else [status]
 
 
-def agent_view(cloud: Cloud, machine: Machine) -> Json:
+def guest_agent_view(cloud: Cloud, machine: Machine) -> Json:
     """What the guest's agent tells: nothing while it is not up."""
     up = machine.power == RUNNING and machine.ready <= cloud.now and not (machine.task and TASKS[machine.task].boots)
     status = {
@@ -136,7 +168,7 @@ def instance_view(cloud: Cloud, resource: Resource, one: Instance) -> Json:
         "placementGroupId": placement_group(cloud, resource, one),
         "computerName": computer_name(model, resource.id.name, one.id),
         "hyperVGeneration": "V2",
-        "vmAgent": agent_view(cloud, one),
+        "vmAgent": guest_agent_view(cloud, one),
         "disks": [{"name": f"{name}_OsDisk_{one.os_disk}", "statuses": [provisioning_status("Succeeded", one.settled)]}],
         "statuses": power_statuses(one),
     }
@@ -149,7 +181,7 @@ def instance_view(cloud: Cloud, resource: Resource, one: Instance) -> Json:
     return view
 
 
-def interfaces(resource: Resource, one: Instance) -> Iterator[Json]:
+def instance_interfaces(resource: Resource, one: Instance) -> Iterator[Json]:
     """An instance's network interfaces with their addresses.
 
     https://learn.microsoft.com/rest/api/virtualnetwork/network-interface-in-vm-ss/list-virtual-machine-scale-set-vm-network-interfaces

@@ -1,0 +1,303 @@
+"""Decides how private zones behave, and which networks know them.
+
+https://learn.microsoft.com/azure/dns/private-dns-privatednszone, https://learn.microsoft.com/azure/dns/private-dns-virtual-network-links
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+from rehearsal.azure.arm_id import ArmId, parse
+from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.errors import AzureError, conflict, invalid
+from rehearsal.azure.network import child_resources
+from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of
+from rehearsal.azure.network.virtual_networks import LINKS
+from rehearsal.azure.preconditions import etag, missing
+from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource
+from rehearsal.azure.resource_type import Kind
+
+LINKS_PER_ZONE = 1_000
+REGISTERING_LINKS_PER_ZONE = 100
+MOST_LABELS = 34
+STARTS_OF_AUTHORITY = 1
+"""All: https://learn.microsoft.com/azure/dns/private-dns-privatednszone"""
+
+
+class PrivateZone(NetworkKind):
+    """A private zone: global, at least two labels, with a start of authority."""
+
+    type = "Microsoft.Network/privateDnsZones"
+    everywhere = True
+    noun = "Private DNS zone"
+    put_takes = "dns.put"
+    guid = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """Its place and its name."""
+        super().check(cloud, arm_id, body, previous)
+        check_global(arm_id, body)
+        labels = arm_id.name.split(".")
+        if not 2 <= len(labels) <= MOST_LABELS or not all(labels):
+            message = f"The zone name '{arm_id.name}' has {len(labels)} labels; a private zone has 2 to {MOST_LABELS}."
+            raise invalid(message, arm_id.name, "BadRequest")
+
+    def removable(self, cloud: Cloud, resource: Resource) -> None:
+        """Links have to go first; record sets go with it."""
+        super().removable(cloud, resource)
+        links = [one.id for one in child_resources.present(cloud, resource.key, "virtualNetworkLinks")]
+        if links:
+            names = ", ".join(f"'Microsoft.Network/privateDnsZones/{resource.id.name}/virtualNetworkLinks/{one.name}'" for one in links[:3])
+            message = (
+                f"Cannot delete resource while nested resources exist. Some existing nested resource IDs include: {names}. Please delete "
+                "all nested resources before deleting this resource."
+            )
+            raise conflict("CannotDeleteResource", message, resource.id.text)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """With how much of what it holds, and may hold."""
+        told = super().view(cloud, resource, query)
+        children = [cloud.resources[key] for key in cloud.index.children(resource.key)]
+        links = [one for one in children if one.id.type.lower() == LINKS]
+        counts = {
+            "maxNumberOfRecordSets": RECORD_SETS_PER_ZONE,
+            "numberOfRecordSets": len(children) - len(links) + STARTS_OF_AUTHORITY,
+            "maxNumberOfVirtualNetworkLinks": LINKS_PER_ZONE,
+            "numberOfVirtualNetworkLinks": len(links),
+            "maxNumberOfVirtualNetworkLinksWithRegistration": REGISTERING_LINKS_PER_ZONE,
+            "numberOfVirtualNetworkLinksWithRegistration": sum(1 for one in links if one.properties["registrationEnabled"]),
+        }
+        return {**told, "properties": {**told["properties"], **counts}}
+
+
+class VirtualNetworkLink(NetworkKind):
+    """A link that makes a zone known in a network. Registering machines by their names is not modelled."""
+
+    type = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
+    everywhere = True
+    noun = "Virtual network link"
+    put_takes = "dns.put"
+    guid = False
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """A network is linked to a zone once, to one zone of a name, and registers its machines in one zone."""
+        super().check(cloud, arm_id, body, previous)
+        check_global(arm_id, body)
+        network = id_of(properties_of(body).get("virtualNetwork"))
+        if not network:
+            raise invalid(f"Virtual network link {arm_id.text} names no virtualNetwork.", "properties.virtualNetwork", "BadRequest")
+        if previous is not None and id_of(previous.properties["virtualNetwork"]).lower() != network.lower():
+            raise _refused(f"The virtual network of link {arm_id.text} cannot be changed; delete the link and make another.")
+        registers = bool(properties_of(body).get("registrationEnabled"))
+        zone = parse(arm_id.parent or "")
+        for key in cloud.index.users(network.lower()):
+            other = cloud.resources[key]
+            if key == arm_id.key or other.id.type.lower() != LINKS:
+                continue
+            theirs = parse(other.id.parent or "")
+            if theirs.name.lower() == zone.name.lower():
+                raise _refused(
+                    f"A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link virtual network "
+                    f"with '{zone.name}' and '{theirs.name}' zones."
+                )
+            if registers and other.properties["registrationEnabled"]:
+                raise _refused(
+                    "A virtual network can only be linked to 1 Private DNS zone(s) with auto-registration enabled; conflicting Private DNS "
+                    f"zone is '{theirs.name}'."
+                )
+        self._check_count(cloud, arm_id, registers)
+
+    def _check_count(self, cloud: Cloud, arm_id: ArmId, registers: bool) -> None:
+        links = [
+            one for one in child_resources.present(cloud, (arm_id.parent or "").lower(), "virtualNetworkLinks") if one.key != arm_id.key
+        ]
+        if len(links) >= LINKS_PER_ZONE:
+            raise _refused(f"Zone {arm_id.parent} has {len(links)} links, of at most {LINKS_PER_ZONE}.")
+        registering = sum(1 for one in links if one.properties["registrationEnabled"])
+        if registers and registering >= REGISTERING_LINKS_PER_ZONE:
+            raise _refused(f"Zone {arm_id.parent} has {registering} links with registration, of at most {REGISTERING_LINKS_PER_ZONE}.")
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Nobody is registered unless it says so."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        whole["properties"].setdefault("registrationEnabled", False)
+        whole["properties"]["virtualNetworkLinkState"] = "InProgress"
+        return whole
+
+    def finished(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
+        """The network knows the zone."""
+        resource.properties["virtualNetworkLinkState"] = "Completed"
+
+    def holds(self, resource: Resource, target: Resource) -> bool:
+        """A network goes though zones are known in it; the links go with it."""
+        return False
+
+
+def check_global(arm_id: ArmId, body: Json) -> None:
+    """Refuse any place but the one that zones have."""
+    if str(body.get("location", "")).lower() != "global":
+        message = (
+            f"The provided location '{body.get('location')}' is not available for resource type '{arm_id.type}'. List of available regions "
+            "for the resource type is 'global'."
+        )
+        raise invalid(message, "location", "LocationNotAvailableForResourceType")
+
+
+def _refused(message: str) -> AzureError:
+    """A link that may not be: https://github.com/Azure/terraform-azurerm-caf-enterprise-scale/issues/157 shows the code."""
+    return conflict("Conflict", message)
+
+
+RECORD_SETS_PER_ZONE = 25_000
+RECORDS_PER_SET = 20
+"""Both: https://learn.microsoft.com/azure/dns/private-dns-privatednszone"""
+LIVES = range(1, 2_147_483_648)
+"""Seconds for which a record may be kept: https://learn.microsoft.com/azure/dns/dns-zones-records#time-to-live"""
+APEX = "@"
+ZONE = "microsoft.network/privatednszones"
+
+SOA: Json = {
+    "ttl": 3_600,
+    "isAutoRegistered": False,
+    "soaRecord": {
+        "email": "azureprivatedns-host.microsoft.com",
+        "host": "azureprivatedns.net",
+        "expireTime": 2_419_200,
+        "minimumTtl": 10,
+        "refreshTime": 3_600,
+        "retryTime": 300,
+        "serialNumber": 1,
+    },
+}
+"""The start of authority of a zone: https://learn.microsoft.com/azure/dns/dns-zones-records#soa-records"""
+
+Reader = Callable[[str], object]
+
+
+class RecordSet(NetworkKind):
+    """The records of one name and type. A PUT is done at once, as on Azure.
+
+    field is the property that holds them; key the part of a record that names its target, and read what that must be.
+    """
+
+    tracked = guid = False
+
+    def __init__(self, record_type: str, field: str, key: str, read: Reader = str) -> None:
+        self.record_type, self.field, self.key, self.read = record_type, field, key, read
+        self.type = f"Microsoft.Network/privateDnsZones/{record_type}"
+        self.noun = f"{record_type} record set"
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
+        """It has a time to live and records of its type, and no alias stands beside other records."""
+        super().check(cloud, arm_id, body, previous)
+        inner = properties_of(body)
+        ttl = inner.get("ttl")
+        if not isinstance(ttl, int) or ttl not in LIVES:
+            raise invalid(f"The TTL of {arm_id.text} is {ttl}, outside {LIVES[0]} to {LIVES[-1]} seconds.", "properties.ttl", "BadRequest")
+        records = self.records(inner)
+        if len(records) > RECORDS_PER_SET:
+            message = f"Record set {arm_id.text} has {len(records)} records, of at most {RECORDS_PER_SET}."
+            raise invalid(message, arm_id.text, "BadRequest")
+        for record in records:
+            self._check_record(arm_id, record)
+        self._check_name(arm_id, cloud)
+        zone = (arm_id.parent or "").lower()
+        if previous is None and sum(1 for key in cloud.index.children(zone)) >= RECORD_SETS_PER_ZONE:
+            message = f"Zone {arm_id.parent} holds at most {RECORD_SETS_PER_ZONE} record sets."
+            raise conflict("TooManyRecordSets", message, arm_id.text)
+
+    def records(self, inner: Mapping[str, Any]) -> list[Json]:
+        """The records of a set's properties; an alias is single."""
+        found = inner.get(self.field) or []
+        return found if isinstance(found, list) else [found]
+
+    def _check_record(self, arm_id: ArmId, record: Json) -> None:
+        value = record.get(self.key)
+        try:
+            if not value:
+                raise ValueError(value)
+            self.read(value)
+        except ValueError:
+            message = f"A record of {arm_id.text} has {self.key} {value!r}, which a record of type {self.record_type} cannot have."
+            raise invalid(message, f"properties.{self.field}", "BadRequest") from None
+
+    def _check_name(self, arm_id: ArmId, cloud: Cloud) -> None:
+        if self.record_type == "CNAME" and arm_id.name == APEX:
+            raise invalid(f"A CNAME record cannot be at the apex of zone {arm_id.parent}.", arm_id.text, "BadRequest")
+        for other in TYPES:
+            found = cloud.find(f"{arm_id.parent}/{other}/{arm_id.name}") if other != self.record_type else None
+            if found is not None and "CNAME" in (self.record_type, other):
+                message = f"A CNAME record cannot stand beside other records of its name: {found.id.text} exists."
+                raise invalid(message, arm_id.text, "BadRequest")
+
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """With its full name."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        zone = parse(arm_id.parent or "").name
+        whole["properties"]["fqdn"] = f"{zone}." if arm_id.name == APEX else f"{arm_id.name}.{zone}."
+        whole["properties"]["isAutoRegistered"] = False
+        return whole
+
+    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+        """At once."""
+        return 0.0
+
+    def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
+        """At once."""
+        return 0.0
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """Record sets have no provisioning state."""
+        told = super().view(cloud, resource, query)
+        return {**told, "properties": {name: value for name, value in told["properties"].items() if name != "provisioningState"}}
+
+
+TYPES: Mapping[str, RecordSet] = {
+    kind.record_type: kind
+    for kind in (
+        RecordSet("A", "aRecords", "ipv4Address", IPv4Address),
+        RecordSet("AAAA", "aaaaRecords", "ipv6Address", IPv6Address),
+        RecordSet("CNAME", "cnameRecord", "cname"),
+        RecordSet("MX", "mxRecords", "exchange"),
+        RecordSet("PTR", "ptrRecords", "ptrdname"),
+        RecordSet("SRV", "srvRecords", "target"),
+        RecordSet("TXT", "txtRecords", "value", list),
+    )
+}
+"""Kinds of record sets by record type."""
+
+
+class StartOfAuthority(Kind):
+    """The start of authority that every zone has, as Azure makes it; that it may be put anew is not modelled."""
+
+    type = "Microsoft.Network/privateDnsZones/SOA"
+    virtual = True
+
+    def answer(self, cloud: Cloud, request: Request) -> Answer:
+        """It is read, and goes with its zone alone."""
+        found = self.found(cloud, request.id)
+        if found is None:
+            raise missing(request.id)
+        if request.method not in ("GET", "HEAD"):
+            message = f"{request.method} of {request.id.text} is refused: a zone's SOA record set stays as it is, and goes with its zone."
+            raise invalid(message, request.id.text, "BadRequest")
+        return Answer(200, found.body)
+
+    def found(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
+        """The record set of a zone that there is."""
+        zone = cloud.find(arm_id.parent or "")
+        if zone is None or arm_id.name != APEX:
+            return None
+        own = parse(f"{zone.id.text}/SOA/{APEX}")
+        inner = {**SOA, "fqdn": f"{zone.id.name}."}
+        body = {"id": own.text, "name": APEX, "type": self.type, "etag": etag(zone), "properties": inner}
+        return Resource(own, body, {}, zone.owner, zone.created, zone.created)
+
+    def each(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
+        """Those of the zones below a scope, which may be a zone."""
+        for key in list(cloud.index.of_type(ZONE)):
+            found = self.found(cloud, parse(f"{key}/SOA/{APEX}")) if f"{key}/".startswith(f"{scope.lower().rstrip('/')}/") else None
+            if found is not None:
+                yield found
