@@ -22,7 +22,7 @@ def plan(region: str) -> dict[str, Any]:
     """Read, plan and check a region: wall and CPU seconds, without the start of Python and the imports."""
     wall, cpu = time.monotonic(), time.process_time()
     planned = load_plan(region)
-    limits.refuse_broken(planned)
+    limits.raise_if_broken(planned)
     return {"wall": time.monotonic() - wall, "cpu": time.process_time() - cpu, "nodes": planned.nodes}
 
 

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from bench.bare import RecordedFace, Step, program, steps
 from bench.same import differences
-from components.plan.limits import refuse_broken
+from components.plan.limits import raise_if_broken
 from components.plan.model import RegionPlan
 from rehearsal.local_up.up import PROJECT
 from rehearsal.program.accepting_cloud import RegisteredFace
@@ -82,7 +82,7 @@ class Bare:
 def run_ours(region: str) -> Recorded:
     """Our program, whole: region file, plan, limits, boot files, Kubernetes objects and components of both stacks."""
     plan = load_plan(region)
-    refuse_broken(plan)
+    raise_if_broken(plan)
     face = RegisteredFace(tenant=plan.spec.access.tenant)
     base = run_program(partial(make, plan, plan.base_stack), PROJECT, plan.base_stack, face=face)
     outputs = {plan.base_stack: base.stack_outputs}

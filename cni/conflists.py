@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from components.plan.dns import NODE_LOCAL_DNS_ADDRESS
+from components.plan.addresses import NODE_LOCAL_DNS_ADDRESS
 from components.plan.pod_network import PodNetworkPlan
 from components.spec.pod_network import Cni
 

@@ -11,9 +11,9 @@ from pulumi_azure_native import compute, network
 
 from components.machine_profile import ADMIN_USER, diagnostics, linux, scale_set_identity, scale_set_storage
 from components.plan import naming
+from components.plan.locations import ALL_ZONES
 from components.plan.model import API_SERVER_PORT, ClusterPlan, RegionPlan
 from components.plan.os_disks import stateless_os_disk
-from components.plan.zones import ALL_ZONES
 
 NAME = "api"
 PROBE_SECONDS = 5

@@ -8,8 +8,8 @@ import pulumi
 from pulumi_azure_native import dnsresolver, network, privatedns
 
 from components.nat_gateway import nat_gateway
+from components.plan.locations import ALL_ZONES
 from components.plan.model import RegionPlan
-from components.plan.zones import ALL_ZONES
 from components.spec.region import GatewaySize
 from components.subnets import Subnets, SubnetsArgs
 

@@ -8,8 +8,8 @@ import pulumi
 from pulumi_azure_native import network
 
 from components.plan import naming
+from components.plan.locations import ALL_ZONES
 from components.plan.model import INGRESS_PORTS, ClusterPlan, IngressPlan, RegionPlan
-from components.plan.zones import ALL_ZONES
 
 NAME = "ingress"
 PROBE_SECONDS = 5

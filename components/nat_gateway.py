@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pulumi
 from pulumi_azure_native import network
 
+from components.plan.locations import ALL_ZONES
 from components.plan.model import NatGatewayPlan
-from components.plan.zones import ALL_ZONES
 
 
 def nat_gateway(

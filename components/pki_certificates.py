@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.plan.access import CSR_APPROVER_USER, KUBELET_CLIENT_USER
-from components.plan.dns import CLUSTER_DOMAIN
 from components.plan.model import ApiServersPlan, ClusterPlan, EtcdPlan
+from components.plan.naming import CLUSTER_DOMAIN
 from components.x509 import Subject
 
 AUTHORITIES = ("cluster", "etcd", "events", "front-proxy")

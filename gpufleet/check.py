@@ -10,11 +10,11 @@ import click
 from rich.console import Console
 
 from components.plan import limits
-from components.plan.limit_order import ordered, tightest
-from components.plan.limits import Row
+from components.plan.limit import ordered, tightest
+from components.plan.limits import LimitRow
 from components.plan.model import RegionPlan
 from gpufleet.limit_table import draw, headroom
-from stacks.faults import InvalidFileError
+from stacks.file_problems import InvalidFileError
 from stacks.load import Siblings, load_plan, load_siblings
 from stacks.notes import notes
 
@@ -28,7 +28,7 @@ __all__ = ["check", "headroom", "tightest"]
     "as_json",
     is_flag=True,
     help="Print every row as JSON: limit, where, use, bound, unit, headroom, broken, reason, remedy, source; the files left out; the "
-    "notes. Of a refused file: its faults (file, path, line, column, value, reason, remedy), with exit status 2.",
+    "notes. Of a refused file: its problems (file, path, line, column, value, reason, remedy), with exit status 2.",
 )
 @click.option("--all", "everywhere", is_flag=True, help="Show each limit in every place, not only where it is tightest.")
 def check(region: str, as_json: bool, everywhere: bool) -> None:
@@ -49,7 +49,7 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
         plan, siblings = load_plan(region), load_siblings(region)
     except InvalidFileError as error:
         if as_json:
-            click.echo(json.dumps({"region": region, "refused": [dataclasses.asdict(fault) for fault in error.faults]}, indent=2))
+            click.echo(json.dumps({"region": region, "refused": [dataclasses.asdict(problem) for problem in error.problems]}, indent=2))
         raise
     rows = limits.check(plan, siblings.plans)
     noted = notes(region, plan)
@@ -67,7 +67,7 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
     sys.exit(1 if any(row.broken for row in rows) else 0)
 
 
-def _as_json(plan: RegionPlan, rows: tuple[Row, ...], siblings: Siblings, noted: tuple[str, ...]) -> dict[str, object]:
+def _as_json(plan: RegionPlan, rows: tuple[LimitRow, ...], siblings: Siblings, noted: tuple[str, ...]) -> dict[str, object]:
     return {
         "region": plan.name,
         "broken": sum(row.broken for row in rows),
@@ -77,7 +77,7 @@ def _as_json(plan: RegionPlan, rows: tuple[Row, ...], siblings: Siblings, noted:
     }
 
 
-def _summary(plan: RegionPlan, rows: tuple[Row, ...], everywhere: bool) -> list[str]:
+def _summary(plan: RegionPlan, rows: tuple[LimitRow, ...], everywhere: bool) -> list[str]:
     """How many limits were held against how many places, and a sentence for each breach."""
     broken = [row for row in rows if row.broken]
     counted = f"{len({row.limit for row in rows})} limits in {len(rows)} places"

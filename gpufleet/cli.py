@@ -22,7 +22,7 @@ from gpufleet.refresh import refresh
 from gpufleet.rehearse import rehearse
 from gpufleet.schema import schema
 from gpufleet.up import up
-from stacks.faults import InvalidFileError
+from stacks.file_problems import InvalidFileError
 
 EXIT_BROKEN = 1
 EXIT_REFUSED = 2

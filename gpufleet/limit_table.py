@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from components.plan.limit import Row, amount
-from components.plan.limit_order import tight
+from components.plan.limit import LimitRow, amount, tight
 
 HEADS = ("limit", "where", "use", "bound", "unit", "headroom")
 NUMBERS = ("use", "bound", "headroom")
@@ -23,7 +22,7 @@ BREAKS = re.compile(r"(?<=[ /])")
 """Where a name may be broken: after a space or a slash."""
 
 
-def draw(console: Console, rows: Sequence[Row]) -> None:
+def draw(console: Console, rows: Sequence[LimitRow]) -> None:
     """Print the rows; no number, unit or name is cut in a terminal of 40 columns or more."""
     cells = [(row.limit, row.where, amount(row.use), bound(row), row.unit, headroom(row)) for row in rows]
     fixed = [max(map(len, column)) for column in list(zip(HEADS, *cells, strict=True))[2:]]
@@ -42,17 +41,17 @@ def draw(console: Console, rows: Sequence[Row]) -> None:
     console.print(table)
 
 
-def style(row: Row) -> str:
+def style(row: LimitRow) -> str:
     """Colour of a row."""
     return "bold red" if row.broken else "yellow" if tight(row) else ""
 
 
-def bound(row: Row) -> str:
+def bound(row: LimitRow) -> str:
     """A row's bound for a person."""
     return "not declared" if row.bound is None else f"{'≥ ' if row.at_least else ''}{amount(row.bound)}"
 
 
-def headroom(row: Row) -> str:
+def headroom(row: LimitRow) -> str:
     """Headroom for a person: percent (a tight one rounded down to a tenth), "broken", "rule kept" or "unknown"."""
     if row.broken:
         return "broken"
@@ -65,7 +64,7 @@ def headroom(row: Row) -> str:
     return f"{row.headroom:.0%}"
 
 
-def beside(row: Row, width: int) -> Iterator[str]:
+def beside(row: LimitRow, width: int) -> Iterator[str]:
     """One row without a table: headroom and name, then its numbers under the name, both wrapped."""
     room = max(width - ASIDE - GAP, 1)
     first, *rest = wrapped(f"{row.limit}: {row.where}", room)

@@ -34,7 +34,7 @@ def preview(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int 
 
     Exits 0 when up would get through, with changes or without; 1 when something would fail or be refused.
     """
-    from components.plan.limits import refuse_broken
+    from components.plan.limits import raise_if_broken
     from rehearsal.azure.region_cloud import kept_azure, new_azure
     from rehearsal.azure.state_directory import StateDirectory
     from rehearsal.local_up.up import bring_up
@@ -42,7 +42,7 @@ def preview(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int 
     console = wide_console()
     began = time.monotonic()
     plan = load_plan(region)
-    refuse_broken(plan, load_siblings(region).plans)
+    raise_if_broken(plan, load_siblings(region).plans)
     conditions = asked.conditions()
     if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
         from rehearsal.pulumi_cli import verbs

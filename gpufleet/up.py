@@ -50,7 +50,7 @@ def up(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int | Non
     Exits 1 when something failed or was refused, 2 when a file or an option is refused, or the directory is in use or another region's.
     """
     # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
-    from components.plan.limits import refuse_broken
+    from components.plan.limits import raise_if_broken
     from rehearsal.azure.persistence import keep
     from rehearsal.azure.region_cloud import kept_azure
     from rehearsal.azure.state_directory import StateDirectory
@@ -59,7 +59,7 @@ def up(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int | Non
     console = wide_console()
     began = time.monotonic()
     plan = load_plan(region)
-    refuse_broken(plan, load_siblings(region).plans)
+    raise_if_broken(plan, load_siblings(region).plans)
     conditions = asked.conditions()
     if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
         from rehearsal.pulumi_cli import verbs

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from components.errors import GpufleetError
 from components.plan import limits
-from components.plan.limits import Row
+from components.plan.limits import LimitRow
 from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
 from rehearsal.checks import CHECKS, cross_check
@@ -41,7 +41,7 @@ class Rehearsal:
 
     plan: RegionPlan
     cloud: Cloud
-    rows: tuple[Row, ...]
+    rows: tuple[LimitRow, ...]
     base: Graph
     clusters: Graph
     course: Course
@@ -66,7 +66,7 @@ def rehearse(region: str, out: Path, progress: Progress) -> Rehearsal:
     with _phase("limits", timings, progress):
         siblings = load_siblings(region)
         rows = limits.check(plan, siblings.plans)
-        limits.refuse_broken(plan, siblings.plans)
+        limits.raise_if_broken(plan, siblings.plans)
     _make(folder)
     outcome = _up(plan, timings, progress)
     base, clusters = outcome.graphs

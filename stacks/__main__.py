@@ -5,11 +5,10 @@ from __future__ import annotations
 import pulumi
 
 from components.boot.machine import CustomDataTooLargeError
-from components.plan.limits import LimitsExceededError, refuse_broken
-from stacks.faults import InvalidFileError
-from stacks.garbage_collection import collect_rarely
+from components.plan.limits import LimitsExceededError, raise_if_broken
+from stacks.file_problems import InvalidFileError
 from stacks.load import load_plan, load_siblings
-from stacks.program import make
+from stacks.program import collect_rarely, make
 
 
 def run(stack: str, region: str | None = None) -> None:
@@ -20,7 +19,7 @@ def run(stack: str, region: str | None = None) -> None:
     try:
         region = region or stack.removesuffix("-base")
         plan = load_plan(region)
-        refuse_broken(plan, load_siblings(region).plans)
+        raise_if_broken(plan, load_siblings(region).plans)
         make(plan, stack)
     except (InvalidFileError, LimitsExceededError, CustomDataTooLargeError) as error:
         raise pulumi.RunError(str(error)) from None

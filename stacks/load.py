@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from components.plan.invalid_value import InvalidValue
 from components.plan.model import RegionPlan
 from components.plan.region import plan_region
-from components.plan.validation import contradictions
-from components.plan.validation_error import Contradiction
+from components.plan.validation import validate_region
 from components.spec.images import ImageCatalog, ImageDefinition, Published
 from components.spec.region import Region
-from stacks.faults import InvalidFileError, fault, nearest_position, path_text, refusal, shown
-from stacks.faults import Path as Place
-from stacks.model_faults import model_faults
+from stacks.file_problems import InvalidFileError, invalid_file, nearest_position, path_text, problem, shown
+from stacks.file_problems import Path as Place
+from stacks.model_problems import model_problems
 from stacks.strict_yaml import MAX_BYTES, read
 
 M = TypeVar("M", bound=BaseModel)
@@ -31,14 +31,14 @@ PUBLISHED = "versions.yaml"
 
 
 def load_plan(region: str) -> RegionPlan:
-    """Plan of a region, given by its name under stacks/regions or by a path to a file; FileRefused with every fault."""
+    """Plan of a region, given by its name under stacks/regions or by a path to a file; FileRefused with every problem."""
     catalog = load_catalog()
     return plan_region(load_region(region, catalog), catalog)
 
 
 @dataclass(frozen=True)
 class Siblings:
-    """Plans of the other regions, and a line for each file that has faults and is therefore not among them."""
+    """Plans of the other regions, and a line for each file that has problems and is therefore not among them."""
 
     plans: tuple[RegionPlan, ...]
     left_out: tuple[str, ...]
@@ -47,45 +47,47 @@ class Siblings:
 def load_siblings(region: str) -> Siblings:
     """Every other region that stands beside a region given by name or path; FileRefused only where the region or the catalog has no name.
 
-    A file with faults is left out, not refused: its own check tells them.
+    A file with problems is left out, not refused: its own check tells them.
     """
     catalog, plans, left_out = load_catalog(), [], []
     for path in _siblings(region_path(region)).values():
         try:
             plans.append(plan_region(_alone(path, catalog), catalog))
         except InvalidFileError as error:
-            file, count = _shown(path), len(error.faults)
+            file, count = _shown(path), len(error.problems)
             compared = "" if _address_space(path) else ", nor is its address space compared"
-            left_out.append(f"{file} is not counted{compared}: it has {count} fault{'s' * (count != 1)}, which gpufleet check {file} tells")
+            left_out.append(
+                f"{file} is not counted{compared}: it has {count} problem{'s' * (count != 1)}, which gpufleet check {file} tells"
+            )
     return Siblings(tuple(plans), tuple(left_out))
 
 
 def load_region(region: str, catalog: ImageCatalog) -> Region:
-    """Region file by name or path, with every fault of its own and every contradiction with the catalog and the other regions."""
+    """Region file by name or path, with every problem of its own and every contradiction with the catalog and the other regions."""
     path = region_path(region)
 
-    def judge(document: object) -> tuple[Contradiction, ...]:
-        return contradictions(document, path.stem, catalog, _address_spaces(path))
+    def judge(document: object) -> tuple[InvalidValue, ...]:
+        return validate_region(document, path.stem, catalog, _address_spaces(path))
 
     return read_model(_shown(path), Region, judge)
 
 
 def _alone(path: pathlib.Path, catalog: ImageCatalog) -> Region:
     """Region file, judged without the other regions."""
-    return read_model(_shown(path), Region, lambda document: contradictions(document, path.stem, catalog, {}))
+    return read_model(_shown(path), Region, lambda document: validate_region(document, path.stem, catalog, {}))
 
 
 def load_catalog() -> ImageCatalog:
-    """Image definitions and published versions of node-images/; FileRefused with every fault of the first file that has any."""
+    """Image definitions and published versions of node-images/; FileRefused with every problem of the first file that has any."""
     paths = sorted(path for path in IMAGES.glob("*.yaml") if path.name != PUBLISHED)
     definitions = [read_model(_shown(path), ImageDefinition) for path in paths]
     published = read_model(_shown(IMAGES / PUBLISHED), Published)
     by_name = {definition.name: definition for definition in definitions}
     for path, definition in zip(paths, definitions, strict=True):
         if definition.name != path.stem:
-            raise refusal(
+            raise invalid_file(
                 [
-                    fault(
+                    problem(
                         str(_shown(path)),
                         ("name",),
                         None,
@@ -98,9 +100,9 @@ def load_catalog() -> ImageCatalog:
     for name in published.images:
         if name not in by_name:
             place: Place = ("images", name)
-            raise refusal(
+            raise invalid_file(
                 [
-                    fault(
+                    problem(
                         str(_shown(IMAGES / PUBLISHED)),
                         place,
                         None,
@@ -126,7 +128,7 @@ def region_path(region: str) -> pathlib.Path:
         return REGIONS / f"{region}.yaml"
     near = get_close_matches(region, region_names(), n=1)
     remedy = f"did you mean {near[0]}?" if near else f"known: {', '.join(region_names())}; or give a path to a file"
-    raise refusal([fault("stacks/regions", (), None, region, f"{shown(region)} is no region", remedy)])
+    raise invalid_file([problem("stacks/regions", (), None, region, f"{shown(region)} is no region", remedy)])
 
 
 def _siblings(path: pathlib.Path) -> dict[str, pathlib.Path]:
@@ -177,28 +179,28 @@ def _shown(path: pathlib.Path) -> pathlib.Path:
         return path
 
 
-def read_model(path: pathlib.Path, model: type[M], judge: Callable[[object], Iterable[Contradiction]] = lambda _: ()) -> M:
-    """Read a YAML file as a model; FileRefused, with every fault in the file, where it is none.
+def read_model(path: pathlib.Path, model: type[M], judge: Callable[[object], Iterable[InvalidValue]] = lambda _: ()) -> M:
+    """Read a YAML file as a model; FileRefused, with every problem in the file, where it is none.
 
     Values are taken as the JSON schema of the model takes them: a quoted number is text, and text is no number. judge names what the
-    document contradicts besides, and sees it raw, so that one kind of fault hides no other.
+    document contradicts besides, and sees it raw, so that one kind of problem hides no other.
     """
     file = str(path)
     document = read(_content(path), file)
-    faults = list(document.faults)
+    problems = list(document.problems)
     try:
         value = model.model_validate_json(json.dumps(document.data), strict=True)
     except ValidationError as error:
-        for place, found in model_faults(error, model, document.data, document.positions, file):
+        for place, found in model_problems(error, model, document.data, document.positions, file):
             # A word that may mean two things is told as that alone; the model has seen it as text.
             if not any(place[:length] in document.refused for length in range(len(place) + 1)):
-                faults.append(found)
-    told = {one.path for one in faults}
+                problems.append(found)
+    told = {one.path for one in problems}
     for item in judge(document.data):
         if path_text(item.path) in told:
             continue
-        faults.append(
-            fault(
+        problems.append(
+            problem(
                 file,
                 item.path,
                 nearest_position(item.path, document.positions),
@@ -207,8 +209,8 @@ def read_model(path: pathlib.Path, model: type[M], judge: Callable[[object], Ite
                 item.remedy,
             )
         )
-    if faults:
-        raise refusal(faults)
+    if problems:
+        raise invalid_file(problems)
     return value
 
 
@@ -233,4 +235,4 @@ def _content(path: pathlib.Path) -> bytes:
 
 
 def _unreadable(path: pathlib.Path, reason: str, remedy: str) -> InvalidFileError:
-    return refusal([fault(str(path), (), None, None, reason, remedy)])
+    return invalid_file([problem(str(path), (), None, None, reason, remedy)])

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from stacks.faults import Path
+from stacks.file_problems import Path
 
 
 @dataclass(frozen=True)
-class Choice:
+class UnionChoice:
     """An arm of a union that an error speaks of: the path of the union, the arms chosen before it, the arm."""
 
     union: Path
@@ -23,7 +23,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Place:
+class ErrorLocation:
     """Where an error stands.
 
     `path` has keys and indices of the document alone, none of the names that pydantic adds for the arms of a union. `field` is the nearest
@@ -35,7 +35,7 @@ class Place:
     field: FieldInfo | None
     model: type[BaseModel] | None
     tags: tuple[str, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[UnionChoice, ...]
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,16 @@ class _Kind:
     tagged: dict[str, Any]
 
 
-def locate(model: type[BaseModel], location: Sequence[str | int], data: object) -> Place:
+def locate(model: type[BaseModel], location: Sequence[str | int], data: object) -> ErrorLocation:
     """Follow an error's location through the model's types and the document at once."""
     path: Path = ()
     field: FieldInfo | None = None
     owner: type[BaseModel] | None = None
-    choices: list[Choice] = []
+    choices: list[UnionChoice] = []
     kind = _kind(model)
     for element in location:
         if _is_arm(kind, element, data):
-            choices.append(Choice(path, tuple(choice.arm for choice in choices), str(element)))
+            choices.append(UnionChoice(path, tuple(choice.arm for choice in choices), str(element)))
             kind = _kind(_arm(kind, str(element)))
             continue
         models = [arm for arm in kind.arms if _is_model(arm)]
@@ -67,7 +67,7 @@ def locate(model: type[BaseModel], location: Sequence[str | int], data: object) 
         path, data = (*path, element), below
         kind = _kind(found.annotation, found.discriminator) if found else _kind(_entry(kind, element))
         field = found or field
-    return Place(path, field, owner, tuple(kind.tagged), tuple(choices))
+    return ErrorLocation(path, field, owner, tuple(kind.tagged), tuple(choices))
 
 
 def known_keys(model: type[BaseModel]) -> dict[str, FieldInfo]:

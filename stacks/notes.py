@@ -7,7 +7,47 @@ from collections.abc import Iterator
 
 from components.plan.model import RegionPlan
 from stacks.load import REGIONS, ROOT, region_path
-from stacks.placeholders import placeholders
+
+EXAMPLE_IDS = frozenset(
+    {
+        "7b0c9a44-2f0e-4f57-9c39-6a1f0f0f5a10",
+        "5c1e8e5b-9d7a-4a53-8a3c-20f6b1f6d9b2",
+        "9e3f7c61-50ab-4b7e-8d83-3c1e4c0d2a77",
+        "a3c5e1f0-1b2d-4e6f-8a90-b1c2d3e4f501",
+        "c4d6f2a1-1b2d-4e6f-8a90-b1c2d3e4f502",
+        "e5f7a3b2-1b2d-4e6f-8a90-b1c2d3e4f503",
+        "0f8c1f0e-6a54-4b58-9e0a-1d8b8e2f4a01",
+        "0f8c1f0e-6a54-4b58-9e0a-1d8b8e2f4a02",
+        "0f8c1f0e-6a54-4b58-9e0a-1d8b8e2f4a03",
+        "0f8c1f0e-6a54-4b58-9e0a-1d8b8e2f4a04",
+        "3f1d2c5a-6b7e-4c8d-9e0f-1a2b3c4d5e6f",
+    }
+)
+"""Tenant, application, groups and subscriptions of the shipped region files, and the subscription of the captured images."""
+EXAMPLE_SSH_KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIH4b0qbE0gXw2l9D4dP0v9zJ8mXyY1q5r7o0WmB3cVtN"
+"""The public key of the shipped region files, without its type and comment."""
+
+
+def placeholders(plan: RegionPlan) -> tuple[str, ...]:
+    """Places of a region's identities that are still an example's or all zeros, as a person finds them; images by their catalog's file."""
+    access = plan.spec.access
+    found = ["access.ssh_public_key"] if access.ssh_public_key.split()[1] == EXAMPLE_SSH_KEY else []
+    found += [place for place, value in _ids(plan) if value in EXAMPLE_IDS or not value.strip("0-")]
+    if any(image.capture.split("/")[2] in EXAMPLE_IDS for image in plan.gallery.images):
+        found.append("captures in node-images/versions.yaml")
+    return tuple(dict.fromkeys(found))
+
+
+def _ids(plan: RegionPlan) -> Iterator[tuple[str, str]]:
+    """Every identity that a region file names, with its place; lists without their indices."""
+    spec = plan.spec
+    yield from (("access.tenant", spec.access.tenant), ("access.client_id", spec.access.client_id))
+    yield from (("access.operators_group", spec.access.operators_group), ("subscription", spec.subscription))
+    for cluster in spec.clusters:
+        if cluster.subscription:
+            yield "clusters[].subscription", cluster.subscription
+        yield from (("clusters[].tenancy.teams[].group", team.group) for team in cluster.tenancy.teams)
+
 
 STACKS = ROOT / "stacks"
 GUIDE = "docs/add-a-region.md"

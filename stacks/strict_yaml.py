@@ -1,4 +1,4 @@
-"""Decides what the bytes of a YAML file say: plain data with the place of every part of it, or the faults that make it say two things."""
+"""Decides what the bytes of a YAML file say: plain data with the place of every part of it, or the problems that make it say two things."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from stacks.faults import MAX_FAULTS, Fault, InvalidFileError, Path, Position, fault, refusal, shown
+from stacks.file_problems import MAX_PROBLEMS, FileProblem, InvalidFileError, Path, Position, invalid_file, problem, shown
 from stacks.yaml_scalars import Trap, plain_value
 from stacks.yaml_syntax import PROGRAMS, mishap, position, reference
 
@@ -31,12 +31,12 @@ class Document:
     """What a file says.
 
     `data` is made of dict, list, str, int, float, bool and None. `positions` has the place of the root, of every list entry and of every
-    key. Where a word may mean two things, `faults` says so, `refused` has its path, and `data` holds the word itself as text.
+    key. Where a word may mean two things, `problems` says so, `refused` has its path, and `data` holds the word itself as text.
     """
 
     data: object
     positions: dict[Path, Position]
-    faults: tuple[Fault, ...]
+    problems: tuple[FileProblem, ...]
     refused: frozenset[Path]
 
 
@@ -44,9 +44,9 @@ def read(content: bytes, file: str) -> Document:
     """Read the content of a YAML file named `file`.
 
     Quoted words are text; words without quotes are read by `plain_value`. Anchors, aliases, tags, merge keys, keys that are no text,
-    duplicate keys and words without quotes over several lines are faults of the document. Raises FileRefused where there is no document:
+    duplicate keys and words without quotes over several lines are problems of the document. Raises FileRefused where there is no document:
     over MAX_BYTES, not UTF-8, with invisible characters, not YAML, with directives, empty, several documents, a list or mapping as a
-    key, over MAX_DEPTH or MAX_VALUES, more faults than are told.
+    key, over MAX_DEPTH or MAX_VALUES, more problems than are told.
     The parser is always PyYAML's own in Python: libyaml's takes other texts (a tab after a colon) and complains at other places.
     """
     text = _decoded(content, file)
@@ -63,14 +63,14 @@ def read(content: bytes, file: str) -> Document:
         raise reader.end(position(loader.get_mark()), "a number here is beyond every bound", "leave it out") from None
     finally:
         loader.dispose()
-    return Document(data, reader.positions, tuple(reader.faults), frozenset(reader.refused))
+    return Document(data, reader.positions, tuple(reader.problems), frozenset(reader.refused))
 
 
 def _decoded(content: bytes, file: str) -> str:
     """Turn bytes into text, or say why they are none."""
 
     def refuse(place: Position | None, reason: str, remedy: str) -> InvalidFileError:
-        return refusal([fault(file, (), place, None, reason, remedy)])
+        return invalid_file([problem(file, (), place, None, reason, remedy)])
 
     if len(content) > MAX_BYTES:
         raise refuse(None, f"has more than {MAX_BYTES} bytes", "give a file that a person wrote")
@@ -97,23 +97,23 @@ class _Reader:
         self.file = file
         self.events: Iterator[Any] = iter(loader.get_event, None)
         self.positions: dict[Path, Position] = {}
-        self.faults: list[Fault] = []
+        self.problems: list[FileProblem] = []
         self.refused: set[Path] = set()
 
     def end(self, place: Position | None, reason: str, remedy: str) -> InvalidFileError:
-        """Build the refusal of a file whose rest cannot be read, with the faults found before."""
-        return refusal([*self.faults, fault(self.file, (), place, None, reason, remedy)])
+        """Build the refusal of a file whose rest cannot be read, with the problems found before."""
+        return invalid_file([*self.problems, problem(self.file, (), place, None, reason, remedy)])
 
     def forget_after(self, place: Position | None) -> None:
-        """Leave out the faults behind a place from which on the text is not what its author meant: they follow from it."""
+        """Leave out the problems behind a place from which on the text is not what its author meant: they follow from it."""
         if place:
-            self.faults = [one for one in self.faults if (one.line or 0, one.column or 0) <= (place.line, place.column)]
+            self.problems = [one for one in self.problems if (one.line or 0, one.column or 0) <= (place.line, place.column)]
 
     def doubt(self, path: Path, place: Position | None, word: str | None, trap: Trap) -> None:
-        """Note a fault that does not keep the rest from being read."""
-        self.faults.append(fault(self.file, path, place, None if word is None else shown(word), trap.reason, trap.remedy))
-        if len(self.faults) > MAX_FAULTS:
-            raise refusal(self.faults)
+        """Note a problem that does not keep the rest from being read."""
+        self.problems.append(problem(self.file, path, place, None if word is None else shown(word), trap.reason, trap.remedy))
+        if len(self.problems) > MAX_PROBLEMS:
+            raise invalid_file(self.problems)
 
     def document(self) -> object:
         """Read the only document."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stacks.faults import shown
+from stacks.file_problems import shown
 
 MAX_DIGITS = 40
 """Digits of a whole number: an IPv6 address as a number has 39, and nothing that is counted has more."""

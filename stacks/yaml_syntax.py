@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from stacks.faults import Position
+from stacks.file_problems import Position
 from stacks.yaml_scalars import Trap
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from components.boot import kube_scheduler
-from components.boot.heartbeats import GRACE_SECONDS, LEASE_SECONDS, REPORT_SECONDS
+from components.boot.shared_settings import GRACE_SECONDS, LEASE_SECONDS, REPORT_SECONDS
 from rehearsal.local_cluster.joining.kwok import FAST as FAST_KEEPING
 from rehearsal.local_cluster.joining.kwok import STAGES, Keeping
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 
 from bench.nodes.audit import Counted, What
 from bench.nodes.hollow import KUBELET, LEASE_SECONDS, PROXY, REPORT_SECONDS
-from components.boot import heartbeats
+from components.boot import shared_settings
 
 FULL = 7_500
 HOUR = 3_600.0
 ON_NODES = (KUBELET, PROXY)
 LEASE, REPORT = "leases", "nodes/status"
 BYTES_HERE = {
-    "events of leases": LEASE_SECONDS / heartbeats.LEASE_SECONDS,
-    "events of nodes": REPORT_SECONDS / heartbeats.REPORT_SECONDS,
+    "events of leases": LEASE_SECONDS / shared_settings.LEASE_SECONDS,
+    "events of nodes": REPORT_SECONDS / shared_settings.REPORT_SECONDS,
 }
 """What our kubelet's settings make of the bytes that kubemark's kubelet causes."""
 RARE_BYTES = 10.0
@@ -40,9 +40,9 @@ def markdown(nodes: int, seconds: float, counted: Counted, sent: Mapping[str, fl
 def ours(what: What, rate: float) -> float:
     """A rate of kubemark's kubelet as our kubelet's settings make it: leases and reports are less frequent."""
     if what.component == KUBELET and what.resource == LEASE and what.verb in ("update", "patch", "get"):
-        return rate * LEASE_SECONDS / heartbeats.LEASE_SECONDS
+        return rate * LEASE_SECONDS / shared_settings.LEASE_SECONDS
     if what.component == KUBELET and what.resource == REPORT:
-        return rate * REPORT_SECONDS / heartbeats.REPORT_SECONDS
+        return rate * REPORT_SECONDS / shared_settings.REPORT_SECONDS
     return rate
 
 

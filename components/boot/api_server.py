@@ -5,7 +5,6 @@ from __future__ import annotations
 from components.boot import (
     audit,
     authentication,
-    csr_approver,
     kube_apiserver,
     kube_controller_manager,
     kube_scheduler,
@@ -16,9 +15,12 @@ from components.boot import (
 from components.boot.control_keys import KUBERNETES, path, secrets_of
 from components.boot.machine import BootFile, MachineBoot
 from components.boot.unit import CONFINED, Flags, exec_start, unit
+from components.plan import naming
 from components.plan.model import ApiServersPlan, ClusterPlan, RegionPlan
 
 API_SERVER_UNIT = "kube-apiserver.service"
+CSR_APPROVER = "/usr/local/bin/gpufleet-csr-approver"
+CSR_APPROVER_KUBECONFIG = f"{KUBERNETES}/csr-approver.kubeconfig"
 ADMIN_KUBECONFIG = f"{KUBERNETES}/admin.kubeconfig"
 STOP_SECONDS = kube_apiserver.SHUTDOWN_DELAY_SECONDS + kube_apiserver.REQUEST_TIMEOUT_SECONDS + kube_apiserver.WATCH_DRAIN_SECONDS + 15
 """Longest orderly end of an API server, and a little."""
@@ -76,20 +78,33 @@ def _kubeconfigs(servers: ApiServersPlan) -> tuple[BootFile, ...]:
     rows = (
         (kube_controller_manager.KUBECONFIG, "controller-manager"),
         (kube_scheduler.KUBECONFIG, "scheduler"),
-        (csr_approver.KUBECONFIG, "csr-approver"),
+        (CSR_APPROVER_KUBECONFIG, "csr-approver"),
         (ADMIN_KUBECONFIG, "admin"),
     )
     return tuple(kubeconfig.local(file, servers, path("cluster-ca-cert"), path(f"{name}-cert"), path(f"{name}-key")) for file, name in rows)
 
 
+def _csr_approver_flags(cluster: ClusterPlan) -> Flags:
+    """Flags of the approver: where the cluster's scale sets are, and how their names begin.
+
+    No list of them: it would change with every set that a pool gains, and all API servers with it.
+    """
+    return {
+        "kubeconfig": CSR_APPROVER_KUBECONFIG,
+        "subscription": cluster.subscription,
+        "resource-group": cluster.resource_group,
+        "scale-set-prefix": naming.of_cluster(cluster.name, ""),
+    }
+
+
 def _units(cluster: ClusterPlan) -> tuple[BootFile, ...]:
     """The four services, in the order in which they start."""
-    manager, scheduler, approver = kube_controller_manager, kube_scheduler, csr_approver
+    manager, scheduler = kube_controller_manager, kube_scheduler
     return (
         _api_server(cluster),
         _beside("kube-controller-manager.service", "Kubernetes controller manager", manager.PROGRAM, manager.flags(cluster)),
         _beside("kube-scheduler.service", "Kubernetes scheduler", scheduler.PROGRAM, scheduler.flags()),
-        _beside("gpufleet-csr-approver.service", "Approver of kubelets' serving certificates", approver.PROGRAM, approver.flags(cluster)),
+        _beside("gpufleet-csr-approver.service", "Approver of kubelets' serving certificates", CSR_APPROVER, _csr_approver_flags(cluster)),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from components.boot import control_keys, features, tls
+from components.boot import control_keys
 from components.boot.control_keys import KUBERNETES, path
+from components.boot.shared_settings import FEATURE_GATES, RUNTIME_CONFIG, TLS_CIPHER_SUITES, TLS_MIN_VERSION
 from components.plan.model import API_SERVER_PORT, ClusterPlan
 
 PROGRAM = "/usr/local/bin/kube-apiserver"
@@ -111,10 +112,10 @@ def flags(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
         "service-cluster-ip-range": cluster.network.service_cidr,
         "tls-cert-file": path("apiserver-cert"),
         "tls-private-key-file": path("apiserver-key"),
-        "tls-min-version": tls.MIN_VERSION,
-        "tls-cipher-suites": tls.CIPHER_SUITES,
-        "feature-gates": features.GATES,
-        "runtime-config": features.RUNTIME_CONFIG,
+        "tls-min-version": TLS_MIN_VERSION,
+        "tls-cipher-suites": TLS_CIPHER_SUITES,
+        "feature-gates": FEATURE_GATES,
+        "runtime-config": RUNTIME_CONFIG,
         **_etcd(cluster),
         **_callers(cluster),
         **_callees(),

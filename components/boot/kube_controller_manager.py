@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from components.boot import features, tls
 from components.boot.control_keys import KUBERNETES, path
-from components.boot.heartbeats import GRACE_SECONDS
+from components.boot.shared_settings import FEATURE_GATES, GRACE_SECONDS, TLS_CIPHER_SUITES, TLS_MIN_VERSION
 from components.plan.model import ClusterPlan
 
 PROGRAM = "/usr/local/bin/kube-controller-manager"
@@ -67,8 +66,8 @@ def flags(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
         "flex-volume-plugin-dir": "/tmp/flex-volumes",  # noqa: S108 (systemd gives the service a /tmp of its own)
         **_signing(),
         **_workers(),
-        "feature-gates": features.GATES,
-        "tls-min-version": tls.MIN_VERSION,
-        "tls-cipher-suites": tls.CIPHER_SUITES,
+        "feature-gates": FEATURE_GATES,
+        "tls-min-version": TLS_MIN_VERSION,
+        "tls-cipher-suites": TLS_CIPHER_SUITES,
         "profiling": "false",
     }

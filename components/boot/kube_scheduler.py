@@ -6,8 +6,8 @@ from functools import cache
 
 import yaml
 
-from components.boot import features, tls
 from components.boot.control_keys import KUBERNETES
+from components.boot.shared_settings import FEATURE_GATES, TLS_CIPHER_SUITES, TLS_MIN_VERSION
 
 PROGRAM = "/usr/local/bin/kube-scheduler"
 KUBECONFIG = f"{KUBERNETES}/scheduler.kubeconfig"
@@ -31,9 +31,9 @@ def flags() -> dict[str, str | tuple[str, ...]]:
         # Started a moment before the API server knows its roles, it would go on without knowing who asks; so it ends, and is started again.
         "authentication-tolerate-lookup-failure": "false",
         "bind-address": "127.0.0.1",
-        "feature-gates": features.GATES,
-        "tls-min-version": tls.MIN_VERSION,
-        "tls-cipher-suites": tls.CIPHER_SUITES,
+        "feature-gates": FEATURE_GATES,
+        "tls-min-version": TLS_MIN_VERSION,
+        "tls-cipher-suites": TLS_CIPHER_SUITES,
     }
 
 

@@ -6,11 +6,12 @@ import functools
 
 import yaml
 
-from components.boot import kubeconfig, tls
-from components.boot.heartbeats import LEASE_SECONDS, REPORT_SECONDS
+from components.boot import kubeconfig
 from components.boot.secrets import Secrets
-from components.plan.dns import CLUSTER_DOMAIN, NODE_LOCAL_DNS_ADDRESS
+from components.boot.shared_settings import LEASE_SECONDS, REPORT_SECONDS, TLS_CIPHER_SUITES, TLS_MIN_VERSION
+from components.plan.addresses import NODE_LOCAL_DNS_ADDRESS
 from components.plan.model import KUBELET_PORT, ClusterPlan, PoolPlan, RegionPlan, ScaleSetPlan
+from components.plan.naming import CLUSTER_DOMAIN
 from components.plan.vm_sizes import VmSize
 
 PROGRAM = "/usr/local/bin/kubelet"
@@ -121,8 +122,8 @@ def _security() -> dict[str, object]:
         "authorization": {"mode": "Webhook", "webhook": {"cacheAuthorizedTTL": "5m", "cacheUnauthorizedTTL": "30s"}},
         "rotateCertificates": True,
         "serverTLSBootstrap": True,
-        "tlsMinVersion": tls.MIN_VERSION,
-        "tlsCipherSuites": list(tls.CIPHER_SUITES),
+        "tlsMinVersion": TLS_MIN_VERSION,
+        "tlsCipherSuites": list(TLS_CIPHER_SUITES),
         "readOnlyPort": 0,
         "protectKernelDefaults": True,
         "streamingConnectionIdleTimeout": "1h",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.boot import azure_endpoints, containerd, gpu, kubelet, nvme, pod_network, scripts, secrets, system
+from components.boot import containerd, gpu, kubelet, nvme, pod_network, scripts, secrets, system
 from components.boot.machine import BootFile, MachineBoot
 from components.boot.unit import exec_start, unit
 from components.plan.model import ClusterPlan, PoolPlan, RegionPlan, ScaleSetPlan
@@ -21,7 +21,7 @@ SECONDARY_ADDRESSES = BootFile(
 def _service(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> BootFile:
     """The kubelet's unit; gpufleet-join says who the machine is and, until it has joined, when to try."""
     runtime = (f"Requires={containerd.UNIT}", f"After={containerd.UNIT} {containerd.PRELOAD_UNIT} {system.KERNEL_UNIT}")
-    needs = (*runtime, *azure_endpoints.NEEDS, *pod_network.NEEDS, *secrets.NEEDS)
+    needs = (*runtime, *pod_network.NEEDS_AZURE_ENDPOINTS, *pod_network.NEEDS, *secrets.NEEDS)
     on_nvme = nvme.NEEDS if nvme.data_devices(pool.size) else ()
     # A GPU whose fabric is not up yet would be missing from the node's first report.
     on_gpus = (f"After={gpu.PERSISTENCE_UNIT} nvidia-fabricmanager.service",) if pool.size.gpus else ()
@@ -62,7 +62,7 @@ def _files(cluster: ClusterPlan, pool: PoolPlan) -> tuple[BootFile, ...]:
         *system.steady_files(),
         SECONDARY_ADDRESSES,
         *(nvme.nvme_files(devices, DATA, binds, FRESH_UNLESS, before) if devices else ()),
-        *azure_endpoints.azure_endpoint_files(UNIT),
+        *pod_network.azure_endpoint_files(UNIT),
         *pod_network.pod_network_files(cluster, pool, UNIT),
         *secrets.secret_files(cluster, kubelet.secrets_of(cluster)),
         *containerd.containerd_files(pool.size),
@@ -77,7 +77,7 @@ def _units(pool: PoolPlan) -> tuple[str, ...]:
     return (
         system.KERNEL_UNIT,
         *((nvme.UNIT,) if nvme.data_devices(pool.size) else ()),
-        azure_endpoints.UNIT,
+        pod_network.AZURE_ENDPOINTS_UNIT,
         pod_network.UNIT,
         *secrets.UNITS,
         containerd.UNIT,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from cni import conflists, settings
-from components.boot import azure_endpoints, system
+from components.boot import scripts, system
 from components.boot.machine import BootFile
 from components.boot.unit import unit
 from components.plan.model import ClusterPlan, PoolPlan
 
+AZURE_ENDPOINTS_UNIT = "gpufleet-azure-endpoints.service"
+NEEDS_AZURE_ENDPOINTS = (f"Requires={AZURE_ENDPOINTS_UNIT}", f"After={AZURE_ENDPOINTS_UNIT}")
+"""Unit lines of the kubelet: no pod runs before the services are closed to it."""
 UNIT = "gpufleet-node.service"
 PROGRAM = "/usr/local/sbin/gpufleet-node"
 """In the image: gpufleet image-files makes it from cni/node."""
@@ -27,7 +30,7 @@ def pod_network_files(cluster: ClusterPlan, pool: PoolPlan, before: str) -> tupl
         "Pod network of this node",
         (
             "Wants=network-online.target",
-            f"After=network-online.target {system.KERNEL_UNIT} {azure_endpoints.UNIT}",
+            f"After=network-online.target {system.KERNEL_UNIT} {AZURE_ENDPOINTS_UNIT}",
             f"Before={before}",
             "StartLimitIntervalSec=0",
         ),
@@ -49,3 +52,17 @@ def pod_network_files(cluster: ClusterPlan, pool: PoolPlan, before: str) -> tupl
     )
     lists = (BootFile(path, text, conflists.MODE) for path, text in conflists.planned(cluster.pod_network).items())
     return (service, BootFile(SETTINGS, settings.settings(cluster, pool)), *lists)
+
+
+def azure_endpoint_files(before: str) -> tuple[BootFile, ...]:
+    """The program that closes the instance metadata service and the wire server to pods, and its unit; before names the kubelet's unit.
+
+    https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+    """
+    service = unit(
+        AZURE_ENDPOINTS_UNIT,
+        "Azure's machine services closed to pods",
+        (f"Before={before}",),
+        ("Type=oneshot", "RemainAfterExit=yes", f"ExecStart={scripts.AZURE_ENDPOINTS.path}"),
+    )
+    return (scripts.AZURE_ENDPOINTS, service)

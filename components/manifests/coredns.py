@@ -13,8 +13,9 @@ from components.manifests import images, pods, rbac
 from components.manifests.owned import SYSTEM_NAMESPACE, Object, frozen_config, name_of, owned, service_account
 from components.manifests.priorities import CLUSTER_CRITICAL
 from components.plan.access import TEAM_LABEL
-from components.plan.dns import AZURE_DNS_ADDRESS, CLUSTER_DOMAIN
+from components.plan.addresses import AZURE_DNS_ADDRESS
 from components.plan.model import ClusterPlan
+from components.plan.naming import CLUSTER_DOMAIN
 
 CONCERN = "dns"
 NAME = "coredns"

@@ -11,8 +11,9 @@ from __future__ import annotations
 from components.manifests import images, pods
 from components.manifests.owned import SYSTEM_NAMESPACE, Object, frozen_config, name_of, service_account
 from components.manifests.priorities import NODE_CRITICAL
-from components.plan.dns import AZURE_DNS_ADDRESS, CLUSTER_DOMAIN, NODE_LOCAL_DNS_ADDRESS
+from components.plan.addresses import AZURE_DNS_ADDRESS, NODE_LOCAL_DNS_ADDRESS
 from components.plan.model import ClusterPlan
+from components.plan.naming import CLUSTER_DOMAIN
 
 CONCERN = "dns"
 NAME = "node-local-dns"

@@ -23,6 +23,11 @@ RESERVED_PER_SUBNET = 5
 FIRST_USABLE = 4
 MACHINES_PER_SUBNET = 1_000
 
+NODE_LOCAL_DNS_ADDRESS = "169.254.20.10"
+"""Address of the DNS cache on every node: https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/"""
+AZURE_DNS_ADDRESS = "168.63.129.16"
+"""Azure's resolver, the same in every virtual network: https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16"""
+
 Network = ipaddress.IPv4Network
 
 

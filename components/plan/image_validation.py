@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
+from components.plan.invalid_value import InvalidValue, Path, Raw, nearest
 from components.plan.locations import ZONAL_LOCATIONS
-from components.plan.validation_error import Contradiction, Path, Raw, nearest
 from components.plan.vm_sizes import VM_SIZES, VmSize
 from components.spec.images import ImageCatalog, ImageDefinition, ImageStore, Role
 from components.spec.pod_network import Cni
@@ -27,9 +27,9 @@ CARRIED_WITH_INFINIBAND = ("doca_ofed",)
 CARRIED_WITH_CNI = {Cni.AZURE_VNET.value: ("azure_cni",)}
 
 
-def image_contradictions(
+def validate_image(
     path: Path, pin: str, role: Role, group: Raw, cluster: Raw, catalog: ImageCatalog, location: object
-) -> Iterator[Contradiction]:
+) -> Iterator[InvalidValue]:
     """Contradictions of one image pin; group is the raw group of machines of a raw cluster that pins it at path, name@version.
 
     location is the raw region's.
@@ -40,11 +40,11 @@ def image_contradictions(
     captures = catalog.captures(pin)
     if location in ZONAL_LOCATIONS and location not in captures:
         remedy = f"build it there too and add what was captured to node-images/versions.yaml; it is captured in {', '.join(captures)}"
-        yield Contradiction(path, pin, f"is not captured in {location}, and a gallery takes a version from its own location only", remedy)
+        yield InvalidValue(path, pin, f"is not captured in {location}, and a gallery takes a version from its own location only", remedy)
     definition = catalog.definition(pin)
     if role not in definition.roles:
         fitting = tuple(item for item in catalog.pins() if role in catalog.definition(item).roles)
-        yield Contradiction(path, pin, f"is no image for the role {role.value}", nearest(pin, fitting))
+        yield InvalidValue(path, pin, f"is no image for the role {role.value}", nearest(pin, fitting))
     else:
         yield from _packages(path, pin, definition, role, group, cluster)
     if isinstance(location, str) and location in captures:
@@ -53,12 +53,12 @@ def image_contradictions(
     yield from _kubernetes(path, pin, definition, cluster)
 
 
-def _unpublished(path: Path, pin: str, catalog: ImageCatalog) -> Contradiction:
+def _unpublished(path: Path, pin: str, catalog: ImageCatalog) -> InvalidValue:
     """An image pin that nobody published."""
     name = pin.partition("@")[0]
     own = tuple(item for item in catalog.pins() if item.startswith(f"{name}@"))
     remedy = f"published: {', '.join(own[-5:])}" if own else nearest(pin, catalog.pins())
-    return Contradiction(path, pin, "is not published in node-images/versions.yaml", remedy)
+    return InvalidValue(path, pin, "is not published in node-images/versions.yaml", remedy)
 
 
 def _size(group: Raw) -> VmSize | None:
@@ -67,7 +67,7 @@ def _size(group: Raw) -> VmSize | None:
     return VM_SIZES.get(size) if isinstance(size, str) else None
 
 
-def _packages(path: Path, pin: str, definition: ImageDefinition, role: Role, group: Raw, cluster: Raw) -> Iterator[Contradiction]:
+def _packages(path: Path, pin: str, definition: ImageDefinition, role: Role, group: Raw, cluster: Raw) -> Iterator[InvalidValue]:
     """An image without what its role, its GPUs, its InfiniBand or the cluster's pod network need."""
     size = _size(group)
     needed = dict.fromkeys(CARRIED[role], f"which the role {role.value} needs")
@@ -82,16 +82,16 @@ def _packages(path: Path, pin: str, definition: ImageDefinition, role: Role, gro
     lacking = {name: why for name, why in needed.items() if getattr(definition.packages, name) is None}
     if lacking:
         name, why = next(iter(lacking.items()))
-        yield Contradiction(
+        yield InvalidValue(
             path, pin, f"carries no {name}, {why}", f"pin an image with packages.{name}, or build one: node-images/{definition.name}.yaml"
         )
 
 
-def _store(path: Path, pin: str, definition: ImageDefinition, capture: str) -> Iterator[Contradiction]:
+def _store(path: Path, pin: str, definition: ImageDefinition, capture: str) -> Iterator[InvalidValue]:
     """A managed image of which the build captured no managed image: machines are made from the capture itself."""
     if definition.store is ImageStore.MANAGED_IMAGE and "/images/" not in capture:
         kind, name = capture.split("/")[-2:]
-        yield Contradiction(
+        yield InvalidValue(
             path,
             pin,
             f"is a managed image, but its build captured {name} of {kind}",
@@ -99,11 +99,11 @@ def _store(path: Path, pin: str, definition: ImageDefinition, capture: str) -> I
         )
 
 
-def _disk_controller(path: Path, pin: str, definition: ImageDefinition, group: Raw) -> Iterator[Contradiction]:
+def _disk_controller(path: Path, pin: str, definition: ImageDefinition, group: Raw) -> Iterator[InvalidValue]:
     """An image that the machine cannot boot."""
     size = _size(group)
     if size is not None and size.disk_controller == "NVMe" and not definition.nvme_disk_controller:
-        yield Contradiction(
+        yield InvalidValue(
             path,
             pin,
             f"does not boot from the NVMe disk controller of {size.name}",
@@ -111,13 +111,13 @@ def _disk_controller(path: Path, pin: str, definition: ImageDefinition, group: R
         )
 
 
-def _kubernetes(path: Path, pin: str, definition: ImageDefinition, cluster: Raw) -> Iterator[Contradiction]:
+def _kubernetes(path: Path, pin: str, definition: ImageDefinition, cluster: Raw) -> Iterator[InvalidValue]:
     """An image whose Kubernetes is not the cluster's."""
     wanted = cluster.get("kubernetes")
     if not isinstance(wanted, str) or not VERSION.fullmatch(wanted):
         return
     if definition.packages.kubernetes and definition.packages.kubernetes != wanted:
-        yield Contradiction(
+        yield InvalidValue(
             path,
             pin,
             f"carries Kubernetes {definition.packages.kubernetes}, the cluster is {wanted}",
@@ -125,7 +125,7 @@ def _kubernetes(path: Path, pin: str, definition: ImageDefinition, cluster: Raw)
         )
     kubelet = definition.packages.kubelet
     if kubelet and not 0 <= _minor(wanted) - _minor(kubelet) <= 1:
-        yield Contradiction(
+        yield InvalidValue(
             path, pin, f"carries kubelet {kubelet}, the cluster is {wanted}", "a kubelet may be of the same minor version or one behind"
         )
 

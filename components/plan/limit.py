@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -24,7 +25,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Row:
+class LimitRow:
     """The use of one limit in one place.
 
     use and bound are in unit; bound is None where nobody has declared it; headroom is the unused share of the bound, negative when broken,
@@ -55,7 +56,7 @@ def amount(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}".rstrip("0")
 
 
-def row(limit: Limit, where: str, use: float, bound: float | None = None, reason: str = "", remedy: str = "") -> Row:
+def compare(limit: Limit, where: str, use: float, bound: float | None = None, reason: str = "", remedy: str = "") -> LimitRow:
     """Compare a use with a limit; bound, reason and remedy stand in where the table leaves them open, or knows less than the plan."""
     limited = limit.bound if limit.bound is not None else bound
     broken, headroom = False, None
@@ -63,7 +64,7 @@ def row(limit: Limit, where: str, use: float, bound: float | None = None, reason
         small, large = (limited, use) if limit.at_least else (use, limited)
         broken = small > large
         headroom = None if limit.rule and not broken else 1 - small / large if large else float(small == 0) - 1
-    return Row(
+    return LimitRow(
         limit=limit.name,
         where=where,
         use=use,
@@ -76,3 +77,29 @@ def row(limit: Limit, where: str, use: float, bound: float | None = None, reason
         headroom=headroom,
         at_least=limit.at_least,
     )
+
+
+TIGHT = 0.1
+"""Share of headroom below which a limit is tight."""
+EXACT_DIGITS = 9
+"""Decimals to which a share is compared: 450 of 500 leaves exactly a tenth, which binary fractions miss by less than this."""
+
+
+def tight(row: LimitRow) -> bool:
+    """Whether a row that is not broken has less than TIGHT headroom."""
+    return not row.broken and row.headroom is not None and round(row.headroom, EXACT_DIGITS) < TIGHT
+
+
+def ordered(rows: Iterable[LimitRow]) -> list[LimitRow]:
+    """Broken rows first, then by headroom, then kept rules and uses without bound; equals by limit and place."""
+    return sorted(rows, key=lambda row: (not row.broken, row.headroom is None, row.headroom or 0.0, row.limit, row.where))
+
+
+def tightest(rows: Iterable[LimitRow]) -> list[LimitRow]:
+    """Each limit once, at its tightest place, the first by name among equals; vCPUs for each family, and of broken rows all."""
+    shown: dict[str, LimitRow] = {}
+    for row in ordered(rows):
+        key = f"{row.limit}/{row.where}" if row.broken or ("/" in row.where and row.unit == "vCPU") else row.limit
+        if row.broken or row.limit not in shown:
+            shown.setdefault(key, row)
+    return list(shown.values())

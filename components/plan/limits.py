@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from components.errors import GpufleetError
 from components.plan import addresses, azure_limits, cluster_limits
 from components.plan.control_plane import EVENTS_PER_NODE_BYTES, STORE_HEADROOM, STORE_PER_NODE_BYTES
-from components.plan.limit import Limit, Row, amount, row
+from components.plan.limit import Limit, LimitRow, amount, compare
 from components.plan.model import INGRESS_PORTS, ClusterPlan, EtcdPlan, NatGatewayPlan, NetworkPlan, PoolPlan, RegionPlan
 from components.plan.pools import set_bound
 from components.plan.subscription_limits import subscription_rows
@@ -16,7 +16,7 @@ from components.plan.vm_sizes import GIB
 from components.spec.cluster import Connectivity
 from components.spec.pool import NODE_SUBNET_SLOTS, Interconnect, Zone
 
-__all__ = ["HUB_ADDRESSES", "LimitsExceededError", "Row", "amount", "broken", "check", "refuse_broken"]
+__all__ = ["HUB_ADDRESSES", "LimitRow", "LimitsExceededError", "amount", "broken", "check", "raise_if_broken"]
 
 HUB_ADDRESSES = 8
 """Addresses in the hub besides private endpoints: gateway instances, resolver and a runner."""
@@ -33,12 +33,12 @@ NAT_MEGABITS_PER_SECOND = 50_000
 class LimitsExceededError(GpufleetError):
     """A plan that breaks limits; its text is one line per breach."""
 
-    def __init__(self, rows: tuple[Row, ...]) -> None:
+    def __init__(self, rows: tuple[LimitRow, ...]) -> None:
         self.rows = rows
         super().__init__("\n".join(row.sentence() for row in rows))
 
 
-def check(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> tuple[Row, ...]:
+def check(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> tuple[LimitRow, ...]:
     """All rows of a plan: clusters in order, then subscriptions, then the region.
 
     siblings are the plans of other regions: what they use of the plan's subscriptions counts too, and rows say so in `where`.
@@ -46,19 +46,19 @@ def check(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> tuple[Row, .
     return tuple(_rows(plan, siblings))
 
 
-def broken(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> tuple[Row, ...]:
+def broken(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> tuple[LimitRow, ...]:
     """The rows of broken limits."""
     return tuple(item for item in check(plan, siblings) if item.broken)
 
 
-def refuse_broken(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> None:
+def raise_if_broken(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> None:
     """Raise LimitsBroken if the plan breaks a limit, so that nothing is created from it."""
     rows = broken(plan, siblings)
     if rows:
         raise LimitsExceededError(rows)
 
 
-def _rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Row]:
+def _rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[LimitRow]:
     for cluster in plan.clusters:
         yield from _cluster(cluster)
         for pool in cluster.pools:
@@ -69,29 +69,29 @@ def _rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Row]:
     yield from _region(plan)
 
 
-def _cluster(cluster: ClusterPlan) -> Iterator[Row]:
+def _cluster(cluster: ClusterPlan) -> Iterator[LimitRow]:
     """Limits of one cluster and its network."""
     where, network = cluster.name, cluster.network
     pods = sum(pool.spec.nodes * pool.spec.pods_per_node for pool in cluster.pools)
     servers = cluster.api_servers
-    yield row(cluster_limits.NODES, where, cluster.nodes)
-    yield row(cluster_limits.PODS, where, pods)
-    yield row(azure_limits.VNET_ADDRESSES, where, cluster.private_addresses)
-    yield row(azure_limits.SUBNETS, where, len(network.subnets))
-    yield row(azure_limits.SECURITY_RULES, where, max(len(group.rules) for group in network.security_groups))
-    yield row(cluster_limits.API_MEMORY, where, round(servers.memory_needed_bytes / GIB, 1), servers.size.memory_gib)
-    yield row(azure_limits.BACKENDS, f"{where}/api-servers", servers.count)
-    yield row(
+    yield compare(cluster_limits.NODES, where, cluster.nodes)
+    yield compare(cluster_limits.PODS, where, pods)
+    yield compare(azure_limits.VNET_ADDRESSES, where, cluster.private_addresses)
+    yield compare(azure_limits.SUBNETS, where, len(network.subnets))
+    yield compare(azure_limits.SECURITY_RULES, where, max(len(group.rules) for group in network.security_groups))
+    yield compare(cluster_limits.API_MEMORY, where, round(servers.memory_needed_bytes / GIB, 1), servers.size.memory_gib)
+    yield compare(azure_limits.BACKENDS, f"{where}/api-servers", servers.count)
+    yield compare(
         azure_limits.SUBNET_ADDRESSES, f"{where}/api", servers.count + 1, addresses.usable(addresses.Network(network.subnet("api").cidr))
     )
     if cluster.ingress:
-        yield row(azure_limits.BACKENDS, f"{where}/ingress", cluster.ingress.machines)
-        yield row(azure_limits.BACKEND_RULES, f"{where}/ingress", cluster.ingress.machines * len(INGRESS_PORTS))
-    yield row(azure_limits.NAT_ADDRESSES, where, max(gateway.public_addresses for gateway in network.nat_gateways))
+        yield compare(azure_limits.BACKENDS, f"{where}/ingress", cluster.ingress.machines)
+        yield compare(azure_limits.BACKEND_RULES, f"{where}/ingress", cluster.ingress.machines * len(INGRESS_PORTS))
+    yield compare(azure_limits.NAT_ADDRESSES, where, max(gateway.public_addresses for gateway in network.nat_gateways))
     yield from _egress(where, network)
 
 
-def _egress(where: str, network: NetworkPlan) -> Iterator[Row]:
+def _egress(where: str, network: NetworkPlan) -> Iterator[LimitRow]:
     """Each machine's share of its NAT gateway, where it is smallest, when all machines that may stand behind the gateway use it at once."""
     shares: tuple[tuple[Limit, Callable[[NatGatewayPlan], int]], ...] = (
         (cluster_limits.SNAT_PORTS, lambda gateway: gateway.snat_ports_per_machine),
@@ -104,46 +104,46 @@ def _egress(where: str, network: NetworkPlan) -> Iterator[Row]:
     )
     for limit, share in shares:
         fewest = min(network.nat_gateways, key=share)
-        yield row(limit, f"{where}/{fewest.role}", share(fewest))
+        yield compare(limit, f"{where}/{fewest.role}", share(fewest))
 
 
-def _pool(where: str, cluster: ClusterPlan, pool: PoolPlan) -> Iterator[Row]:
+def _pool(where: str, cluster: ClusterPlan, pool: PoolPlan) -> Iterator[LimitRow]:
     """Limits of one pool: its sets, its addresses, its gangs and its promises."""
     spec = pool.spec
     bound, reason = set_bound(spec.interconnect, pool.image.definition.store)
     usable = addresses.usable(addresses.Network(f"10.0.0.0/{addresses.NODE_SUBNET_LENGTH}"))
-    yield row(cluster_limits.PODS_PER_NODE, where, spec.pods_per_node)
-    yield row(azure_limits.NIC_ADDRESSES, where, pool.addresses_per_machine)
+    yield compare(cluster_limits.PODS_PER_NODE, where, spec.pods_per_node)
+    yield compare(azure_limits.NIC_ADDRESSES, where, pool.addresses_per_machine)
     yield _node_subnets(where, pool)
-    yield row(azure_limits.SUBNET_ADDRESSES, where, min(pool.machines_per_subnet, spec.nodes) * pool.addresses_per_machine, usable)
-    yield row(azure_limits.SET_SIZE, where, spec.machines_per_set or pool.machines_per_set, bound, reason)
+    yield compare(azure_limits.SUBNET_ADDRESSES, where, min(pool.machines_per_subnet, spec.nodes) * pool.addresses_per_machine, usable)
+    yield compare(azure_limits.SET_SIZE, where, spec.machines_per_set or pool.machines_per_set, bound, reason)
     if spec.interconnect is Interconnect.INFINIBAND and spec.largest_gang:
-        yield row(cluster_limits.GANG, where, spec.largest_gang, min(pool.machines_per_set, bound))
+        yield compare(cluster_limits.GANG, where, spec.largest_gang, min(pool.machines_per_set, bound))
     promised = sum(item.nodes for item in cluster.spec.tenancy.allocations if item.pool == spec.name)
     if promised:
-        yield row(cluster_limits.ALLOCATED, where, promised, spec.nodes)
+        yield compare(cluster_limits.ALLOCATED, where, promised, spec.nodes)
 
 
-def _node_subnets(where: str, pool: PoolPlan) -> Row:
+def _node_subnets(where: str, pool: PoolPlan) -> LimitRow:
     """The last slot that a pool fills; a lower first slot is a remedy only where the pool is not wider than all slots together."""
     last, first = int(pool.subnet_roles[-1].removeprefix("nodes-")), pool.spec.slot
     fits_lower = first > 0 and last - first < NODE_SUBNET_SLOTS
-    return row(cluster_limits.NODE_SUBNETS, where, last, remedy="give the pool a lower slot, or lower its nodes" if fits_lower else "")
+    return compare(cluster_limits.NODE_SUBNETS, where, last, remedy="give the pool a lower slot, or lower its nodes" if fits_lower else "")
 
 
-def _etcd(where: str, cluster: ClusterPlan, ring: EtcdPlan) -> Iterator[Row]:
+def _etcd(where: str, cluster: ClusterPlan, ring: EtcdPlan) -> Iterator[LimitRow]:
     """Limits of one etcd ring."""
     plane = cluster.spec.control_plane
     group = plane.etcd if ring.role == "etcd" else plane.events_etcd
     count, zones = group.count, group.zones
     odd = count if count % 2 else count - 1
-    yield row(cluster_limits.ETCD_MEMBERS, where, count, min(MOST_ETCD_MEMBERS, odd))
+    yield compare(cluster_limits.ETCD_MEMBERS, where, count, min(MOST_ETCD_MEMBERS, odd))
     if count > 1:
         in_one = max(Counter(member.zone for member in ring.members).values())
-        yield row(cluster_limits.ETCD_ZONE, where, in_one, (count - 1) // 2, remedy=_zone_remedy(count, len(zones)))
+        yield compare(cluster_limits.ETCD_ZONE, where, in_one, (count - 1) // 2, remedy=_zone_remedy(count, len(zones)))
     per_node = STORE_PER_NODE_BYTES if ring.role == "etcd" else EVENTS_PER_NODE_BYTES
-    yield row(cluster_limits.ETCD_STORE, where, round(cluster.nodes * per_node * STORE_HEADROOM / GIB, 2))
-    yield row(cluster_limits.ETCD_DISK, where, round(ring.data_bytes_needed / GIB, 1), ring.size.local_nvme_gib)
+    yield compare(cluster_limits.ETCD_STORE, where, round(cluster.nodes * per_node * STORE_HEADROOM / GIB, 2))
+    yield compare(cluster_limits.ETCD_DISK, where, round(ring.data_bytes_needed / GIB, 1), ring.size.local_nvme_gib)
 
 
 def _zone_remedy(count: int, zones: int) -> str:
@@ -153,13 +153,13 @@ def _zone_remedy(count: int, zones: int) -> str:
     return "use an odd number of members; over three zones an even number loses its quorum with the fullest zone"
 
 
-def _region(plan: RegionPlan) -> Iterator[Row]:
+def _region(plan: RegionPlan) -> Iterator[LimitRow]:
     """Limits of the hub's peered group and of the image versions."""
     peered = [cluster for cluster in plan.clusters if cluster.connectivity is Connectivity.PEERING]
     linked = len(plan.clusters) - len(peered)
-    yield row(
+    yield compare(
         azure_limits.PEERED_ADDRESSES, f"{plan.name}/hub", HUB_ADDRESSES + linked + sum(cluster.private_addresses for cluster in peered)
     )
-    yield row(azure_limits.PEERINGS, f"{plan.name}/hub", len(peered))
+    yield compare(azure_limits.PEERINGS, f"{plan.name}/hub", len(peered))
     for image in plan.gallery.images:
-        yield row(azure_limits.REPLICAS, f"{plan.name}/{image.pin}", image.replicas)
+        yield compare(azure_limits.REPLICAS, f"{plan.name}/{image.pin}", image.replicas)

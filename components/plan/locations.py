@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from components.spec.pool import Zone
+
 ZONAL_LOCATIONS = (
     "australiaeast",
     "austriaeast",
@@ -43,3 +45,7 @@ ZONAL_LOCATIONS = (
     "westus3",
 )
 """Public Azure's locations with availability zones: https://learn.microsoft.com/azure/reliability/regions-list"""
+
+
+ALL_ZONES = tuple(zone.value for zone in Zone)
+"""Zones of every zone-redundant front end, public address and public prefix."""

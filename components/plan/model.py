@@ -15,9 +15,8 @@ from components.plan.control_plane_model import (
     EtcdPlan,
     ImagePlan,
 )
-from components.plan.host_network import host_network_pods
 from components.plan.network_model import HubPlan, NatGatewayPlan, NetworkPlan, SubnetPlan
-from components.plan.pod_network import PodNetworkPlan
+from components.plan.pod_network import PodNetworkPlan, host_network_pods
 from components.plan.vm_sizes import VmSize
 from components.spec.cluster import Cluster, Connectivity
 from components.spec.pool import Pool

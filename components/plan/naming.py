@@ -6,6 +6,8 @@ import hashlib
 import re
 import uuid
 
+CLUSTER_DOMAIN = "cluster.local"
+"""Domain of services and pods; kubelets and CoreDNS must agree on it."""
 SOURCE = "https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules"
 GALLERY_NAME_MAX = 80
 VAULT_NAME_MAX = 24

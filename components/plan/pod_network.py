@@ -5,9 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.plan.network_model import HubPlan, NetworkPlan
+from components.plan.vm_sizes import VmSize
 from components.spec.cluster import Cluster, Connectivity
 from components.spec.pod_network import Cni
+from components.spec.pool import Interconnect
 from components.spec.types import INTERNAL
+
+EVERY_NODE = ("kube-proxy", "node-local-dns", "gpufleet-traffic")
+GPU_NODE = ("nvidia-device-plugin", "dcgm-exporter")
+INFINIBAND_NODE = ("rdma-shared-device-plugin",)
+
+
+def host_network_daemons(size: VmSize, interconnect: Interconnect) -> tuple[str, ...]:
+    """DaemonSets that run one pod on the host's network on each node of a pool."""
+    return EVERY_NODE + (GPU_NODE if size.gpus else ()) + (INFINIBAND_NODE if interconnect is Interconnect.INFINIBAND else ())
+
+
+def host_network_pods(size: VmSize, interconnect: Interconnect) -> int:
+    """Pods of a node on its own address, which the kubelet counts among its pods."""
+    return len(host_network_daemons(size, interconnect))
+
 
 MTU = 1_500
 """Bytes of a packet that every Azure machine's card takes: https://learn.microsoft.com/azure/virtual-network/virtual-network-tcpip-performance-tuning"""

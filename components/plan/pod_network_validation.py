@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from components.plan.validation_error import Contradiction, Path, Raw, nearest
+from components.plan.invalid_value import InvalidValue, Path, Raw, nearest, whole_number
 from components.plan.vm_sizes import VM_SIZES, VmSize
 from components.spec.pod_network import Cni, Internet
 
@@ -24,7 +24,7 @@ class _Pool:
     size: VmSize | None
 
 
-def pod_network_contradictions(path: Path, cluster: Raw) -> Iterator[Contradiction]:
+def validate_pod_network(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     """Contradictions of the raw pod_network of a raw cluster at path."""
     network = cluster.get("pod_network")
     if not isinstance(network, Mapping):
@@ -43,29 +43,24 @@ def _pools(path: Path, cluster: Raw) -> Iterator[_Pool]:
     items = cluster.get("pools")
     for index, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, Mapping):
-            size, pods = item.get("vm_size"), _whole(item.get("pods_per_node"))
+            size, pods = item.get("vm_size"), whole_number(item.get("pods_per_node"))
             yield _Pool((*path, "pools", index), str(item.get("name")), pods or 0, VM_SIZES.get(size) if isinstance(size, str) else None)
 
 
-def _whole(value: object) -> int | None:
-    """The value if it is an integer, and no boolean."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _azure_vnet(pools: tuple[_Pool, ...]) -> Iterator[Contradiction]:
+def _azure_vnet(pools: tuple[_Pool, ...]) -> Iterator[InvalidValue]:
     """More pods of a node than Microsoft's plugins make at once."""
     for pool in pools:
         if pool.pods > MOST_PODS_OF_AZURE_VNET:
             reason = f"is more pods than azure-vnet makes at once: beyond {MOST_PODS_OF_AZURE_VNET} its calls give up waiting for its lock"
-            yield Contradiction((*pool.path, "pods_per_node"), pool.pods, reason, f"use {MOST_PODS_OF_AZURE_VNET} at most, or cni: native")
+            yield InvalidValue((*pool.path, "pods_per_node"), pool.pods, reason, f"use {MOST_PODS_OF_AZURE_VNET} at most, or cni: native")
 
 
 def _rate(internet: Raw, key: str) -> int | None:
     """A rate of the raw mapping, the model's default where it gives none, None where what it gives is no rate."""
-    return _whole(internet[key]) if internet.get(key) is not None else Internet.model_fields[key].default
+    return whole_number(internet[key]) if internet.get(key) is not None else Internet.model_fields[key].default
 
 
-def _rates(path: Path, internet: Raw, pools: tuple[_Pool, ...]) -> Iterator[Contradiction]:
+def _rates(path: Path, internet: Raw, pools: tuple[_Pool, ...]) -> Iterator[InvalidValue]:
     """Rates that contradict one another, the pools' addresses or their machines."""
     machine, floor, ceiling = (_rate(internet, key) for key in ("machine_mbit", "floor_mbit", "ceiling_mbit"))
     if machine is None or floor is None:
@@ -74,22 +69,22 @@ def _rates(path: Path, internet: Raw, pools: tuple[_Pool, ...]) -> Iterator[Cont
         rate = pool.size.network_mbit if pool.size else None
         if pool.size and rate and machine > rate:
             reason = f"is more than the {rate:,} Mbit/s of {pool.size.name} in pool {pool.name}"
-            yield Contradiction((*path, "machine_mbit"), machine, reason, f"use {rate} at most")
+            yield InvalidValue((*path, "machine_mbit"), machine, reason, f"use {rate} at most")
             break
     fullest = max(pools, key=lambda pool: pool.pods, default=None)
     if fullest and floor * fullest.pods > machine:
         reason = f"times {fullest.pods} pods of a machine of pool {fullest.name} is more than machine_mbit, {machine}"
         most = machine // fullest.pods
         remedy = f"use {most} at most, or raise machine_mbit" if most else f"raise machine_mbit to {floor * fullest.pods}"
-        yield Contradiction((*path, "floor_mbit"), floor, reason, remedy)
+        yield InvalidValue((*path, "floor_mbit"), floor, reason, remedy)
     if ceiling is not None and floor > ceiling:
-        yield Contradiction((*path, "ceiling_mbit"), ceiling, f"is less than floor_mbit, {floor}", "raise it, or lower floor_mbit")
+        yield InvalidValue((*path, "ceiling_mbit"), ceiling, f"is less than floor_mbit, {floor}", "raise it, or lower floor_mbit")
     if ceiling is not None and ceiling > machine:
         reason = f"is more than machine_mbit, {machine}, which all pods of a machine share"
-        yield Contradiction((*path, "ceiling_mbit"), ceiling, reason, f"use {machine} at most, or raise machine_mbit")
+        yield InvalidValue((*path, "ceiling_mbit"), ceiling, reason, f"use {machine} at most, or raise machine_mbit")
 
 
-def _weights(path: Path, internet: Raw, cluster: Raw) -> Iterator[Contradiction]:
+def _weights(path: Path, internet: Raw, cluster: Raw) -> Iterator[InvalidValue]:
     """Weights of teams that the cluster does not have."""
     tenancy, weights = cluster.get("tenancy"), internet.get("weights")
     teams = tenancy.get("teams") if isinstance(tenancy, Mapping) else None
@@ -98,4 +93,4 @@ def _weights(path: Path, internet: Raw, cluster: Raw) -> Iterator[Contradiction]
     known = tuple(str(team.get("name")) for team in teams if isinstance(team, Mapping))
     for team in weights:
         if team not in known:
-            yield Contradiction((*path, "weights", team), team, "is no team of this cluster", nearest(team, known))
+            yield InvalidValue((*path, "weights", team), team, "is no team of this cluster", nearest(team, known))

@@ -65,7 +65,7 @@ def pool_layout(pool: Pool, store: ImageStore) -> tuple[int, int]:
     return layout(pool.interconnect, store, pool.pods_per_node, pool.machines_per_set)
 
 
-def lanes(pool: Pool, per_set: int) -> int:
+def concurrent_sets(pool: Pool, per_set: int) -> int:
     """Scale sets of a pool that are created at once; each later one waits for the one so many places before it, so no set waits for all."""
     return max(1, pool.create_at_once // per_set)
 
@@ -74,7 +74,7 @@ def plan_pool(cluster: str, pool: Pool, size: VmSize, image: ImagePlan) -> PoolP
     """Plan one pool; pure."""
     per_set, per_subnet = pool_layout(pool, image.definition.store)
     names = [naming.scale_set(cluster, pool.name, index) for index in range(math.ceil(pool.nodes / per_set))]
-    together = lanes(pool, per_set)
+    together = concurrent_sets(pool, per_set)
     infiniband = pool.interconnect is Interconnect.INFINIBAND
     sets = tuple(
         ScaleSetPlan(

@@ -20,7 +20,7 @@ from components.plan.model import (
 )
 from components.plan.network import plan_hub, plan_network
 from components.plan.pod_network import plan_pod_network
-from components.plan.pools import lanes, plan_pool, pool_layout
+from components.plan.pools import concurrent_sets, plan_pool, pool_layout
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.cluster import Cluster
 from components.spec.images import ImageCatalog
@@ -70,7 +70,7 @@ def _creates(pin: str, cluster: Cluster, catalog: ImageCatalog) -> int:
     groups = sum(group.count for group in (plane.api_servers, plane.etcd, plane.events_etcd) if group.image == pin)
     store = catalog.definition(pin).store
     pools = (pool for pool in cluster.pools if pool.image == pin)
-    return groups + sum(min(pool.nodes, lanes(pool, pool_layout(pool, store)[0]) * pool_layout(pool, store)[0]) for pool in pools)
+    return groups + sum(min(pool.nodes, concurrent_sets(pool, pool_layout(pool, store)[0]) * pool_layout(pool, store)[0]) for pool in pools)
 
 
 def _image(region: Region, catalog: ImageCatalog, pin: str) -> ImagePlan:
@@ -90,7 +90,7 @@ def _image(region: Region, catalog: ImageCatalog, pin: str) -> ImagePlan:
     )
 
 
-def kept(region: Region, catalog: ImageCatalog) -> tuple[str, ...]:
+def gallery_pins(region: Region, catalog: ImageCatalog) -> tuple[str, ...]:
     """Every image version that the region's gallery holds, sorted: all published ones of each image that the region pins
     and that are captured in its location.
 
@@ -154,7 +154,7 @@ def plan_region(region: Region, catalog: ImageCatalog) -> RegionPlan:
     reader refuses.
     """
     hub = plan_hub(region)
-    images = {pin: _image(region, catalog, pin) for pin in kept(region, catalog)}
+    images = {pin: _image(region, catalog, pin) for pin in gallery_pins(region, catalog)}
     return RegionPlan(
         spec=region,
         base_resource_group=naming.base_resource_group(region.name),

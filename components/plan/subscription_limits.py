@@ -6,12 +6,58 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from components.plan import azure_limits
-from components.plan.limit import Limit, Row, row
-from components.plan.model import ClusterPlan, RegionPlan
-from components.plan.network_writes import network_writes
-from components.plan.pools import lanes
+from components.plan.limit import Limit, LimitRow, compare
+from components.plan.model import ClusterPlan, HubPlan, NetworkPlan, RegionPlan
+from components.plan.pools import concurrent_sets
 from components.plan.vm_sizes import VmSize
 from components.spec.pool import Capacity
+
+RESOLVER = 2
+"""A DNS resolver and its inbound endpoint."""
+GATEWAY = 2
+"""A VPN gateway and its public address."""
+ZONE = 2
+"""A private DNS zone and its link to a network."""
+PRIVATE_ENDPOINT = 2
+"""A private endpoint and its group of names."""
+NAT_GATEWAY = 2
+"""A NAT gateway and its public prefix."""
+ENDPOINT_ZONES = 2
+"""Zones of the services behind private endpoints: vaults and blobs."""
+
+
+def network_writes(plan: RegionPlan) -> Counter[tuple[str, str]]:
+    """Resources of Microsoft.Network by stack and subscription: each costs one write when it is first made.
+
+    The machines' interfaces in scale sets are not among them: Azure makes those itself.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    found[plan.base_stack, plan.spec.subscription] = RESOLVER + GATEWAY + ZONE + _virtual_network(plan.hub)
+    for cluster in plan.clusters:
+        found[plan.stack, cluster.subscription] += _in_cluster(cluster)
+        found[plan.stack, plan.spec.subscription] += _in_hub(cluster)
+    return found
+
+
+def _virtual_network(plan: HubPlan | NetworkPlan) -> int:
+    """A virtual network with its subnets, security groups and NAT gateways."""
+    return 1 + len(plan.subnets) + len(plan.security_groups) + NAT_GATEWAY * len(plan.nat_gateways)
+
+
+def _in_cluster(cluster: ClusterPlan) -> int:
+    """What stands in a cluster's own resource group."""
+    members = len(cluster.etcd.members) + len(cluster.events_etcd.members)
+    own_zone = ZONE + members + 1
+    endpoints = ENDPOINT_ZONES * ZONE + PRIVATE_ENDPOINT * (len(cluster.vaults) + 1)
+    balancers = 1 + (cluster.ingress is not None)
+    into_hub = (cluster.network.peering_name is not None) + (cluster.api_servers.private_link_name is not None)
+    return _virtual_network(cluster.network) + own_zone + endpoints + members + balancers + into_hub
+
+
+def _in_hub(cluster: ClusterPlan) -> int:
+    """What a cluster adds to the hub: its API servers' name, and the hub's side of the peering or a private endpoint."""
+    return 1 + (cluster.network.hub_peering_name is not None) + (cluster.api_servers.endpoint_name is not None)
+
 
 SPOT_FAMILY = "lowPriorityCores"
 """The family under which Azure counts all spot vCPUs, apart from every other: https://learn.microsoft.com/azure/quotas/spot-quota"""
@@ -38,7 +84,7 @@ Uses = Counter[tuple[str, Limit]]
 """Use by subscription and limit."""
 
 
-def subscription_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Row]:
+def subscription_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[LimitRow]:
     """Limits of each subscription that the region names, counted over the region and its siblings; siblings are other regions' plans.
 
     What bounds one update, such as a burst of creates, is the region's alone.
@@ -51,22 +97,22 @@ def subscription_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Itera
             for limit in limits:
                 yield _summed(limit, subscription, own, others)
         if subscription in burst:
-            yield row(azure_limits.SET_CREATES, place(subscription), burst[subscription])
+            yield compare(azure_limits.SET_CREATES, subscription_label(subscription), burst[subscription])
     for (stack, subscription), writes in network_writes(plan).items():
-        yield row(azure_limits.NETWORK_WRITES, f"{place(subscription)}, update of {stack}", writes)
+        yield compare(azure_limits.NETWORK_WRITES, f"{subscription_label(subscription)}, update of {stack}", writes)
     yield from _vcpu_rows(plan, here)
 
 
-def place(subscription: str, family: str = "", others: Iterable[str] = ()) -> str:
+def subscription_label(subscription: str, family: str = "", others: Iterable[str] = ()) -> str:
     """A subscription as rows name it: its first digits, a VM family of it, and the other regions that are counted with this one."""
     names = ", ".join(sorted(others))
     return f"subscription {subscription[:8]}{f'/{family}' if family else ''}{f', with {names}' if names else ''}"
 
 
-def _summed(limit: Limit, subscription: str, own: Uses, siblings: Mapping[str, Uses]) -> Row:
+def _summed(limit: Limit, subscription: str, own: Uses, siblings: Mapping[str, Uses]) -> LimitRow:
     """One limit of a subscription over the region and those of the siblings, by name, that draw on it."""
     drawn = {name: used[subscription, limit] for name, used in siblings.items() if used[subscription, limit]}
-    return row(limit, place(subscription, others=drawn), own[subscription, limit] + sum(drawn.values()))
+    return compare(limit, subscription_label(subscription, others=drawn), own[subscription, limit] + sum(drawn.values()))
 
 
 def uses(plan: RegionPlan) -> Uses:
@@ -103,12 +149,12 @@ def _burst(plan: RegionPlan) -> Counter[str]:
     """Scale sets that one update of the region asks for side by side, by subscription."""
     found: Counter[str] = Counter()
     for cluster in plan.clusters:
-        side_by_side = (min(len(pool.scale_sets), lanes(pool.spec, pool.machines_per_set)) for pool in cluster.pools)
+        side_by_side = (min(len(pool.scale_sets), concurrent_sets(pool.spec, pool.machines_per_set)) for pool in cluster.pools)
         found[cluster.subscription] += 1 + sum(side_by_side)
     return found
 
 
-def _vcpu_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Row]:
+def _vcpu_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[LimitRow]:
     """vCPUs by subscription and family, and of all families together, against what region files say was granted.
 
     What no file declares has no bound.
@@ -124,8 +170,8 @@ def _vcpu_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Row
     for (subscription, family), own in sorted(_with_totals(vcpus(plan)).items()):
         others = {name: used[subscription, family] for name, used in drawn.items() if used[subscription, family]}
         limit = azure_limits.REGIONAL_VCPUS if family == ALL_FAMILIES else azure_limits.VCPUS
-        where = place(subscription, family, others)
-        yield row(limit, where, own + sum(others.values()), granted.get((subscription, family)))
+        where = subscription_label(subscription, family, others)
+        yield compare(limit, where, own + sum(others.values()), granted.get((subscription, family)))
 
 
 def _with_totals(used: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:

@@ -9,11 +9,12 @@ import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 
 from components.plan import addresses
-from components.plan.image_validation import image_contradictions
-from components.plan.pod_network_validation import pod_network_contradictions
+from components.plan.image_validation import validate_image
+from components.plan.invalid_value import SIZES_LISTED, InvalidValue, Path, Raw, nearest, whole_number
+from components.plan.locations import ZONAL_LOCATIONS
+from components.plan.pod_network_validation import validate_pod_network
 from components.plan.pools import layout, subnet_slots
-from components.plan.region_validation import region_contradictions
-from components.plan.validation_error import SIZES_LISTED, Contradiction, Path, Raw, nearest
+from components.plan.subscription_limits import ALL_FAMILIES, SPOT_FAMILY
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.images import ImageCatalog, Role
 from components.spec.pool import NODE_SUBNET_SLOTS, Interconnect
@@ -23,14 +24,14 @@ UNKNOWN_SIZE = f"is no VM size that {SIZES_LISTED} lists (a new one is a row of 
 GROUPS = {"api_servers": Role.API_SERVER, "etcd": Role.ETCD, "events_etcd": Role.ETCD}
 
 
-def contradictions(document: object, name: str, catalog: ImageCatalog, others: Mapping[str, str]) -> tuple[Contradiction, ...]:
+def validate_region(document: object, name: str, catalog: ImageCatalog, others: Mapping[str, str]) -> tuple[InvalidValue, ...]:
     """All contradictions of a raw region document.
 
     name is the file's name without suffix; others maps every other region's name to its address space.
     """
     if not isinstance(document, Mapping):
         return ()
-    found = [*_region(document, name, others), *region_contradictions(document)]
+    found = [*_region(document, name, others), *_location(document), *_quotas(document)]
     for path, cluster in _mappings(document, ("clusters",)):
         found += _cluster(path, cluster, catalog, document.get("location"))
     found += _repeated(document, ("clusters",), "name", "cluster")
@@ -46,12 +47,7 @@ def _mappings(parent: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:
             yield (*path, index), item
 
 
-def _whole(value: object) -> int | None:
-    """The value if it is an integer, and no boolean."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[Contradiction]:
+def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[InvalidValue]:
     """Members of a list that share a name or a slot."""
     seen: dict[object, str] = {}
     taken = {member.get(key) for _, member in _mappings(parent, path) if isinstance(member.get(key), int | str)}
@@ -62,15 +58,15 @@ def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[Contradi
         if value in seen:
             free = next(slot for slot in range(len(taken) + 1) if slot not in taken)
             remedy = f"the lowest free slot is {free}" if key == "slot" else "give it a name of its own"
-            yield Contradiction((*place, key), value, f"is the {key} of {seen[value]}", remedy)
+            yield InvalidValue((*place, key), value, f"is the {key} of {seen[value]}", remedy)
         else:
             seen[value] = f"{what} {member.get('name', place[-1])}"
 
 
-def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Contradiction]:
+def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[InvalidValue]:
     """The region's name and address space."""
     if isinstance(document.get("name"), str) and document["name"] != name:
-        yield Contradiction(
+        yield InvalidValue(
             ("name",), document["name"], f"differs from the file's name, {name}.yaml", f"write name: {name}, or rename the file"
         )
     own = _network(document.get("address_space"))
@@ -78,7 +74,7 @@ def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Con
         return
     blocks = addresses.blocks_in(str(own))
     if not 2 <= blocks <= 32:
-        yield Contradiction(
+        yield InvalidValue(
             ("address_space",),
             str(own),
             f"/{own.prefixlen} holds {blocks} blocks of /14",
@@ -88,12 +84,12 @@ def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Con
         network = _network(text)
         if network is not None and own.overlaps(network):
             free = _free_block(own.prefixlen, [*map(_network, others.values())])
-            yield Contradiction(("address_space",), str(own), f"overlaps {text} of region {other}", free)
+            yield InvalidValue(("address_space",), str(own), f"overlaps {text} of region {other}", free)
     for place, cluster in _mappings(document, ("clusters",)):
-        slot = _whole(cluster.get("slot"))
+        slot = whole_number(cluster.get("slot"))
         if slot is not None and 0 <= slot <= 30 and slot + 1 >= blocks >= 2:
             reason = f"is beyond the {blocks - 1} cluster slots of {own}"
-            yield Contradiction((*place, "slot"), slot, reason, f"use a slot of 0 to {blocks - 2}, or a larger address_space")
+            yield InvalidValue((*place, "slot"), slot, reason, f"use a slot of 0 to {blocks - 2}, or a larger address_space")
 
 
 def _network(value: object) -> ipaddress.IPv4Network | None:
@@ -112,10 +108,10 @@ def _free_block(length: int, taken: list[ipaddress.IPv4Network | None]) -> str:
     return "no block of this length is free; use a smaller one"
 
 
-def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[Contradiction]:
+def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[InvalidValue]:
     """One cluster: its name, machine groups, pools and tenants."""
     if cluster.get("name") == RESERVED_NAME:
-        yield Contradiction(
+        yield InvalidValue(
             (*path, "name"), RESERVED_NAME, "is the base stack's own name in resource groups", "give the cluster another name"
         )
     plane = cluster.get("control_plane")
@@ -129,26 +125,26 @@ def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) 
     yield from _repeated(cluster, (*path, "pools"), "name", "pool")
     yield from _subnet_overlaps(path, cluster, catalog)
     yield from _tenants(path, cluster)
-    yield from pod_network_contradictions(path, cluster)
+    yield from validate_pod_network(path, cluster)
 
 
-def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[Contradiction]:
+def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[InvalidValue]:
     """VM size and image of a group of machines."""
     size, pin = group.get("vm_size"), group.get("image")
     if isinstance(size, str) and size not in VM_SIZES:
-        yield Contradiction((*path, "vm_size"), size, UNKNOWN_SIZE, nearest(size, tuple(VM_SIZES)))
+        yield InvalidValue((*path, "vm_size"), size, UNKNOWN_SIZE, nearest(size, tuple(VM_SIZES)))
     if isinstance(pin, str) and "@" in pin:
-        yield from image_contradictions((*path, "image"), pin, role, group, cluster, catalog, location)
+        yield from validate_image((*path, "image"), pin, role, group, cluster, catalog, location)
 
 
-def _interconnect(path: Path, pool: Raw) -> Iterator[Contradiction]:
+def _interconnect(path: Path, pool: Raw) -> Iterator[InvalidValue]:
     """InfiniBand asked of a VM size that has none."""
     size = VM_SIZES.get(pool["vm_size"]) if isinstance(pool.get("vm_size"), str) else None
     if size and pool.get("interconnect") == Interconnect.INFINIBAND.value and not size.infiniband_ports:
-        yield Contradiction((*path, "interconnect"), "infiniband", f"{size.name} has no InfiniBand", "write interconnect: ethernet")
+        yield InvalidValue((*path, "interconnect"), "infiniband", f"{size.name} has no InfiniBand", "write interconnect: ethernet")
 
 
-def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[Contradiction]:
+def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[InvalidValue]:
     """Two pools of a cluster that would fill the same node subnet."""
     taken: dict[int, str] = {}
     for place, pool in _mappings(cluster, (*path, "pools")):
@@ -162,7 +158,7 @@ def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterato
                 f"slot {free} is free for its {len(slots)}" if free is not None else "no run of free slots is left; use another cluster"
             )
             span = f"{slots[0]}" if len(slots) == 1 else f"{slots[0]} to {slots[-1]}"
-            yield Contradiction(
+            yield InvalidValue(
                 (*place, "slot"), slots[0], f"lets its machines fill node subnets {span}, and {clash} is pool {taken[clash]}'s", remedy
             )
         taken |= {slot: str(pool.get("name")) for slot in slots if slot not in taken}
@@ -175,19 +171,19 @@ def _pool_slots(pool: Raw, catalog: ImageCatalog) -> range | None:
         "nodes": lambda value: 0 <= value <= 7_500,
         "pods_per_node": lambda value: 1 <= value <= 255,
     }
-    values = {key: _whole(pool.get(key)) for key in numbers}
+    values = {key: whole_number(pool.get(key)) for key in numbers}
     if any(value is None or not numbers[key](value) for key, value in values.items()):
         return None
     pin = pool.get("image")
     if pool.get("interconnect") not in tuple(Interconnect) or not isinstance(pin, str) or pin not in catalog.pins():
         return None
-    asked = _whole(pool.get("machines_per_set"))
+    asked = whole_number(pool.get("machines_per_set"))
     per_set = asked if asked and 1 <= asked <= 7_500 else None
     _, per_subnet = layout(Interconnect(pool["interconnect"]), catalog.definition(pin).store, values["pods_per_node"] or 1, per_set)
     return subnet_slots(values["slot"] or 0, values["nodes"] or 0, per_subnet)
 
 
-def _tenants(path: Path, cluster: Raw) -> Iterator[Contradiction]:
+def _tenants(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     """Teams and pools that are spoken of but not declared."""
     tenancy = cluster.get("tenancy")
     if not isinstance(tenancy, Mapping):
@@ -200,8 +196,41 @@ def _tenants(path: Path, cluster: Raw) -> Iterator[Contradiction]:
         for key, known in (("team", teams), ("pool", pools)):
             value = allocation.get(key)
             if isinstance(value, str) and value not in known:
-                yield Contradiction((*place, key), value, f"is no {key} of this cluster", nearest(value, known))
+                yield InvalidValue((*place, key), value, f"is no {key} of this cluster", nearest(value, known))
     purpose = cluster.get("purpose")
     owner = purpose.get("team") if isinstance(purpose, Mapping) and purpose.get("kind") == "dedicated" else None
     if isinstance(owner, str) and owner not in teams:
-        yield Contradiction((*path, "purpose", "team"), owner, "is no team of this cluster", nearest(owner, teams))
+        yield InvalidValue((*path, "purpose", "team"), owner, "is no team of this cluster", nearest(owner, teams))
+
+
+FAMILIES = (*sorted({size.family for size in VM_SIZES.values()}), ALL_FAMILIES, SPOT_FAMILY)
+
+
+def _location(document: Raw) -> Iterator[InvalidValue]:
+    """Yield the location if it is no Azure location with availability zones."""
+    location = document.get("location")
+    if isinstance(location, str) and location not in ZONAL_LOCATIONS:
+        remedy = nearest(location, ZONAL_LOCATIONS)
+        yield InvalidValue(("location",), location, "is no location of public Azure with availability zones", remedy)
+
+
+def _quotas(document: Raw) -> Iterator[InvalidValue]:
+    """Quotas of families that no VM size has, and quotas given twice."""
+    quotas = document.get("quotas")
+    seen: dict[tuple[str, object], int] = {}
+    for index, quota in enumerate(quotas if isinstance(quotas, list) else ()):
+        family = quota.get("family") if isinstance(quota, Mapping) else None
+        if not isinstance(family, str):
+            continue
+        place = ("quotas", index, "family")
+        if family not in FAMILIES:
+            reason = (
+                f"is neither {ALL_FAMILIES} (all families together) nor {SPOT_FAMILY} (spot) nor the family of a size in {SIZES_LISTED}"
+            )
+            yield InvalidValue(place, family, reason, nearest(family, FAMILIES))
+        subscription = quota.get("subscription")
+        key = (family, subscription if isinstance(subscription, str) else document.get("subscription"))
+        if key in seen:
+            reason = f"is declared already, by quotas[{seen[key]}]"
+            yield InvalidValue(place, family, reason, "leave one of the two out; a grant is one number per family and subscription")
+        seen.setdefault(key, index)

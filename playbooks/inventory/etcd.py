@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from components.boot import etcd_flags
 from components.plan.model import ETCD_CLIENT_PORT, ClusterPlan, EtcdMemberPlan, EtcdPlan
-from stacks.faults import InvalidFileError
+from stacks.file_problems import InvalidFileError
 from stacks.load import load_plan
 
 USER = "gpufleet"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from components.plan.validation_error import nearest
+from components.plan.invalid_value import nearest
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.types import VmSizeName, form
 from rehearsal.azure.api_versions import API_VERSIONS

@@ -11,7 +11,7 @@ from components.plan.model import RegionPlan
 from components.plan.subscription_limits import SPOT_FAMILY, vcpus
 from components.spec.pool import Capacity
 from rehearsal.azure.scenario import Grant, Scenario, Shortage
-from stacks.faults import fault, refusal, shown
+from stacks.file_problems import invalid_file, problem, shown
 from stacks.load import ROOT, read_model
 
 SCENARIOS = ROOT / "rehearsal" / "scenarios"
@@ -31,7 +31,7 @@ def load_scenario(scenario: str) -> Scenario:
     if scenario not in names:
         near = get_close_matches(scenario, names, n=1)
         remedy = f"did you mean {near[0]}?" if near else f"known: {', '.join(names)}; or give a path to a file"
-        raise refusal([fault("rehearsal/scenarios", (), None, scenario, f"{shown(scenario)} is no scenario", remedy)])
+        raise invalid_file([problem("rehearsal/scenarios", (), None, scenario, f"{shown(scenario)} is no scenario", remedy)])
     return read_model(SCENARIOS / f"{scenario}.yaml", Scenario)
 
 
@@ -74,7 +74,7 @@ def _short(row: Shortage, number: int, plan: RegionPlan) -> Grant:
     if not found:
         remedy = f"families that {plan.name} uses: {', '.join(sorted({family for _, family in needs}))}"
         path = ("quotas", "short", number, "family")
-        raise refusal([fault("scenario", path, None, shown(wanted), f"{shown(wanted)} is not used in {plan.name}", remedy)])
+        raise invalid_file([problem("scenario", path, None, shown(wanted), f"{shown(wanted)} is not used in {plan.name}", remedy)])
     subscription, family = max(found, key=lambda key: needs[key])
     missing = row.machines * max(_machine_vcpus(plan, subscription, family))
     return Grant(family=family, vcpus=max(0, needs[subscription, family] - missing), subscription=subscription, location=plan.spec.location)

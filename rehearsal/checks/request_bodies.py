@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.plan import azure_limits
-from components.plan.limit import Limit, amount, row
+from components.plan.limit import Limit, amount, compare
 from components.plan.model import RegionPlan
-from components.plan.network_writes import network_writes
-from components.plan.subscription_limits import place
+from components.plan.subscription_limits import network_writes, subscription_label
 from rehearsal.checks.finding import Finding
 from rehearsal.checks.usage import COUNTED
 from rehearsal.program.graph import Graph, Resource
@@ -31,7 +30,7 @@ def _miscounted(planned: Counter[tuple[str, str]], graphs: Mapping[str, Graph]) 
     for stack, subscription in sorted({*planned, *found}):
         expected, count = planned[stack, subscription], found[stack, subscription]
         if expected != count:
-            where = f"{place(subscription)}, update of {stack}: {azure_limits.NETWORK_WRITES.name}"
+            where = f"{subscription_label(subscription)}, update of {stack}: {azure_limits.NETWORK_WRITES.name}"
             yield Finding(COUNTED, where, f"{expected:,}", f"{count:,}", "find out which of the two miscounts")
 
 
@@ -55,7 +54,7 @@ def _too_large(graph: Graph) -> Iterator[Finding]:
 
 def _over(limit: Limit, resource: Resource, use: int) -> Iterator[Finding]:
     """A finding where a resource exceeds a limit."""
-    told = row(limit, str(resource.id or resource.name), use)
+    told = compare(limit, str(resource.id or resource.name), use)
     if told.broken and told.bound is not None:
         found = f"{amount(use)} {limit.unit}"
         yield Finding(TAKEN, f"{told.where}: {limit.name}", f"at most {amount(told.bound)}", found, f"{limit.reason}; {limit.remedy}")

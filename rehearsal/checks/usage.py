@@ -9,7 +9,7 @@ from typing import Any
 from components.plan import azure_limits
 from components.plan.limits import HUB_ADDRESSES, check
 from components.plan.model import RegionPlan
-from components.plan.subscription_limits import SPOT_FAMILY, place
+from components.plan.subscription_limits import SPOT_FAMILY, subscription_label
 from components.plan.vm_sizes import VM_SIZES
 from rehearsal.checks.expected_resources import Group
 from rehearsal.checks.finding import Finding
@@ -80,7 +80,7 @@ COUNTABLE = {
 
 def _subscription(resource: Resource) -> str:
     """The subscription of a resource, as the plan's rows name it."""
-    return place(str(resource.id).split("/")[2])
+    return subscription_label(str(resource.id).split("/")[2])
 
 
 def _machines(fabric: Fabric) -> Iterator[tuple[Resource, str, int, bool]]:
@@ -97,7 +97,7 @@ def _planned_gpus(plan: RegionPlan) -> dict[Use, int]:
     for cluster in plan.clusters:
         for pool in cluster.pools:
             if pool.size.gpus:
-                found[GPUS, place(cluster.subscription, pool.size.gpu)] += pool.spec.nodes * pool.size.gpus
+                found[GPUS, subscription_label(cluster.subscription, pool.size.gpu)] += pool.spec.nodes * pool.size.gpus
     return dict(found)
 
 

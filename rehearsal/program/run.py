@@ -21,7 +21,7 @@ from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.error_text import one_line
 from rehearsal.program.graph import Graph
 from rehearsal.program.monitor import Monitor
-from stacks.garbage_collection import collect_rarely
+from stacks.program import collect_rarely
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Sequence
 
 from components.plan import addresses, azure_limits
-from components.plan.limits import Row
+from components.plan.limits import LimitRow
 from components.plan.model import ClusterPlan, RegionPlan
 from components.spec.cluster import Connectivity
 from components.spec.pool import NODE_SUBNET_SLOTS
@@ -33,7 +33,7 @@ _Segment = tuple[str, int, str, str]
 """Look, addresses, name and title of one part of a bar."""
 
 
-def address_use(plan: RegionPlan, limits: Sequence[Row]) -> Drawing:
+def address_use(plan: RegionPlan, limits: Sequence[LimitRow]) -> Drawing:
     """Addresses in use per virtual network and per peered group, as bars on one scale; limits are the plan's rows."""
     drawing = Drawing(f"Private addresses in use in {plan.name} against Azure's bounds", WIDTH)
     looks = pool_looks(plan)
@@ -53,7 +53,7 @@ def _network_segments(cluster: ClusterPlan, looks: dict[str, str]) -> list[_Segm
     return [*pools, ("cell plain", rest, "control plane", "control plane, front ends and endpoints")]
 
 
-def _group_segments(plan: RegionPlan, row: Row) -> list[_Segment]:
+def _group_segments(plan: RegionPlan, row: LimitRow) -> list[_Segment]:
     """A peered group's addresses: each peered cluster's, and the hub's own."""
     peered = [cluster for cluster in plan.clusters if cluster.connectivity is Connectivity.PEERING]
     rest = int(row.use) - sum(cluster.private_addresses for cluster in peered)
@@ -63,7 +63,7 @@ def _group_segments(plan: RegionPlan, row: Row) -> list[_Segment]:
     ]
 
 
-def _bars(drawing: Drawing, heading: str, bars: Sequence[tuple[Row, list[_Segment]]], top: float, scale: float) -> float:
+def _bars(drawing: Drawing, heading: str, bars: Sequence[tuple[LimitRow, list[_Segment]]], top: float, scale: float) -> float:
     bound = next((row.bound for row, _ in bars if row.bound), None)
     drawing.text("label", 0, top + 14, heading)
     if bound:

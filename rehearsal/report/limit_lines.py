@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from components.plan.limit_order import TIGHT, ordered, tight
-from components.plan.limits import Row
+from components.plan.limit import TIGHT, ordered, tight
+from components.plan.limits import LimitRow
 
 __all__ = ["BAR_WIDTH", "TIGHT", "LimitLine", "LimitLines", "limit_lines"]
 
@@ -17,7 +17,7 @@ BAR_WIDTH = 180.0
 class LimitLine:
     """One limit at its tightest place; places is in how many it applies, length that of its bar, look its CSS class."""
 
-    row: Row
+    row: LimitRow
     places: int
     length: float
     look: str
@@ -40,7 +40,7 @@ class LimitLines:
     unbounded: tuple[LimitLine, ...]
 
 
-def limit_lines(rows: Sequence[Row]) -> LimitLines:
+def limit_lines(rows: Sequence[LimitRow]) -> LimitLines:
     """Sort a plan's rows; every broken one is shown, of the others the tightest of each limit, the first place among equals."""
     kept = [row for row in ordered(rows) if not row.broken]
     return LimitLines(
@@ -51,8 +51,8 @@ def limit_lines(rows: Sequence[Row]) -> LimitLines:
     )
 
 
-def _one_per_limit(rows: Sequence[Row]) -> tuple[LimitLine, ...]:
-    first: dict[str, Row] = {}
+def _one_per_limit(rows: Sequence[LimitRow]) -> tuple[LimitLine, ...]:
+    first: dict[str, LimitRow] = {}
     places: dict[str, int] = {}
     for row in rows:
         first.setdefault(row.limit, row)
@@ -60,7 +60,7 @@ def _one_per_limit(rows: Sequence[Row]) -> tuple[LimitLine, ...]:
     return tuple(_line(row, places[name]) for name, row in first.items())
 
 
-def _line(row: Row, places: int) -> LimitLine:
+def _line(row: LimitRow, places: int) -> LimitLine:
     used = 1.0 - (row.headroom if row.headroom is not None else 0.0)
     look = "broken" if row.broken else "tight" if tight(row) else "kept"
     return LimitLine(row, places, round(min(max(used, 0.0), 1.0) * BAR_WIDTH, 1), look)

@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from components.plan.limits import Row
+from components.plan.limits import LimitRow
 from components.plan.model import RegionPlan
 from rehearsal.checks.finding import Finding
 from rehearsal.local_up.timeline import Course
@@ -31,7 +31,7 @@ def render_report(
     base: Graph,
     clusters: Graph,
     *,
-    limits: Sequence[Row],
+    limits: Sequence[LimitRow],
     checks: Sequence[str],
     findings: Sequence[Finding],
     timings: Mapping[str, float],
@@ -86,7 +86,7 @@ def write_report(
     base: Graph,
     clusters: Graph,
     *,
-    limits: Sequence[Row],
+    limits: Sequence[LimitRow],
     checks: Sequence[str],
     findings: Sequence[Finding],
     timings: Mapping[str, float],

@@ -17,9 +17,9 @@ from boot_machines import flags_of, machines, regions
 from cni import conflists
 from cni import settings as network_settings
 from components.api_servers import PROBE_FAILURES, PROBE_SECONDS
-from components.boot import etcd_flags, features, kube_apiserver, kubelet
-from components.boot.heartbeats import LEASE_SECONDS
+from components.boot import etcd_flags, kube_apiserver, kubelet
 from components.boot.machine import MachineBoot, cloud_config
+from components.boot.shared_settings import FEATURE_GATES, LEASE_SECONDS
 from components.manifests.gpu import RUNTIME_CLASS
 from components.plan.model import ClusterPlan
 from components.plan.vm_sizes import VM_SIZES, VmSize
@@ -150,7 +150,7 @@ def test_gangs_are_switched_on_in_all_three_programs_or_in_none() -> None:
     for name in CLUSTERS:
         programs = units(machines()[f"{name}/api"])
         gates = {programs[program]["feature-gates"] for program in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")}
-        assert gates == {",".join(features.GATES)}
+        assert gates == {",".join(FEATURE_GATES)}
         assert "WorkloadAwarePreemption" not in gates.pop()
         assert programs["kube-apiserver"]["runtime-config"] == "scheduling.k8s.io/v1alpha2=true"
 

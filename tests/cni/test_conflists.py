@@ -8,7 +8,7 @@ from test_settings import with_cni
 
 from cni import conflists
 from components.boot.node import boot_nodes
-from components.plan.dns import NODE_LOCAL_DNS_ADDRESS
+from components.plan.addresses import NODE_LOCAL_DNS_ADDRESS
 from stacks.load import ROOT
 
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from components.plan.limit import Limit, Row, amount, row
-from components.plan.limit_order import ordered, tightest
+from components.plan.limit import Limit, LimitRow, amount, compare, ordered, tightest
 from components.plan.limits import check
 from gpufleet.limit_table import bound, draw, headroom, wrapped
 from stacks.load import load_plan
@@ -20,7 +19,7 @@ WIDTHS = (40, 60, 80, 100, 120, 160, 240)
 TABLE_FROM = 100
 
 
-def drawn(rows: list[Row], width: int) -> list[str]:
+def drawn(rows: list[LimitRow], width: int) -> list[str]:
     """Lines on a console of a width."""
     out = io.StringIO()
     draw(Console(file=out, width=width, highlight=False), rows)
@@ -29,7 +28,7 @@ def drawn(rows: list[Row], width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("rows", [tightest(ROWS), ordered(ROWS)], ids=["tightest", "all"])
-def test_no_line_is_wider_than_the_terminal_and_nothing_is_left_out(rows: list[Row], width: int) -> None:
+def test_no_line_is_wider_than_the_terminal_and_nothing_is_left_out(rows: list[LimitRow], width: int) -> None:
     lines = drawn(rows, width)
     assert max(map(len, lines)) <= width
     assert not [line for line in lines if "…" in line]
@@ -72,4 +71,4 @@ def test_wrapping_keeps_every_character_and_the_width(text: str, width: int) -> 
     ("use", "words"), [(500, "0%"), (497.5, "0.5%"), (450.2, "9.9%"), (450, "10%"), (449, "10%"), (1, "100%"), (501, "broken")]
 )
 def test_headroom_that_is_coloured_as_tight_never_reads_as_a_tenth(use: float, words: str) -> None:
-    assert headroom(row(Limit("things", 500, "things", "", "", ""), "here", use)) == words
+    assert headroom(compare(Limit("things", 500, "things", "", "", ""), "here", use)) == words

@@ -12,7 +12,7 @@ from planned_objects import clusters, objects, of_kind
 
 from components.manifests.coredns import memory_mib, replicas
 from components.manifests.kube_proxy import kubeconfig, proxy_configuration
-from components.plan.dns import AZURE_DNS_ADDRESS, NODE_LOCAL_DNS_ADDRESS
+from components.plan.addresses import AZURE_DNS_ADDRESS, NODE_LOCAL_DNS_ADDRESS
 
 every_cluster = pytest.mark.parametrize("name", list(clusters()))
 

@@ -8,8 +8,8 @@ import pytest
 from planned_objects import clusters, of_kind
 
 from components.boot import kubelet
-from components.plan.host_network import host_network_daemons
 from components.plan.model import PoolPlan
+from components.plan.pod_network import host_network_daemons
 
 
 def runs_on(spec: dict[str, Any], labels: dict[str, str]) -> bool:

@@ -17,7 +17,7 @@ from components.plan.cluster_limits import NODE_SUBNETS
 from components.plan.limits import broken
 from components.plan.model import ClusterPlan, RegionPlan
 from components.plan.region import plan_region
-from components.plan.validation import contradictions
+from components.plan.validation import validate_region
 from components.spec.region import Region
 from stacks.load import REGIONS, load_catalog, load_plan, region_names
 
@@ -103,7 +103,7 @@ def test_growth_moves_no_address_name_subnet_or_set(name: str, steps: list[Any])
     for grow, *numbers in steps:
         before = copy.deepcopy(document)
         grow(document, *numbers)
-        if contradictions(document, name, CATALOG, {}):
+        if validate_region(document, name, CATALOG, {}):
             document = before
         else:
             event(grow.__name__)
@@ -132,7 +132,7 @@ def test_every_subnet_lies_inside_its_network_and_overlaps_no_other(name: str, s
     for grow, *numbers in steps:
         grow(document, *numbers)
     plan = plan_of(document)
-    if contradictions(document, name, CATALOG, {}):
+    if validate_region(document, name, CATALOG, {}):
         return
     space = ipaddress.IPv4Network(plan.spec.address_space)
     taken: list[ipaddress.IPv4Network] = [ipaddress.IPv4Network(plan.hub.client_pool)]
@@ -155,7 +155,7 @@ def test_scale_sets_hold_exactly_the_pools_machines_and_fit_their_subnets(name: 
     for grow, *numbers in steps:
         grow(document, *numbers)
     plan = plan_of(document)
-    if contradictions(document, name, CATALOG, {}) or any(row.limit == NODE_SUBNETS.name for row in broken(plan)):
+    if validate_region(document, name, CATALOG, {}) or any(row.limit == NODE_SUBNETS.name for row in broken(plan)):
         return
     for cluster in plan.clusters:
         for pool in cluster.pools:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from components.plan.limits import Row, broken, check
+from components.plan.limits import LimitRow, broken, check
 from components.plan.region import plan_region
 from components.spec.region import Region
 from gpufleet.cli import group
@@ -21,7 +21,7 @@ Document = dict[str, object]
 Edit = Callable[[Document], None]
 
 
-def planned(region: str, edit: Edit) -> tuple[Row, ...]:
+def planned(region: str, edit: Edit) -> tuple[LimitRow, ...]:
     """Broken rows of a shipped region after an edit of its document."""
     document = yaml.safe_load((REGIONS / f"{region}.yaml").read_text())
     edit(document)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from components.plan.pod_network import PodNetworkPlan
 from components.plan.region import plan_region
-from components.plan.validation import contradictions
+from components.plan.validation import validate_region
 from components.spec.pod_network import Cni
 from components.spec.region import Region
 from stacks.load import REGIONS, load_catalog, load_plan
@@ -38,7 +38,7 @@ def planned(**told: Any) -> PodNetworkPlan:
 
 def faults(told: dict[str, Any], **pool: Any) -> list[tuple[str, str]]:
     """Place and words of each contradiction of Sweden Central with such a pod_network, and with changes to its first pool."""
-    found = contradictions(with_network(told, **pool), "swedencentral", CATALOG, {})
+    found = validate_region(with_network(told, **pool), "swedencentral", CATALOG, {})
     return [("/".join(map(str, one.path[2:])), f"{one.value} {one.reason}; {one.remedy}") for one in found]
 
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from components.plan import azure_limits
-from components.plan.limit import Row
-from components.plan.limits import LimitsExceededError, broken, check, refuse_broken
+from components.plan.limit import LimitRow
+from components.plan.limits import LimitsExceededError, broken, check, raise_if_broken
 from components.plan.model import RegionPlan
 from components.plan.region import plan_region
 from components.plan.subscription_limits import ANYWHERE, IN_LOCATION
@@ -28,7 +28,7 @@ def neighbour(name: str, **changed: object) -> RegionPlan:
     return plan_region(Region.model_validate(document | moved | changed), load_catalog())
 
 
-def rows(plan: RegionPlan, *siblings: RegionPlan) -> dict[tuple[str, str], Row]:
+def rows(plan: RegionPlan, *siblings: RegionPlan) -> dict[tuple[str, str], LimitRow]:
     """Rows of the first subscription by limit and VM family, however many regions they count."""
     found = {}
     for row in check(plan, siblings):
@@ -67,7 +67,7 @@ def test_a_sum_over_the_bound_is_refused_and_names_the_other_region() -> None:
         for line in sentences
     ), sentences
     with pytest.raises(LimitsExceededError, match="with near, nearer"):
-        refuse_broken(SOUTH, near)
+        raise_if_broken(SOUTH, near)
 
 
 def test_the_25001st_machine_of_a_subscription_is_refused_whichever_region_adds_it() -> None:

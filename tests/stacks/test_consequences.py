@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.faults import InvalidFileError
+from stacks.file_problems import InvalidFileError
 from stacks.load import REGIONS, load_catalog, load_region
 
 CATALOG = load_catalog()
@@ -19,7 +19,7 @@ def changed(old: str, new: str) -> str:
     return TEXT.replace(old, new, 1)
 
 
-def faults(folder: Path, text: str) -> list[str]:
+def problems(folder: Path, text: str) -> list[str]:
     """Lines of the refusal of a text as the file of southcentralus."""
     path = folder / "southcentralus.yaml"
     path.write_text(text)
@@ -38,13 +38,13 @@ def faults(folder: Path, text: str) -> list[str]:
     ],
 )
 def test_what_follows_from_a_mistake_is_not_told_beside_it(tmp_path: Path, old: str, new: str, path: str) -> None:
-    (line,) = faults(tmp_path, changed(old, new))
+    (line,) = problems(tmp_path, changed(old, new))
     assert path in line
 
 
 def test_mistakes_before_an_open_bracket_are_told_with_it(tmp_path: Path) -> None:
     text = changed("location: southcentralus", "location: on").replace("purpose: {kind: commons}", "purpose: {kind: commons", 1)
-    assert [line.split(": ")[1] for line in faults(tmp_path, text)] == [
+    assert [line.split(": ")[1] for line in problems(tmp_path, text)] == [
         "location",
         "the { that opens here has no } or lacks a comma; close it, and separate entries with commas",
     ]
@@ -61,5 +61,5 @@ def test_quotas_may_name_all_families_together_and_spot(tmp_path: Path) -> None:
 
 
 def test_a_vm_size_nobody_knows_is_sent_to_the_list_of_sizes(tmp_path: Path) -> None:
-    (line,) = faults(tmp_path, changed("Standard_ND96isr_H100_v5", "Standard_Nope"))
+    (line,) = problems(tmp_path, changed("Standard_ND96isr_H100_v5", "Standard_Nope"))
     assert "is no VM size that docs/region-file.md lists (a new one is a row of components/plan/vm_sizes.py); did you mean " in line

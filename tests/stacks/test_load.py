@@ -1,4 +1,4 @@
-"""What becomes of files: typed values of valid ones, faults at the right place of all others."""
+"""What becomes of files: typed values of valid ones, problems at the right place of all others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from stacks.faults import Fault, InvalidFileError, path_text
+from stacks.file_problems import FileProblem, InvalidFileError, path_text
 from stacks.load import read_model
 from stacks.strict_yaml import MAX_BYTES
 
@@ -105,21 +105,21 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return tmp_path_factory.mktemp("regions") / "x.yaml"
 
 
-def refused(file: pathlib.Path, text: str) -> tuple[Fault, ...]:
+def refused(file: pathlib.Path, text: str) -> tuple[FileProblem, ...]:
     """Faults of a text that is no region; each of them one printable line."""
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidFileError) as caught:
         read_model(file, Region)
-    assert all(str(fault).isprintable() and len(str(fault)) < 1200 for fault in caught.value.faults)
-    assert str(caught.value).count("\n") == len(caught.value.faults) - 1
-    return caught.value.faults
+    assert all(str(problem).isprintable() and len(str(problem)) < 1200 for problem in caught.value.problems)
+    assert str(caught.value).count("\n") == len(caught.value.problems) - 1
+    return caught.value.problems
 
 
-def refused_once(file: pathlib.Path, lines: list[tuple[Path | None, str]], path: Path, line: int) -> Fault:
-    """The only fault of a document, which stands at a path and line."""
-    faults = refused(file, "".join(f"{text}\n" for _, text in lines))
-    assert [(fault.path, fault.line) for fault in faults] == [(path_text(path), line)]
-    return faults[0]
+def refused_once(file: pathlib.Path, lines: list[tuple[Path | None, str]], path: Path, line: int) -> FileProblem:
+    """The only problem of a document, which stands at a path and line."""
+    problems = refused(file, "".join(f"{text}\n" for _, text in lines))
+    assert [(problem.path, problem.line) for problem in problems] == [(path_text(path), line)]
+    return problems[0]
 
 
 @UNTIMED
@@ -182,7 +182,7 @@ def test_an_unknown_key_is_told_at_its_line(
     path = (*data.draw(st.sampled_from(mappings)), key)
     lines = list(written(put(region, path, value)))
     text = "".join(f"{text}\n" for _, text in lines)
-    assert line_of(lines, path) in [fault.line for fault in refused(file, text)]
+    assert line_of(lines, path) in [problem.line for problem in refused(file, text)]
 
 
 @UNTIMED
@@ -202,7 +202,7 @@ def test_arbitrary_content_is_refused_and_nothing_else(file: pathlib.Path, conte
     file.write_bytes(content)
     with pytest.raises(InvalidFileError) as caught:
         read_model(file, Region)
-    assert all(str(fault).isprintable() for fault in caught.value.faults)
+    assert all(str(problem).isprintable() for problem in caught.value.problems)
 
 
 def test_a_missing_file_is_told_in_one_line(tmp_path: pathlib.Path) -> None:

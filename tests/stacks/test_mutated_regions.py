@@ -1,4 +1,4 @@
-"""Whatever is wrong with a region file, each fault is a line that names its place."""
+"""Whatever is wrong with a region file, each problem is a line that names its place."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from drafts import DOCUMENTS, faults
+from drafts import DOCUMENTS, problems
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stacks.faults import path_text
+from stacks.file_problems import path_text
 from stacks.load import region_names
 
 Path_ = tuple[str | int, ...]
@@ -47,7 +47,7 @@ BEYOND = {"nodes": 7_501, "slot": 31, "pods_per_node": 256, "count": 10_001, "pe
 NULLABLE = ("largest_gang", "ceiling_mbit")
 """Keys of the shipped files that may as well be null."""
 FREE_TEXT = ("domain", "labels", "name", "team")
-"""Places where another text is as good; a changed team or pool name is a fault only where others speak of it."""
+"""Places where another text is as good; a changed team or pool name is a problem only where others speak of it."""
 
 
 def fits(item: object, key: str | int) -> bool:
@@ -57,7 +57,7 @@ def fits(item: object, key: str | int) -> bool:
 
 @st.composite
 def mutated(draw: st.DrawFn) -> tuple[str, str, Path_]:
-    """A shipped region with one mutation that must be refused: name, text, and the place of the fault."""
+    """A shipped region with one mutation that must be refused: name, text, and the place of the problem."""
     name = draw(st.sampled_from(region_names()))
     document = copy.deepcopy(DOCUMENTS[name])
     kind = draw(st.sampled_from(["retype", "inject", "slot", "overlap", "size", "range"]))
@@ -97,7 +97,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, str, Path_]:
 @given(case=mutated())
 def test_a_mutated_region_is_refused_line_by_line_and_never_with_a_traceback(tmp_path: Path, case: tuple[str, str, Path_]) -> None:
     name, text, path = case
-    lines = faults(tmp_path, text, name)
+    lines = problems(tmp_path, text, name)
     assert all(re.match(rf"{name}\.yaml(:\d+)?(:\d+)?: ", line) for line in lines), lines
     assert all(line.isprintable() and len(line) < 1_200 for line in lines)
     assert any(f": {path_text(path)}" in line or f": {path_text(path[:-1])}: " in line for line in lines), (path, lines)
@@ -124,5 +124,5 @@ def test_a_deleted_required_key_is_named(tmp_path: Path, name: str, data: st.Dat
     }
     path = data.draw(st.sampled_from([place for place in places(document) if place[-1] in required]))
     del at(document, path[:-1])[path[-1]]
-    lines = faults(tmp_path, yaml.safe_dump(document, sort_keys=False), name)
+    lines = problems(tmp_path, yaml.safe_dump(document, sort_keys=False), name)
     assert any(str(path[-1]) in line and "is missing" in line for line in lines), lines

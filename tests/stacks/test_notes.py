@@ -12,8 +12,7 @@ from components.plan.region import plan_region
 from components.spec.images import ImageCatalog
 from components.spec.region import Region
 from stacks.load import REGIONS, load_catalog, load_plan, region_names
-from stacks.notes import STACKS, missing_stack_files, notes
-from stacks.placeholders import placeholders
+from stacks.notes import STACKS, missing_stack_files, notes, placeholders
 
 OWN = "11111111-2222-4333-8444-555555555555"
 ZEROS = "00000000-0000-0000-0000-000000000000"

@@ -10,10 +10,10 @@ import jsonschema
 import pytest
 import yaml
 from click.testing import CliRunner
-from drafts import CATALOG, DOCUMENTS, TEXTS, faults
+from drafts import CATALOG, DOCUMENTS, TEXTS, problems
 
 from gpufleet.cli import group
-from stacks.faults import InvalidFileError
+from stacks.file_problems import InvalidFileError
 from stacks.load import load_region, region_names
 from stacks.schema import schema
 
@@ -144,7 +144,7 @@ def test_a_shipped_region_is_read_and_fits_its_schema(name: str) -> None:
 @pytest.mark.parametrize(("edit", "expected"), [case[1:] for case in MISTAKES], ids=[case[0] for case in MISTAKES])
 def test_a_mistake_is_told_at_its_line_with_what_would_be_right(tmp_path: Path, edit: tuple[str, str], expected: str) -> None:
     text = changed(*edit)
-    lines = faults(tmp_path, text)
+    lines = problems(tmp_path, text)
     hits = [line for line in lines if re.search(expected, line)]
     assert len(hits) >= 1, lines
     number = int(re.match(r"southcentralus\.yaml:(\d+): ", hits[0])[1])  # type: ignore[index]
@@ -159,20 +159,20 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
         .replace("pool: cpu", "pool: cpus")
     )
     text = text.replace("gateway: VpnGw3AZ", "gatway: VpnGw3AZ")
-    lines = faults(tmp_path, text)
+    lines = problems(tmp_path, text)
     assert len(lines) == 4, lines
     assert [int(line.split(":")[1]) for line in lines] == sorted(int(line.split(":")[1]) for line in lines)
 
 
 def test_overlapping_blocks_of_two_regions_are_refused_with_a_free_block(tmp_path: Path) -> None:
-    lines = faults(tmp_path, changed("10.0.0.0/11", "10.32.0.0/11"))
+    lines = problems(tmp_path, changed("10.0.0.0/11", "10.32.0.0/11"))
     told = [line.rpartition(": ")[2] for line in lines]
     assert "'10.32.0.0/11' overlaps 10.48.0.0/13 of region dev; 10.0.0.0/11 is free" in told
     assert "'10.32.0.0/11' overlaps 10.32.0.0/12 of region swedencentral; 10.0.0.0/11 is free" in told
 
 
 def test_a_draft_anywhere_is_held_against_the_shipped_regions(tmp_path: Path) -> None:
-    lines = faults(tmp_path, TEXTS["dev"].replace("name: dev\nlocation", "name: draft\nlocation", 1), "draft")
+    lines = problems(tmp_path, TEXTS["dev"].replace("name: dev\nlocation", "name: draft\nlocation", 1), "draft")
     (told,) = (line.rpartition(": ")[2] for line in lines)
     found = re.fullmatch(r"'10\.48\.0\.0/13' overlaps 10\.48\.0\.0/13 of region dev; (10\.\S+) is free", told)
     assert found

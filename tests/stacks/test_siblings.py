@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpufleet.cli import group
-from stacks.faults import InvalidFileError
+from stacks.file_problems import InvalidFileError
 from stacks.load import REGIONS, load_plan, load_siblings, region_names
 
 TEXTS = {name: (REGIONS / f"{name}.yaml").read_text() for name in region_names()}
@@ -57,7 +57,7 @@ def test_files_beside_a_draft_that_are_no_regions_are_nobodys_siblings(tmp_path:
     assert siblings.left_out == ()
 
 
-def test_a_sibling_with_faults_is_left_out_and_told_in_one_line(tmp_path: Path) -> None:
+def test_a_sibling_with_problems_is_left_out_and_told_in_one_line(tmp_path: Path) -> None:
     path = near_southcentralus(tmp_path)
     path.write_text(path.read_text().replace("nodes: 600", "nodes: many"))
     torn = tmp_path / "torn.yaml"
@@ -67,8 +67,8 @@ def test_a_sibling_with_faults_is_left_out_and_told_in_one_line(tmp_path: Path) 
     siblings = load_siblings(str(south))
     assert [plan.name for plan in siblings.plans] == [name for name in region_names() if name != "southcentralus"]
     assert siblings.left_out == (
-        f"{path} is not counted: it has 2 faults, which gpufleet check {path} tells",
-        f"{torn} is not counted, nor is its address space compared: it has 1 fault, which gpufleet check {torn} tells",
+        f"{path} is not counted: it has 2 problems, which gpufleet check {path} tells",
+        f"{torn} is not counted, nor is its address space compared: it has 1 problem, which gpufleet check {torn} tells",
     )
 
 
@@ -84,7 +84,7 @@ def test_a_region_file_that_is_a_loop_of_links_is_told_in_one_line(tmp_path: Pat
     for name in ("loop.yaml", "loop.yaml/dev.yaml"):
         with pytest.raises(InvalidFileError, match="cannot be read: Too many levels of symbolic links") as refused:
             load_plan(str(tmp_path / name))
-        assert len(refused.value.faults) == 1
+        assert len(refused.value.problems) == 1
 
 
 def test_check_counts_what_a_neighbour_draws_on_and_breaks_on_the_sum(tmp_path: Path) -> None:
@@ -110,6 +110,6 @@ def test_check_of_a_sound_region_beside_a_faulty_one_succeeds_and_says_what_it_l
     told = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml")])
     assert told.exit_code == 0
     lines = [line for line in told.output.splitlines() if line.startswith("left out: ")]
-    assert lines == [f"left out: {path} is not counted: it has 1 fault, which gpufleet check {path} tells"]
+    assert lines == [f"left out: {path} is not counted: it has 1 problem, which gpufleet check {path} tells"]
     as_json = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml"), "--json"])
     assert [f"left out: {line}" for line in json.loads(as_json.output)["left_out"]] == lines

@@ -10,26 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stacks import strict_yaml
-from stacks.faults import MAX_FAULTS, Fault, InvalidFileError, Position
+from stacks.file_problems import MAX_PROBLEMS, FileProblem, InvalidFileError, Position
 from stacks.strict_yaml import MAX_BYTES, MAX_DEPTH, read
 
 UNTIMED = settings(deadline=None)
 
 
-def faults_of(text: str | bytes) -> tuple[Fault, ...]:
-    """Every fault of a text, whether it left a document or not."""
+def problems_of(text: str | bytes) -> tuple[FileProblem, ...]:
+    """Every problem of a text, whether it left a document or not."""
     content = text.encode() if isinstance(text, str) else text
     try:
-        return read(content, "x.yaml").faults
+        return read(content, "x.yaml").problems
     except InvalidFileError as refused:
-        return refused.faults
+        return refused.problems
 
 
-def only_fault(text: str | bytes) -> Fault:
-    """The one fault of a text."""
-    faults = faults_of(text)
-    assert len(faults) == 1, faults
-    return faults[0]
+def only_problem(text: str | bytes) -> FileProblem:
+    """The one problem of a text."""
+    problems = problems_of(text)
+    assert len(problems) == 1, problems
+    return problems[0]
 
 
 def test_words_are_read_as_every_reader_of_yaml_reads_them() -> None:
@@ -55,7 +55,7 @@ folded: >-
 """,
         "x.yaml",
     )
-    assert document.faults == ()
+    assert document.problems == ()
     assert document.data == {
         "text": "training",
         "block": "10.64.0.0/10",
@@ -76,25 +76,27 @@ folded: >-
 
 @pytest.mark.parametrize("word", ["true", "null", "5", "1.5", "no", "~", "2026-11-21"])
 def test_a_key_that_is_no_text_is_refused(word: str) -> None:
-    fault = only_fault(f"a:\n  {word}: b\n")
-    assert (fault.line, fault.column, fault.remedy) == (2, 3, "quote it")
-    assert fault.reason.startswith("as a key, ")
+    problem = only_problem(f"a:\n  {word}: b\n")
+    assert (problem.line, problem.column, problem.remedy) == (2, 3, "quote it")
+    assert problem.reason.startswith("as a key, ")
 
 
 def test_a_list_or_mapping_as_a_key_is_refused() -> None:
-    assert str(only_fault("a: {{ region }}\n")) == (
+    assert str(only_problem("a: {{ region }}\n")) == (
         "x.yaml:1:5: a list or mapping stands where a key belongs; write the key as text; quote what begins with { or ["
     )
 
 
 def test_a_duplicate_key_names_both_lines_and_keeps_the_first() -> None:
     document = read(b"a:\n  b: 1\n  c: 2\n  b: 3\n", "x.yaml")
-    assert [str(fault) for fault in document.faults] == ["x.yaml:4: a.b: the key is given twice: in line 2 and here; keep one of the two"]
+    assert [str(problem) for problem in document.problems] == [
+        "x.yaml:4: a.b: the key is given twice: in line 2 and here; keep one of the two"
+    ]
     assert document.data == {"a": {"b": 1, "c": 2}}
 
 
 def test_a_merge_key_is_refused_and_the_same_letters_in_quotes_are_not() -> None:
-    assert "copies the keys" in only_fault("a: {<<: {b: 1}}\n").reason
+    assert "copies the keys" in only_problem("a: {<<: {b: 1}}\n").reason
     assert read(b"'<<': 1\n", "x.yaml").data == {"<<": 1}
 
 
@@ -102,24 +104,24 @@ def test_every_anchor_and_alias_is_refused_so_that_none_can_explode() -> None:
     laughs = "a: &a [x, x]\n" + "".join(
         f"{new}: &{new} [*{old}, *{old}, *{old}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
     )
-    faults = faults_of(laughs)
-    assert len(faults) == 9 + 3 * 8
-    assert str(faults[0]) == "x.yaml:1: a: &a marks a value for references, which are not read; leave the mark out, or quote it"
-    assert str(faults[2]) == (
+    problems = problems_of(laughs)
+    assert len(problems) == 9 + 3 * 8
+    assert str(problems[0]) == "x.yaml:1: a: &a marks a value for references, which are not read; leave the mark out, or quote it"
+    assert str(problems[2]) == (
         "x.yaml:2: b[0]: *a refers to another part of the file, which can grow without bound; write the value, or quote it"
     )
 
 
 @pytest.mark.parametrize("tag", ["!!python/object/apply:os.system", "!!str", "!!binary", "!own", "!"])
 def test_a_tag_is_refused(tag: str) -> None:
-    fault = only_fault(f"a: {tag} [ls]\n")
-    assert fault.path == "a"
-    assert fault.reason == f"{tag} gives the value a type, which is the schema's to give"
+    problem = only_problem(f"a: {tag} [ls]\n")
+    assert problem.path == "a"
+    assert problem.reason == f"{tag} gives the value a type, which is the schema's to give"
 
 
 def test_a_value_over_several_lines_needs_quotes() -> None:
-    fault = only_fault("nodes: 5\n  vm_size\nb: 1\n")
-    assert (fault.path, fault.line, fault.reason) == ("nodes", 1, "'5 vm_size' goes over several lines without quotes")
+    problem = only_problem("nodes: 5\n  vm_size\nb: 1\n")
+    assert (problem.path, problem.line, problem.reason) == ("nodes", 1, "'5 vm_size' goes over several lines without quotes")
 
 
 SYNTAX = {
@@ -153,14 +155,14 @@ SYNTAX = {
 
 @pytest.mark.parametrize(("text", "told"), SYNTAX.items())
 def test_broken_syntax_is_told_with_line_and_column(text: str, told: str) -> None:
-    line = str(only_fault(text))
+    line = str(only_problem(text))
     assert line.startswith(f"x.yaml:{told}; ")
     assert "\n" not in line
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "---\n", "---\n...\n"])
 def test_an_empty_file_is_refused_as_empty(text: str) -> None:
-    assert str(only_fault(text)) == "x.yaml: is empty; write at least one key"
+    assert str(only_problem(text)) == "x.yaml: is empty; write at least one key"
 
 
 UNREADABLE = {
@@ -177,13 +179,13 @@ UNREADABLE = {
 
 @pytest.mark.parametrize(("content", "told"), UNREADABLE.items(), ids=range(len(UNREADABLE)))
 def test_bytes_that_are_no_visible_text_are_refused_with_their_place(content: bytes, told: str) -> None:
-    assert str(only_fault(content)) == f"x.yaml:{told}"
+    assert str(only_problem(content)) == f"x.yaml:{told}"
 
 
 @pytest.mark.parametrize("escape", ["\\0", "\\e", "\\ud800", "\\u202e"])
 def test_an_escape_cannot_bring_an_invisible_character_in(escape: str) -> None:
-    assert only_fault(f'a: "x{escape}y"\n').reason.endswith("which cannot be seen")
-    assert only_fault(f'"x{escape}y": a\n').reason.endswith("which cannot be seen")
+    assert only_problem(f'a: "x{escape}y"\n').reason.endswith("which cannot be seen")
+    assert only_problem(f'"x{escape}y": a\n').reason.endswith("which cannot be seen")
 
 
 def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
@@ -193,29 +195,29 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
 
 @pytest.mark.parametrize("brackets", ["[", "{a: ", "- ", "[\n"])
 def test_a_thousand_levels_are_refused_at_the_bound(brackets: str) -> None:
-    fault = only_fault(brackets * 1000)
-    assert fault.reason == f"lists and mappings lie more than {MAX_DEPTH} deep here"
-    assert fault.line is not None
+    problem = only_problem(brackets * 1000)
+    assert problem.reason == f"lists and mappings lie more than {MAX_DEPTH} deep here"
+    assert problem.line is not None
 
 
 def test_the_deepest_allowed_document_is_read() -> None:
-    assert read(b"[" * MAX_DEPTH + b"1" + b"]" * MAX_DEPTH, "x.yaml").faults == ()
+    assert read(b"[" * MAX_DEPTH + b"1" + b"]" * MAX_DEPTH, "x.yaml").problems == ()
 
 
 def test_ten_megabytes_are_refused_before_they_are_parsed() -> None:
-    assert str(only_fault(b"[" * 10_000_000)) == f"x.yaml: has more than {MAX_BYTES} bytes; give a file that a person wrote"
+    assert str(only_problem(b"[" * 10_000_000)) == f"x.yaml: has more than {MAX_BYTES} bytes; give a file that a person wrote"
 
 
 def test_a_file_of_very_many_values_is_refused_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strict_yaml, "MAX_VALUES", 100)
-    assert read(b"- 1\n" * 99, "x.yaml").faults == ()
-    assert str(only_fault("- 1\n" * 100)) == "x.yaml:100:3: the file holds more than 100 values; give a file that a person wrote"
+    assert read(b"- 1\n" * 99, "x.yaml").problems == ()
+    assert str(only_problem("- 1\n" * 100)) == "x.yaml:100:3: the file holds more than 100 values; give a file that a person wrote"
 
 
-def test_a_file_full_of_faults_is_refused_after_a_bounded_number() -> None:
-    faults = faults_of("- ~\n" * 10_000)
-    assert len(faults) == MAX_FAULTS + 1
-    assert faults[-1].reason == f"has more than {MAX_FAULTS} faults"
+def test_a_file_full_of_problems_is_refused_after_a_bounded_number() -> None:
+    problems = problems_of("- ~\n" * 10_000)
+    assert len(problems) == MAX_PROBLEMS + 1
+    assert problems[-1].reason == f"has more than {MAX_PROBLEMS} problems"
 
 
 def test_positions_are_those_of_keys_and_list_entries() -> None:
@@ -233,11 +235,11 @@ def test_positions_are_those_of_keys_and_list_entries() -> None:
 
 
 def test_all_doubtful_words_of_a_file_are_told_at_once() -> None:
-    assert [fault.line for fault in faults_of("a: no\nb: 1:30\nc:\n  - ~\nd: [x, 1e3]\nd: 2\n")] == [1, 2, 4, 5, 6]
+    assert [problem.line for problem in problems_of("a: no\nb: 1:30\nc:\n  - ~\nd: [x, 1e3]\nd: 2\n")] == [1, 2, 4, 5, 6]
 
 
-def test_faults_found_before_broken_syntax_are_told_with_it() -> None:
-    assert [fault.line for fault in faults_of("a: no\nb: c: d\n")] == [1, 2]
+def test_problems_found_before_broken_syntax_are_told_with_it() -> None:
+    assert [problem.line for problem in problems_of("a: no\nb: c: d\n")] == [1, 2]
 
 
 WORDS = st.text(st.characters(blacklist_categories=["Cc", "Cs", "Cf", "Zl", "Zp", "Cn", "Co"]), max_size=20)
@@ -266,15 +268,15 @@ Quoting.add_representer(str, Quoting.quoted)
 def test_plain_data_written_by_another_program_is_read_back(data: dict[str, object], flow: bool) -> None:
     text = yaml.dump(data, Dumper=Quoting, allow_unicode=True, width=10**6, default_flow_style=flow)
     document = read(text.encode(), "x.yaml")
-    assert document.faults == ()
+    assert document.problems == ()
     assert document.data == data
 
 
 @UNTIMED
 @given(st.binary(max_size=200))
 def test_any_bytes_are_data_or_refused(content: bytes) -> None:
-    for fault in faults_of(content):
-        assert len(str(fault).splitlines()) == 1
+    for problem in problems_of(content):
+        assert len(str(problem).splitlines()) == 1
 
 
 YAML_PIECES = st.sampled_from(
@@ -285,6 +287,6 @@ YAML_PIECES = st.sampled_from(
 @UNTIMED
 @given(st.lists(YAML_PIECES, max_size=40).map("".join))
 def test_any_text_is_data_or_refused(text: str) -> None:
-    for fault in faults_of(text):
-        assert len(str(fault).splitlines()) == 1
-        assert "Traceback" not in str(fault)
+    for problem in problems_of(text):
+        assert len(str(problem).splitlines()) == 1
+        assert "Traceback" not in str(problem)

@@ -48,13 +48,13 @@ TRAPS = {
 
 @pytest.mark.parametrize(("word", "remedy"), TRAPS.items(), ids=lambda word: word[:20])
 def test_a_word_that_readers_disagree_on_is_refused_with_what_to_write(word: str, remedy: str) -> None:
-    (fault,) = read(f"a:\n  - b\n  - c: {word}\n".encode(), "x.yaml").faults
-    assert (fault.path, fault.line, fault.remedy) == ("a[1].c", 3, remedy)
+    (problem,) = read(f"a:\n  - b\n  - c: {word}\n".encode(), "x.yaml").problems
+    assert (problem.path, problem.line, problem.remedy) == ("a[1].c", 3, remedy)
 
 
 @pytest.mark.parametrize("word", [word for word in TRAPS if word], ids=lambda word: word[:20])
 @pytest.mark.parametrize("quote", ["'", '"'])
 def test_a_quoted_word_is_text(word: str, quote: str) -> None:
     document = read(f"a: {quote}{word}{quote}\n{quote}{word}{quote}: b\n".encode(), "x.yaml")
-    assert document.faults == ()
+    assert document.problems == ()
     assert document.data == {"a": word, word: "b"}

@@ -6,7 +6,7 @@ import pulumi
 
 from bench.engine_programs.told import recorded, told_at_the_end
 from stacks.__main__ import run
-from stacks.garbage_collection import collect_rarely
+from stacks.program import collect_rarely
 
 # Held, as the bare program holds it.
 graph = recorded()

@@ -19,7 +19,7 @@ from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.hub.clusters import Clusters
 from rehearsal.local_cluster.hub.dns_resolver import hub_network_id, resolve, serve_dns
 from rehearsal.local_cluster.hub.hub_request import HubRequest
-from stacks.faults import InvalidFileError
+from stacks.file_problems import InvalidFileError
 
 LOOK_SECONDS = 1.0
 PORT = 8443

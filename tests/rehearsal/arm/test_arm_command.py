@@ -15,7 +15,7 @@ from arm_server import LOCATION, ArmServer, arm_server
 from gpufleet.azure import azure
 from rehearsal.arm.listeners import ListenAddressError, read_address
 from rehearsal.arm.time_source import InvalidClockError, read_clock
-from stacks.faults import InvalidFileError
+from stacks.file_problems import InvalidFileError
 
 
 def gpufleet(*arguments: str) -> tuple[int, str, str]:

@@ -15,7 +15,7 @@ from rehearsal.azure.registry import build
 from rehearsal.azure.saved_state import dump, load
 from rehearsal.azure.scenario import Grant, Quotas, Scenario, Shortage, scenario_of
 from rehearsal.azure.scenarios import SCENARIOS, SCHEMA, in_region, load_scenario, scenario_names, schema_text
-from stacks.faults import InvalidFileError
+from stacks.file_problems import InvalidFileError
 from stacks.load import load_plan
 
 NAMES = ("allocation-3-percent", "bad-week", "calm", "quota-one-short", "throttled")

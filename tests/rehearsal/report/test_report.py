@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from components.plan.limits import Row, check
+from components.plan.limits import LimitRow, check
 from components.plan.model import RegionPlan
 from components.plan.region import plan_region
 from components.spec.region import Region
 from rehearsal.checks import CHECKS, Finding
 from rehearsal.local_up.timeline import Bar, Course
-from rehearsal.local_up.timeline import Row as Part
+from rehearsal.local_up.timeline import LimitRow as Part
 from rehearsal.program.graph import Graph, Resource
 from rehearsal.report import render_report, write_report
 from rehearsal.report.limit_lines import limit_lines
@@ -51,7 +51,11 @@ UP = Course(
 
 
 def page_of(
-    plan: RegionPlan, findings: tuple[Finding, ...] = (), limits: tuple[Row, ...] | None = None, base: Graph = EMPTY, own: Graph = EMPTY
+    plan: RegionPlan,
+    findings: tuple[Finding, ...] = (),
+    limits: tuple[LimitRow, ...] | None = None,
+    base: Graph = EMPTY,
+    own: Graph = EMPTY,
 ) -> str:
     timings = {"plan": 0.31, "clusters": 9.24}
     return render_report(

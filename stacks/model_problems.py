@@ -14,8 +14,8 @@ from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
 from components.spec.types import FORMS
-from stacks.faults import MAX_FAULTS, Fault, Path, Position, fault, nearest_position, shown
-from stacks.model_paths import Place, known_keys, locate
+from stacks.file_problems import MAX_PROBLEMS, FileProblem, Path, Position, nearest_position, problem, shown
+from stacks.model_paths import ErrorLocation, known_keys, locate
 
 LONGEST_KEY = 100
 """Characters of an unknown key that are compared with the known ones: comparing costs the product of both lengths."""
@@ -66,10 +66,10 @@ CHOICES = re.compile(r", | or ")
 COLON_WITHOUT_SPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*:\S.*")
 
 
-def model_faults(
+def model_problems(
     error: ValidationError, model: type[BaseModel], data: object, positions: Mapping[Path, Position], file: str
-) -> list[tuple[Path, Fault]]:
-    """Turn every error of a validation into a fault with its path: at most MAX_FAULTS + 1 of them.
+) -> list[tuple[Path, FileProblem]]:
+    """Turn every error of a validation into a problem with its path: at most MAX_PROBLEMS + 1 of them.
 
     A path that the document lacks takes the position of its nearest ancestor. Of an undiscriminated union one arm's errors are told: the
     arm that got furthest. A missing key is not told where an unknown key beside it is nearly its name. The message of a ValueError that a
@@ -79,15 +79,15 @@ def model_faults(
     """
     found = (details for details in error.errors(include_url=False) if not _miscounted(details))
     located = [(details, locate(model, details["loc"], data)) for details in found]
-    kept = list(islice(_sensible(located), MAX_FAULTS + 1))
+    kept = list(islice(_sensible(located), MAX_PROBLEMS + 1))
     slips = {(place.path[:-1], _nearest(place)) for details, place in kept if details["type"] == "extra_forbidden"}
-    faults = []
+    problems = []
     for details, place in kept:
         if details["type"] == "missing" and (place.path[:-1], place.path[-1]) in slips:
             continue
         path, value, reason, remedy = _told(details, place)
-        faults.append((path, fault(file, path, nearest_position(path, positions), value, reason, remedy)))
-    return faults
+        problems.append((path, problem(file, path, nearest_position(path, positions), value, reason, remedy)))
+    return problems
 
 
 def _miscounted(details: ErrorDetails) -> bool:
@@ -95,7 +95,7 @@ def _miscounted(details: ErrorDetails) -> bool:
     return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
 
 
-def _sensible(located: list[tuple[ErrorDetails, Place]]) -> Iterator[tuple[ErrorDetails, Place]]:
+def _sensible(located: list[tuple[ErrorDetails, ErrorLocation]]) -> Iterator[tuple[ErrorDetails, ErrorLocation]]:
     """Leave out, at every union, the errors of all arms but the one that fits best.
 
     That is one of the right kind of value, then one of the right literals, then the one with the fewest errors.
@@ -111,7 +111,7 @@ def _sensible(located: list[tuple[ErrorDetails, Place]]) -> Iterator[tuple[Error
     return (entry for entry in located if all(best[choice.union, choice.before] == choice.arm for choice in entry[1].choices))
 
 
-def _nearest(place: Place) -> str | None:
+def _nearest(place: ErrorLocation) -> str | None:
     """Find the known key that an unknown one is nearly."""
     if place.model is None:
         return None
@@ -120,7 +120,7 @@ def _nearest(place: Place) -> str | None:
     return next((plain[near] for near in get_close_matches(wrong, plain, n=1)), None)
 
 
-def _told(details: ErrorDetails, place: Place) -> tuple[Path, str | None, str, str]:
+def _told(details: ErrorDetails, place: ErrorLocation) -> tuple[Path, str | None, str, str]:
     """Give the path, the value, what is wrong and what to write."""
     given, context = details["input"], details.get("ctx", {})
     word, about = shown(given), _about(place)
@@ -156,13 +156,13 @@ def _told(details: ErrorDetails, place: Place) -> tuple[Path, str | None, str, s
             return place.path, word, *_split(details["msg"], "")
 
 
-def _about(place: Place) -> str:
+def _about(place: ErrorLocation) -> str:
     """Say what the nearest field holds, in brackets."""
     description = " ".join((place.field.description or "").split()) if place.field else ""
     return f" ({description.removesuffix('.')})" if description else ""
 
 
-def _known(place: Place) -> str:
+def _known(place: ErrorLocation) -> str:
     """Point from an unknown key to the known ones."""
     if near := _nearest(place):
         return f"did you mean {near}?"
@@ -194,7 +194,7 @@ def _kind_right(given: object, wanted: str) -> str:
     return HOW_TO_WRITE[wanted]
 
 
-def _form(given: object, place: Place) -> str:
+def _form(given: object, place: ErrorLocation) -> str:
     """What to write where the value, quoted, would still not have the form that its field wants; else empty."""
     patterns = [getattr(item, "pattern", None) for item in place.field.metadata] if place.field else []
     wrong = [pattern for pattern in patterns if pattern in FORMS and not re.fullmatch(pattern, shown(given))]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.plan.validation import contradictions
+from components.plan.validation import validate_region
 from components.spec.images import ImageCatalog, ImageStore
 from stacks.load import REGIONS, load_catalog, region_names
 
@@ -19,7 +19,7 @@ def found(catalog: ImageCatalog, region: str = "southcentralus", **pool: Any) ->
     """Contradictions of a shipped region, its first pool changed: place, reason and remedy."""
     document = yaml.safe_load((REGIONS / f"{region}.yaml").read_text())
     document["clusters"][0]["pools"][0] |= pool
-    told = contradictions(document, region, catalog, {})
+    told = validate_region(document, region, catalog, {})
     return [("/".join(map(str, item.path)), item.reason, item.remedy) for item in told]
 
 

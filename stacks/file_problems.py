@@ -1,4 +1,4 @@
-"""Decides how a fault in a file is told: one line with the file, the place, what is wrong and what would be right."""
+"""Decides how a problem in a file is told: one line with the file, the place, what is wrong and what would be right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from components.errors import GpufleetError
 Path = tuple[str | int, ...]
 """Place in a document: keys and list indices from its root."""
 
-MAX_FAULTS = 200
+MAX_PROBLEMS = 200
 """Faults told of one file: more are not read by anyone, and a file of machine-made nonsense must not take minutes to refuse."""
 
 LONGEST_TEXT = 400
@@ -34,7 +34,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Fault:
+class FileProblem:
     """One thing wrong with a file; its text is one line, whatever the file holds.
 
     `path` is the place inside the document (`clusters[1].pools[0].nodes`), empty for the document itself; `value` is what stands there,
@@ -60,25 +60,25 @@ class Fault:
 
 
 class InvalidFileError(GpufleetError):
-    """A file that is not used, with every fault found in it; its text is one line per fault."""
+    """A file that is not used, with every problem found in it; its text is one line per problem."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(map(str, self.faults)))
+    def __init__(self, problems: Iterable[FileProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
 
 
-def fault(file: str, path: Path, position: Position | None, value: str | None, reason: str, remedy: str) -> Fault:
-    """Build a fault whose texts are single lines of bounded length."""
+def problem(file: str, path: Path, position: Position | None, value: str | None, reason: str, remedy: str) -> FileProblem:
+    """Build a problem whose texts are single lines of bounded length."""
     line, column = (position.line, position.column) if position else (None, None)
-    return Fault(file, path_text(path), line, column, value, one_line(reason), one_line(remedy))
+    return FileProblem(file, path_text(path), line, column, value, one_line(reason), one_line(remedy))
 
 
-def refusal(faults: Iterable[Fault]) -> InvalidFileError:
-    """Order faults by their place in the file, tell each once, and at most MAX_FAULTS of them."""
-    told = sorted(dict.fromkeys(faults), key=lambda one: (one.line or 0, one.column or 0))
-    if len(told) > MAX_FAULTS:
-        more = fault(told[0].file, (), None, None, f"has more than {MAX_FAULTS} faults", "mend those above first")
-        told = [*told[:MAX_FAULTS], more]
+def invalid_file(problems: Iterable[FileProblem]) -> InvalidFileError:
+    """Order problems by their place in the file, tell each once, and at most MAX_PROBLEMS of them."""
+    told = sorted(dict.fromkeys(problems), key=lambda one: (one.line or 0, one.column or 0))
+    if len(told) > MAX_PROBLEMS:
+        more = problem(told[0].file, (), None, None, f"has more than {MAX_PROBLEMS} problems", "mend those above first")
+        told = [*told[:MAX_PROBLEMS], more]
     return InvalidFileError(told)
 
 

@@ -14,7 +14,7 @@ Raw = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Contradiction:
+class InvalidValue:
     """One contradiction: where in the file, what stands there, why it cannot be, what would be right."""
 
     path: Path
@@ -29,3 +29,8 @@ def nearest(value: object, known: tuple[str, ...]) -> str:
     if near:
         return f"did you mean {near[0]}?"
     return f"known: {', '.join(known[:12])}{', …' if len(known) > 12 else ''}" if known else "none is known yet"
+
+
+def whole_number(value: object) -> int | None:
+    """Return the value if it is an integer and no boolean, otherwise None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -12,7 +12,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from stacks.faults import MAX_FAULTS, Fault, InvalidFileError
+from stacks.file_problems import MAX_PROBLEMS, FileProblem, InvalidFileError
 from stacks.load import read_model
 
 
@@ -84,13 +84,13 @@ class Store(Strict):
         return self
 
 
-def faults_of(tmp_path: pathlib.Path, text: str) -> tuple[Fault, ...]:
-    """Every fault of a text as a store."""
+def problems_of(tmp_path: pathlib.Path, text: str) -> tuple[FileProblem, ...]:
+    """Every problem of a text as a store."""
     path = tmp_path / "x.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidFileError) as refused:
         read_model(path, Store)
-    return refused.value.faults
+    return refused.value.problems
 
 
 NOT_WHOLE = "not a whole number; write digits alone, without quotes"
@@ -158,11 +158,11 @@ TOLD = {
 
 @pytest.mark.parametrize(("text", "told"), TOLD.items())
 def test_each_error_is_one_line_with_its_place_and_what_is_right(tmp_path: pathlib.Path, text: str, told: str) -> None:
-    assert [str(fault).removeprefix(f"{tmp_path}/x.yaml:") for fault in faults_of(tmp_path, text)] == [told]
+    assert [str(problem).removeprefix(f"{tmp_path}/x.yaml:") for problem in problems_of(tmp_path, text)] == [told]
 
 
 def test_every_error_of_a_file_is_told_at_once(tmp_path: pathlib.Path) -> None:
-    faults = faults_of(
+    problems = problems_of(
         tmp_path,
         """\
 items:
@@ -178,7 +178,7 @@ ratio: 0.5
 ratio: 0.6
 """,
     )
-    assert [(fault.line, fault.path) for fault in faults] == [
+    assert [(problem.line, problem.path) for problem in problems] == [
         (2, "items[0].name"),
         (3, "items[0].count"),
         (4, "items[1].name"),
@@ -193,28 +193,28 @@ ratio: 0.6
 
 
 def test_errors_that_a_validator_places_itself_are_told_there(tmp_path: pathlib.Path) -> None:
-    faults = faults_of(tmp_path, "items:\n  - name: a\n  - name: a\n  - name: a\n")
-    assert [str(fault).removeprefix(f"{tmp_path}/") for fault in faults] == [
+    problems = problems_of(tmp_path, "items:\n  - name: a\n  - name: a\n  - name: a\n")
+    assert [str(problem).removeprefix(f"{tmp_path}/") for problem in problems] == [
         "x.yaml:3: items[1].name: the name is taken; choose another",
         "x.yaml:4: items[2].name: the name is taken; choose another",
     ]
 
 
 def test_a_misspelt_key_is_not_told_again_as_a_missing_one(tmp_path: pathlib.Path) -> None:
-    assert [fault.path for fault in faults_of(tmp_path, "items:\n  - nmae: a\n")] == ["items[0].nmae"]
+    assert [problem.path for problem in problems_of(tmp_path, "items:\n  - nmae: a\n")] == ["items[0].nmae"]
 
 
 def test_a_word_that_means_two_things_is_told_once(tmp_path: pathlib.Path) -> None:
-    (fault,) = faults_of(tmp_path, "open: no\n")
-    assert fault.remedy == "write true or false, or quote it"
+    (problem,) = problems_of(tmp_path, "open: no\n")
+    assert problem.remedy == "write true or false, or quote it"
 
 
 def test_a_file_of_nothing_but_unknown_keys_is_refused_after_a_bounded_number(tmp_path: pathlib.Path) -> None:
-    faults = faults_of(tmp_path, "".join(f"key{index}: 1\n" for index in range(1_000)))
-    assert len(faults) == MAX_FAULTS + 1
-    assert faults[-1].reason == f"has more than {MAX_FAULTS} faults"
+    problems = problems_of(tmp_path, "".join(f"key{index}: 1\n" for index in range(1_000)))
+    assert len(problems) == MAX_PROBLEMS + 1
+    assert problems[-1].reason == f"has more than {MAX_PROBLEMS} problems"
 
 
 def test_a_very_long_unknown_key_is_cut(tmp_path: pathlib.Path) -> None:
-    (fault,) = faults_of(tmp_path, f"? {'k' * 500_000}\n: 1\n")
-    assert len(str(fault)) < 500 + len(str(tmp_path))
+    (problem,) = problems_of(tmp_path, f"? {'k' * 500_000}\n: 1\n")
+    assert len(str(problem)) < 500 + len(str(tmp_path))
