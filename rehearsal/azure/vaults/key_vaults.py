@@ -32,7 +32,7 @@ RECOVER = "recover"
 class VaultState:
     """Deleted secrets by name in lower case; kept are those that go with the vault itself when it is deleted."""
 
-    soft_delete: dict[str, soft_delete.DeletedSecret] = field(default_factory=dict)
+    deleted: dict[str, soft_delete.DeletedSecret] = field(default_factory=dict)
     kept: dict[str, SecretState] = field(default_factory=dict)
 
 
