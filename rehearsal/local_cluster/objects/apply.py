@@ -1,9 +1,8 @@
-"""How declared objects become a cluster's: by server-side apply, in tiers, and what is no longer declared is taken away.
+"""Server-side apply of the declared objects to a cluster, in tiers, and deletion of objects that are no longer declared.
 
-Every object is sent, always: the server alone knows which fields are whose. What is sent again unchanged changes nothing, not even a
-resourceVersion. https://kubernetes.io/docs/reference/using-api/server-side-apply/
-One connection and no client library: measured on two cores, 67 objects applied again take 87 requests (2 of discovery, 18 listings), half
-a second, and 0.09 s of this process; kubernetes' dynamic client takes 0.15 s for the same without a listing, and 0.55 s to be imported.
+A run sends every object, because only the server records which manager owns which field. An unchanged object keeps its resourceVersion.
+https://kubernetes.io/docs/reference/using-api/server-side-apply/
+docs/adr/0011-applying-objects.md compares this client with kubectl.
 """
 
 from __future__ import annotations
@@ -18,24 +17,42 @@ from components.kubernetes_objects import tiers
 from rehearsal.local_cluster.objects import kubeconfig as kubeconfigs
 from rehearsal.local_cluster.objects.connection import APPLY, Connection
 from rehearsal.local_cluster.objects.kinds import PRUNED_KINDS, Kinds, discover, wait_until_served
-from rehearsal.local_cluster.objects.owned_fields import MANAGER, has_owner_label, list_owned, was_changed
-from rehearsal.local_cluster.objects.prune import delete_objects, retained_for_rollouts, retained_for_teams, undeclared
-from rehearsal.local_cluster.objects.refusals import NOT_FOUND, conflicts_of, failures_of, unserved
-from rehearsal.local_cluster.objects.results import ApplyResult, FieldConflict, KubernetesObject, ObjectFailure, ObjectKey, key_of
+from rehearsal.local_cluster.objects.prune import (
+    FIELD_MANAGER,
+    delete_objects,
+    has_owner_label,
+    list_owned,
+    retained_for_rollouts,
+    retained_for_teams,
+    undeclared,
+    was_changed,
+)
+from rehearsal.local_cluster.objects.results import (
+    NOT_FOUND,
+    ApplyResult,
+    FieldConflict,
+    KubernetesObject,
+    ObjectFailure,
+    ObjectKey,
+    conflicts_of,
+    failures_of,
+    key_of,
+    unserved,
+)
 
 PATIENCE_SECONDS = 60.0
-"""How long a request is repeated that may yet succeed, and how long a kind may take to be served."""
+"""How long a failed request is retried, and how long to wait until a kind is served."""
 OK, CREATED = 200, 201
 DEFINITION = "CustomResourceDefinition"
 ESTABLISHED_WAIT_SECONDS = 0.1
 
 
 class NothingDeclaredError(GpufleetError):
-    """No object at all is declared: applied, that would take all of ours away."""
+    """No object is declared; applying that would delete every object of gpufleet."""
 
     def __init__(self) -> None:
-        self.remedy = "see why the program registered none for this cluster"
-        super().__init__(f"no Kubernetes object is declared, with which all of the cluster's would be taken away; {self.remedy}")
+        self.remedy = "find out why the program registered none for this cluster"
+        super().__init__(f"no Kubernetes object is declared, and applying that would delete all objects of gpufleet; {self.remedy}")
 
 
 def apply(
@@ -47,12 +64,12 @@ def apply(
     prune_teams: bool = False,
     patience: float = PATIENCE_SECONDS,
 ) -> ApplyResult:
-    """Make a cluster hold exactly these objects of ours.
+    """Make these objects the only objects of gpufleet in a cluster.
 
-    force takes fields over that others own; prune_teams lets namespaces of teams go that are no longer declared; patience in seconds.
-    Nothing is taken away while an object is refused or in conflict; an object that fails stops no other. NothingDeclared where there is
-    none, KubeconfigRefused and NoAnswer where the cluster cannot be asked at all: what was applied until then stays, and applying again
-    goes on from there.
+    force takes over fields that other managers own. prune_teams also deletes namespaces of teams that are no longer declared. patience is
+    in seconds. A failed object does not stop the others, but nothing is deleted while an object is refused or in conflict.
+    Raises NothingDeclaredError if objects is empty, KubeconfigError, and ApiServerUnreachableError if the server does not respond; objects
+    that were applied before stay, and another run continues.
     """
     items = tuple(objects)
     if not items:
@@ -66,7 +83,7 @@ def apply(
 
 @dataclass
 class _Run:
-    """One run over one connection."""
+    """State of one run over one connection."""
 
     connection: Connection
     say: Callable[[str], None]
@@ -82,20 +99,20 @@ class _Run:
     kinds: Kinds = field(default_factory=dict)
 
     def run(self, *, prune_teams: bool) -> ApplyResult:
-        """All of it."""
+        """Apply all tiers, delete undeclared objects, and return the result."""
         self.kinds = discover(self.connection)
         declared = frozenset(key_of(item) for item in self.items)
-        looked_at = {(version, kind) for kind, version in PRUNED_KINDS.items()} | {(key.api_version, key.kind) for key in declared}
-        live = list_owned(self.connection, self.kinds, tuple(sorted(looked_at)))
+        listed = {(version, kind) for kind, version in PRUNED_KINDS.items()} | {(key.api_version, key.kind) for key in declared}
+        live = list_owned(self.connection, self.kinds, tuple(sorted(listed)))
         for tier in tiers(self.items):
-            # A definition's kinds are served only after its tier.
+            # The kinds of a CustomResourceDefinition are served only after its tier.
             self.kinds = wait_until_served(
                 self.connection, ((item["apiVersion"], item["kind"]) for item in tier), self.kinds, self.patience, self.say
             )
             for item in tier:
                 self._apply(item, live)
             self._establish(tier)
-        kept, pruned = self._prune(undeclared(live, declared), prune_teams=prune_teams)
+        retained, pruned = self._prune(undeclared(live, declared), prune_teams=prune_teams)
         return ApplyResult(
             tuple(self.created),
             tuple(self.changed),
@@ -103,7 +120,7 @@ class _Run:
             tuple(pruned),
             tuple(self.conflicts),
             tuple(self.failed),
-            tuple(sorted(kept.items())),
+            tuple(sorted(retained.items())),
             tuple(self.warnings),
             self.connection.requests,
         )
@@ -115,46 +132,45 @@ class _Run:
             return
         before = live.get(key)
         if not has_owner_label(item):
-            # It is in no listing of ours.
-            found = self.connection.request("GET", served.item(key))
-            before = found.body if found.status == OK else None
-        query = {"fieldManager": MANAGER, "fieldValidation": "Strict", "force": str(self.force).lower()}
-        answer = self.connection.request("PATCH", served.item(key), query, item, APPLY)
-        self.warnings += [(key, text) for text in answer.warnings]
-        if answer.status == CREATED:
+            # The listings do not contain it.
+            current = self.connection.request("GET", served.item(key))
+            before = current.body if current.status == OK else None
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", "force": str(self.force).lower()}
+        response = self.connection.request("PATCH", served.item(key), query, item, APPLY)
+        self.warnings += [(key, text) for text in response.warnings]
+        if response.status == CREATED:
             self.created.append(key)
-        elif answer.status < 300:
-            (self.changed if was_changed(item, before, answer.body) else self.unchanged).append(key)
-        elif conflicts := conflicts_of(key, answer):
+        elif response.status < 300:
+            (self.changed if was_changed(item, before, response.body) else self.unchanged).append(key)
+        elif conflicts := conflicts_of(key, response):
             self.conflicts += conflicts
         else:
-            self.failed += failures_of(key, answer)
+            self.failed += failures_of(key, response)
 
     def _establish(self, tier: Iterable[KubernetesObject]) -> None:
-        """Waits until the kinds of a tier's definitions are served."""
+        """Wait until the CustomResourceDefinitions of a tier are established."""
         for key in [key_of(item) for item in tier if item["kind"] == DEFINITION]:
             end = time.monotonic() + self.patience
             while not self._established(key):
                 if time.monotonic() > end:
                     self.failed.append(
-                        ObjectFailure(key, "status.conditions", "not established", "look at its conditions: kubectl describe crd")
+                        ObjectFailure(key, "status.conditions", "not established", "run kubectl describe crd to see its conditions")
                     )
                     break
                 time.sleep(ESTABLISHED_WAIT_SECONDS)
 
     def _established(self, key: ObjectKey) -> bool:
-        answer = self.connection.request("GET", self.kinds[key.api_version, key.kind].item(key))
-        # Null until a controller has seen it.
-        conditions = answer.body.get("status", {}).get("conditions") or ()
-        return answer.status == NOT_FOUND or any(row["type"] == "Established" and row["status"] == "True" for row in conditions)
+        response = self.connection.request("GET", self.kinds[key.api_version, key.kind].item(key))
+        # Null until a controller has processed it.
+        conditions = response.body.get("status", {}).get("conditions") or ()
+        return response.status == NOT_FOUND or any(row["type"] == "Established" and row["status"] == "True" for row in conditions)
 
     def _prune(self, going: dict[ObjectKey, KubernetesObject], *, prune_teams: bool) -> tuple[dict[ObjectKey, str], list[ObjectKey]]:
-        """What stays, with reasons, and what was taken away."""
+        """Delete undeclared objects; return the retained ones with reasons, and the deleted ones."""
         if going and (self.conflicts or self.failed):
-            # What could not be changed may still need it.
-            return dict.fromkeys(going, "objects are refused or in conflict, which may still need it"), []
-        kept = {} if prune_teams else retained_for_teams(going)
-        kept |= retained_for_rollouts(self.connection, self.kinds, going)
-        gone, failed = delete_objects(self.connection, self.kinds, {key: item for key, item in going.items() if key not in kept})
+            return dict.fromkeys(going, "other objects are refused or in conflict, and may still need it"), []
+        retained = {} if prune_teams else retained_for_teams(going)
+        retained |= retained_for_rollouts(self.connection, self.kinds, going)
+        deleted, failed = delete_objects(self.connection, self.kinds, {key: item for key, item in going.items() if key not in retained})
         self.failed += failed
-        return kept, gone
+        return retained, deleted

@@ -1,4 +1,4 @@
-"""Under which path the API server serves a kind, which of them hold objects of a namespace, and which kinds are ours to take away."""
+"""Kinds that an API server serves, by discovery, and the kinds that pruning covers."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ PRUNED_KINDS: Mapping[str, str] = {
     "Deployment": "apps/v1",
     "DaemonSet": "apps/v1",
 }
-"""Kinds, with their API versions, of which the program makes objects: those alone are looked through for what it no longer makes."""
+"""Kinds that the program creates, with their API versions. Only objects of these kinds are pruned."""
 ROOTS = ("/api", "/apis")
 FIRST_WAIT_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class ServedKind:
-    """A kind that the server knows: path of its collection without a namespace, and its plural name."""
+    """A kind that the server serves: path of its API version, plural name, and True if its objects have a namespace."""
 
     root: str
     plural: str
     namespaced: bool
 
     def collection(self, namespace: str = "") -> str:
-        """Path of all objects, or of one namespace's."""
+        """Return the path of all objects, or of the objects in a namespace."""
         return f"{self.root}/namespaces/{namespace}/{self.plural}" if namespace else f"{self.root}/{self.plural}"
 
     def item(self, key: ObjectKey) -> str:
-        """Path of one object."""
+        """Return the path of one object."""
         return f"{self.collection(key.namespace if self.namespaced else '')}/{key.name}"
 
 
@@ -57,7 +57,7 @@ Kinds = Mapping[tuple[str, str], ServedKind]
 
 
 def discover(connection: Connection) -> Kinds:
-    """Every kind that the server serves, in two requests."""
+    """Return every kind that the server serves, in two requests."""
     kinds: dict[tuple[str, str], ServedKind] = {}
     for root in ROOTS:
         kinds.update(kinds_in(root, connection.request("GET", root, accept=DISCOVERY).body))
@@ -65,7 +65,7 @@ def discover(connection: Connection) -> Kinds:
 
 
 def kinds_in(root: str, body: Mapping[str, Any]) -> Kinds:
-    """The kinds that one answer of discovery tells of."""
+    """Return the kinds in one response of discovery."""
     kinds = {}
     for group in body.get("items", []):
         name = group["metadata"].get("name", "")
@@ -78,13 +78,15 @@ def kinds_in(root: str, body: Mapping[str, Any]) -> Kinds:
 
 
 def wait_until_served(
-    connection: Connection, wanted: Iterable[tuple[str, str]], kinds: Kinds, patience: float, say: Callable[[str], None]
+    connection: Connection, required: Iterable[tuple[str, str]], kinds: Kinds, patience: float, say: Callable[[str], None]
 ) -> Kinds:
-    """The served kinds as soon as all wanted ones are among them, or when patience (seconds) is over: a definition takes a moment to be
-    served, and a server that starts does not serve everything at once."""
-    end, wait, names = time.monotonic() + patience, FIRST_WAIT_SECONDS, sorted(set(wanted))
-    while (missing := [pair for pair in names if pair not in kinds]) and time.monotonic() + wait < end:
-        say(f"waits for {', '.join(f'{kind} of {version}' for version, kind in missing)} to be served")
+    """Return the served kinds once they contain all required ones, or after patience (seconds).
+
+    A CustomResourceDefinition is served after a moment, and a starting server serves its groups one after the other.
+    """
+    end, wait, pairs = time.monotonic() + patience, FIRST_WAIT_SECONDS, sorted(set(required))
+    while (missing := [pair for pair in pairs if pair not in kinds]) and time.monotonic() + wait < end:
+        say(f"waiting until {', '.join(f'{kind} of {version}' for version, kind in missing)} is served")
         time.sleep(wait)
         wait = min(2 * wait, 5.0)
         kinds = discover(connection)

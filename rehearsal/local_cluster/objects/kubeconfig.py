@@ -1,4 +1,4 @@
-"""How an API server is reached and who asks, from a kubeconfig: server, authority, client certificate or token."""
+"""Access to an API server from a kubeconfig: server, certificate authority, client certificate or token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from components.errors import GpufleetError
 
 
 class KubeconfigError(GpufleetError):
-    """A kubeconfig that cannot be used: its path or what else to call it, what is wrong, and the remedy."""
+    """A kubeconfig that cannot be used: its path or description, the reason, and the remedy."""
 
     def __init__(self, where: str, reason: str) -> None:
         self.where, self.reason = where, reason
@@ -29,8 +29,11 @@ class KubeconfigError(GpufleetError):
 
 @dataclass(frozen=True)
 class ApiAccess:
-    """Where and as whom: host and port of the server, the name that its certificate must carry, TLS settings with the client's
-    certificate in them, a bearer token or "", and the namespace in which the context is, "" where it says none."""
+    """Access to an API server.
+
+    host and port of the server; name that its certificate must carry; TLS settings with the client's certificate; bearer token or "";
+    the context's namespace or "".
+    """
 
     host: str
     port: int
@@ -41,12 +44,12 @@ class ApiAccess:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a request must carry to be this caller's: nothing where its TLS says who it is."""
+        """Return the headers that authenticate a request; empty if the TLS client certificate does."""
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 
 def read(path: Path) -> ApiAccess:
-    """Access by a kubeconfig's current context; KubeconfigRefused where it is none that can be used."""
+    """Return the access of a kubeconfig's current context, or raise KubeconfigError."""
     try:
         text = path.read_text()
     except OSError as error:
@@ -57,9 +60,10 @@ def read(path: Path) -> ApiAccess:
 
 
 def parse(text: str, where: str, folder: Path, *, context: str = "", cluster: str = "") -> ApiAccess:
-    """Access by a kubeconfig's text: where says what to call it, and paths in it count from the folder.
+    """Return the access of a kubeconfig's text, or raise KubeconfigError.
 
-    By the context and the cluster of these names, or by the current context and its cluster where they are empty. KubeconfigRefused.
+    where is its name in messages; paths in it are relative to the folder. An empty context means the current one, an empty cluster the
+    context's.
     """
     try:
         document = yaml.safe_load(text)
@@ -87,7 +91,7 @@ def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def _pem(holder: Mapping[str, str], name: str, folder: Path) -> bytes:
-    """A key or certificate that stands in the kubeconfig, or in the file that it names; empty where there is neither."""
+    """Return a key or certificate from the kubeconfig or from the file that it names; empty if it has neither."""
     if data := holder.get(f"{name}-data"):
         try:
             return base64.b64decode(data, validate=True)
@@ -98,7 +102,7 @@ def _pem(holder: Mapping[str, str], name: str, folder: Path) -> bytes:
 
 @contextmanager
 def _unnamed(pem: bytes) -> Iterator[str]:
-    """Path of a file without a name: ssl reads keys from files only, and none is to stay behind, however the process ends."""
+    """Yield the path of a nameless file: ssl reads keys only from files, and none may remain if the process is killed."""
     with tempfile.TemporaryFile() as file:
         file.write(pem)
         file.seek(0)

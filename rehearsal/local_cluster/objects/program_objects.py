@@ -1,4 +1,4 @@
-"""Which Kubernetes objects the program registered for a cluster, as the provider would send them."""
+"""Kubernetes objects that the program registered for a cluster, as the provider would send them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from rehearsal.program.graph import Graph, Resource, reveal
 PROVIDER = "pulumi:providers:kubernetes"
 PREFIX = "kubernetes:"
 AUTONAMED = "pulumi.com/autonamed"
-"""The one annotation that the provider keeps to itself. Others of its own, skipAwait too, it sends with the object, and acts on:
+"""The only annotation that the provider does not send. It sends its other annotations, such as skipAwait, with the object:
 https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/metadata/annotations.go"""
 
 
 def objects_of(graph: Graph, cluster: ClusterPlan) -> tuple[KubernetesObject, ...]:
-    """The objects of one cluster in the order in which they were registered, which is by tiers, with their secrets revealed.
+    """Return the objects of one cluster in the order of registration, which is by tiers, with their secrets revealed.
 
-    Empty where the program registered none for the cluster. Nothing is waited for beyond what the API server answers: the provider would
-    wait for pods, which none of ours asks of it, since each such object is marked with skipAwait.
+    Empty if the program registered none. The provider would also wait for pods of some kinds; the program marks those with skipAwait.
     """
     providers = {
         resource.urn
@@ -32,7 +31,7 @@ def objects_of(graph: Graph, cluster: ClusterPlan) -> tuple[KubernetesObject, ..
 
 
 def _sent(resource: Resource) -> KubernetesObject:
-    """A resource's inputs as they go over the wire."""
+    """Return a resource's inputs as the provider sends them."""
     item: dict[str, Any] = reveal(resource.inputs)
     annotations = item["metadata"].get("annotations", {})
     if AUTONAMED in annotations:
@@ -41,7 +40,7 @@ def _sent(resource: Resource) -> KubernetesObject:
 
 
 def _stored(secret: Mapping[str, Any]) -> KubernetesObject:
-    """A Secret with its stringData as data: what the server keeps, and so all that an owner of fields can own of it."""
+    """Return a Secret with its stringData moved to data, because the server stores and records only data."""
     encoded = {key: base64.b64encode(text.encode()).decode() for key, text in secret.get("stringData", {}).items()}
     rest = {key: value for key, value in secret.items() if key != "stringData"}
     return {**rest, "data": {**secret.get("data", {}), **encoded}}

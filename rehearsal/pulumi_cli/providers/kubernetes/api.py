@@ -16,11 +16,11 @@ from urllib.parse import quote
 import aiohttp
 
 from rehearsal.local_cluster.objects.connection import (
-    AGAIN,
     FIRST_WAIT_SECONDS,
     JSON,
     LONGEST_WAIT_SECONDS,
     REQUEST_SECONDS,
+    RETRIED,
     UNAUTHORIZED,
     ApiResponse,
     ApiServerUnreachableError,
@@ -79,8 +79,8 @@ class Api:
         while True:
             answer, reason, after = await self._once(method, path, query, text, {"Content-Type": kind, "Accept": accept})
             if answer is not None and answer.status == UNAUTHORIZED:
-                raise ApiServerUnreachableError(self.where, "does not know who is asking", "renew the kubeconfig's certificate or token")
-            if answer is not None and (answer.status not in AGAIN or (method == "POST" and answer.status not in UNTOUCHED)):
+                raise ApiServerUnreachableError(self.where, "rejects the credentials", "renew the kubeconfig's certificate or token")
+            if answer is not None and (answer.status not in RETRIED or (method == "POST" and answer.status not in UNTOUCHED)):
                 return answer
             pause = max(after, wait * random.uniform(0.5, 1.0))  # noqa: S311 (spreads callers, guards nothing)
             if loop.time() + pause > end:
@@ -88,7 +88,7 @@ class Api:
                     self.where, f"{method} {path}: {reason}", "see that its API servers run and can be reached from here"
                 )
             if say is not None:
-                await say(f"{reason}; again in {pause:.1f} s")
+                await say(f"{reason}; retry in {pause:.1f} s")
             await asyncio.sleep(pause)
             wait = min(2 * wait, LONGEST_WAIT_SECONDS)
 

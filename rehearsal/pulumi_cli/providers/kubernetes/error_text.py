@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rehearsal.local_cluster.objects.connection import ApiResponse
-from rehearsal.local_cluster.objects.refusals import FORBIDDEN, conflicts_of, failures_of
-from rehearsal.local_cluster.objects.results import ObjectKey
+from rehearsal.local_cluster.objects.results import FORBIDDEN, ObjectKey, conflicts_of, failures_of
 from rehearsal.program.graph import MASK, Secret, reveal
 from rehearsal.pulumi_cli.providers.errors import ProviderError
 from rehearsal.pulumi_cli.providers.kubernetes.metadata import PATCH_FORCE

@@ -12,8 +12,7 @@ from typing import Any
 
 from rehearsal.local_cluster.objects.connection import ApiResponse, ApiServerUnreachableError
 from rehearsal.local_cluster.objects.kinds import ServedKind
-from rehearsal.local_cluster.objects.refusals import CONFLICT, FORBIDDEN
-from rehearsal.local_cluster.objects.results import ObjectKey
+from rehearsal.local_cluster.objects.results import CONFLICT, FORBIDDEN, ObjectKey
 from rehearsal.program.graph import reveal
 from rehearsal.pulumi_cli.providers.errors import InitializationError, ProviderError
 from rehearsal.pulumi_cli.providers.kubernetes.api import Say

@@ -64,7 +64,7 @@ def test_the_programs_objects_are_applied_without_a_warning_and_again_change_not
 ) -> None:
     assert {"Namespace", "DaemonSet", "FlowSchema", "ValidatingAdmissionPolicy", "Secret"} <= {item["kind"] for item in declared}
     # Until what earlier tests left has gone.
-    eventually(lambda: again(prune_teams=True).kept == (), "nothing of others is left")
+    eventually(lambda: again(prune_teams=True).retained == (), "nothing of others is left")
     before = _versions(api, declared)
     applied = again()
     assert applied.unchanged == tuple(key_of(item) for item in sorted(declared, key=lambda item: applied.unchanged.index(key_of(item))))
@@ -134,7 +134,7 @@ def test_an_object_that_is_refused_is_told_with_path_and_reason_and_the_others_g
     assert "between 1 and 65535" in failed["many", "spec.template.spec.containers[0].ports[0].containerPort"]
     assert applied.created == (_key("good"),)
     # What could not be changed may still need it.
-    assert [key.name for key, _ in applied.kept] == ["earlier"]
+    assert [key.name for key, _ in applied.retained] == ["earlier"]
     assert api.ask("GET", f"{SPACE}/configmaps/earlier").status == 200
 
 
@@ -158,8 +158,8 @@ def test_a_teams_namespace_and_what_is_in_it_go_only_when_that_is_asked_for(agai
     assert len(again(space, held).created) == 2
     applied = again()
     assert applied.pruned == ()
-    assert {str(key) for key, _ in applied.kept} == {"Namespace dropped-team", "ConfigMap dropped-team/inside"}
-    assert all("a team's" in reason for _, reason in applied.kept)
+    assert {str(key) for key, _ in applied.retained} == {"Namespace dropped-team", "ConfigMap dropped-team/inside"}
+    assert all("a team's" in reason for _, reason in applied.retained)
     assert applied.complete
     assert {str(key) for key in again(prune_teams=True).pruned} == {"Namespace dropped-team", "ConfigMap dropped-team/inside"}
     eventually(lambda: api.ask("GET", "/api/v1/namespaces/dropped-team").status == 404, "the namespace is gone")
@@ -185,12 +185,12 @@ def test_a_config_map_stays_until_every_pod_of_its_namespace_is_of_the_newest_re
     changed["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/pause:3.9"
     # The pods of both revisions wait for a node that is not there: the rollout cannot finish.
     applied = again(new, changed)
-    assert [(key.name, reason) for key, reason in applied.kept] == [
+    assert [(key.name, reason) for key, reason in applied.retained] == [
         (old["metadata"]["name"], "pods of an unfinished rollout may still mount it")
     ]
     assert api.ask("GET", f"{SPACE}/configmaps/{old['metadata']['name']}").status == 200
     again(new)
-    eventually(lambda: again(new).kept == (), "nothing rolls any more")
+    eventually(lambda: again(new).retained == (), "nothing rolls any more")
     assert api.ask("GET", f"{SPACE}/configmaps/{old['metadata']['name']}").status == 404
 
 

@@ -12,8 +12,7 @@ from components.kubernetes_objects import AWAITED, SKIP_AWAIT
 from components.manifests.objects import cluster_objects
 from rehearsal.local_cluster.objects.connection import ApiResponse
 from rehearsal.local_cluster.objects.program_objects import objects_of
-from rehearsal.local_cluster.objects.refusals import conflicts_of, failures_of
-from rehearsal.local_cluster.objects.results import ObjectKey, key_of
+from rehearsal.local_cluster.objects.results import ObjectKey, conflicts_of, failures_of, key_of
 
 KEY = ObjectKey("ConfigMap", "default", "one", "v1")
 

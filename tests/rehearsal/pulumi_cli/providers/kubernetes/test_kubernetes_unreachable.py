@@ -78,7 +78,7 @@ def test_a_name_that_nobody_has_is_a_cluster_that_cannot_be_reached(make_objects
 def test_whom_the_server_does_not_know_is_told_so(kubeconfig: Path, make_objects: Callable[..., Objects]) -> None:
     text = "\n".join(line for line in kubeconfig.read_text().splitlines() if "client-" not in line)
     objects = make_objects(kubeconfig=text.replace("user: {}", "user: {token: forged}").replace("user:\n", "user: {token: forged}\n"))
-    with pytest.raises(ProviderCallError, match="does not know who is asking; renew the kubeconfig's certificate or token"):
+    with pytest.raises(ProviderCallError, match="rejects the credentials; renew the kubeconfig's certificate or token"):
         objects.make(CONFIG_MAP, config_map("one"))
 
 
