@@ -1,26 +1,26 @@
-"""Who acts on a cluster: the user, group and label names that the API server, the machines and the Kubernetes objects share."""
+"""Names of users, groups, labels and service accounts that boot files and Kubernetes objects share."""
 
 from __future__ import annotations
 
 ENTRA_PREFIX = "entra:"
-"""Prefix of every user and group that a token of Entra ID names, so that none can pass for one of the cluster's own (system:…):
+"""Prefix of users and groups from Entra ID tokens, so that none can have the name of a cluster user (system:…):
 https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-authentication-configuration"""
 BOOTSTRAP_GROUP = "system:bootstrappers:gpufleet:nodes"
-"""Extra group of the bootstrap token with which a new node asks for its first client certificate."""
+"""Extra group of the bootstrap token with which a new node requests its first client certificate."""
 CSR_APPROVER_USER = "system:gpufleet:csr-approver"
-"""User of the client certificate with which the approver of kubelets' serving certificates works."""
+"""User in the client certificate of the approver of kubelets' serving certificates."""
 KUBELET_CLIENT_USER = "kube-apiserver-kubelet-client"
-"""User of the client certificate with which the API servers call kubelets."""
+"""User in the client certificate with which the API servers call kubelets."""
 TEAM_LABEL = "gpufleet.io/team"
-"""Label of a team's namespace and key of the taint on nodes that are the team's; the value is the team's name."""
+"""Label of a team's namespace, and key of the taint on nodes allocated to the team; the value is the team's name."""
 PREFLIGHT_KEY = "gpufleet.io/preflight"
-"""Label and taint of a node whose hardware has not been tested since it joined; the test itself takes both away."""
+"""Label and taint of a node whose hardware has not been tested since it joined; the test removes both."""
 PREFLIGHT_ACCOUNT = "preflight"
-"""Service account, in our own namespace, of the pods that test nodes."""
+"""Service account of the pods that test nodes, in the namespace of gpufleet."""
 ROTATION_ACCOUNT = "rotation"
-"""Service account, in our own namespace, as which nodes are drained and replaced; no pod runs as it."""
+"""Service account for draining and replacing nodes, in the namespace of gpufleet; no pod runs as it."""
 
 
 def entra_group(group: str) -> str:
-    """Group as the API server knows it, from its object id in Entra ID."""
+    """Return the Kubernetes group of an Entra ID group, given its object id."""
     return f"{ENTRA_PREFIX}{group}"

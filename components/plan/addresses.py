@@ -1,7 +1,7 @@
-"""Which address block each region, hub, cluster and subnet takes: by slot alone, so that growth moves nothing.
+"""Address blocks of regions, hubs, clusters and subnets, allocated by slot so that growth moves nothing.
 
-A region's block is cut into /14s: the first is the hub's, block slot+1 is the cluster's in that slot. A cluster's /14 is cut into 32
-/19s: 0 to 23 are node subnets of up to 1,000 machines, 24 to 27 the service range, 28 the control plane's, 29 to 31 stay free.
+A region's block is divided into /14s: the first is for the hub, block slot+1 for the cluster in that slot. A cluster's /14 is divided into
+32 /19s: 0 to 23 are node subnets of up to 1,000 machines, 24 to 27 the service range, 28 the control plane, 29 to 31 unused.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ SERVICE_SLOT = 24
 CONTROL_SLOT = 28
 CONTROL_ROLES = ("etcd", "events", "api", "private-link", "endpoints", "ingress")
 HUB_ROLES = {"gateway": (0, 26), "runner": (1, 24), "endpoints": (2, 24), "resolver": (32, 28)}
-"""Place of each hub subnet in the hub's network, in /24s, and its length. Azure refuses a DNS resolver in 10.0.1.0 to 10.0.16.255:
+"""Index of each hub subnet among the /24s of the hub's network, and its length. Azure refuses a DNS resolver in 10.0.1.0 to 10.0.16.255:
 https://learn.microsoft.com/azure/dns/dns-private-resolver-overview#subnet-restrictions"""
 RESERVED_PER_SUBNET = 5
-"""Addresses that Azure keeps in every subnet: https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq"""
+"""Addresses that Azure reserves in every subnet: https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq"""
 FIRST_USABLE = 4
 MACHINES_PER_SUBNET = 1_000
 
@@ -32,74 +32,74 @@ Network = ipaddress.IPv4Network
 
 
 def _part(network: Network, length: int, index: int) -> Network:
-    """The index-th block of a length inside a network, without building the others."""
+    """Return the block of a length at an index in a network, without building the others."""
     step = 1 << (32 - length)
     return Network((int(network.network_address) + index * step, length))
 
 
 def blocks_in(address_space: str) -> int:
-    """Number of /14 blocks in a region's address space, the hub's included."""
+    """Return the number of /14 blocks in a region's address space, including the hub's."""
     return max(1 << (BLOCK_LENGTH - Network(address_space).prefixlen), 0) if Network(address_space).prefixlen <= BLOCK_LENGTH else 0
 
 
 def hub_block(address_space: str) -> Network:
-    """The hub's /14."""
+    """Return the /14 of the hub."""
     return _part(Network(address_space), BLOCK_LENGTH, 0)
 
 
 def cluster_block(address_space: str, slot: int) -> Network:
-    """The /14 of the cluster in a slot."""
+    """Return the /14 of the cluster in a slot."""
     return _part(Network(address_space), BLOCK_LENGTH, slot + 1)
 
 
 def hub_network(block: Network) -> Network:
-    """Address prefix of the hub's virtual network: the block's first /16."""
+    """Return the address prefix of the hub's virtual network: the first /16 of the block."""
     return _part(block, 16, 0)
 
 
 def client_pool(block: Network) -> Network:
-    """Range of the people who dial in: a /18 in the block's second /16, outside the hub's network and inside 10.0.0.0/8."""
+    """Return the address range of VPN clients: a /18 in the second /16 of the block, outside the hub's network and inside 10.0.0.0/8."""
     return _part(_part(block, 16, 1), 18, 0)
 
 
 def hub_subnet(block: Network, role: str) -> Network:
-    """Subnet of a hub role: each role has a /24 of its own, of which it may use less."""
-    place, length = HUB_ROLES[role]
-    return _part(_part(hub_network(block), 24, place), length, 0)
+    """Return the subnet of a hub role, at the start of the role's own /24."""
+    index, length = HUB_ROLES[role]
+    return _part(_part(hub_network(block), 24, index), length, 0)
 
 
 def node_subnet(block: Network, slot: int) -> Network:
-    """Node subnet of a slot, 0 to 23."""
+    """Return the node subnet of a slot, 0 to 23."""
     if not 0 <= slot < NODE_SUBNET_SLOTS:
         raise ValueError(f"node subnet slot {slot} is outside 0 to {NODE_SUBNET_SLOTS - 1}")
     return _part(block, NODE_SUBNET_LENGTH, slot)
 
 
 def service_range(block: Network) -> Network:
-    """Range of the cluster's services: a /17."""
+    """Return the range of the cluster's services: a /17."""
     return _part(block, 17, SERVICE_SLOT // 4)
 
 
 def control_subnet(block: Network, role: str) -> Network:
-    """Subnet of a control-plane role, a /24."""
+    """Return the subnet of a control-plane role, a /24."""
     return _part(_part(block, NODE_SUBNET_LENGTH, CONTROL_SLOT), 24, CONTROL_ROLES.index(role))
 
 
 def cluster_prefixes(block: Network) -> tuple[Network, ...]:
-    """Address prefixes of a cluster's virtual network: all node subnets and the control plane's, without the service range."""
+    """Return the address prefixes of a cluster's virtual network: node subnets and control plane, without the service range."""
     return (_part(block, 15, 0), _part(block, 16, 2), _part(block, NODE_SUBNET_LENGTH, CONTROL_SLOT))
 
 
 def node_prefixes(block: Network) -> tuple[Network, ...]:
-    """The part of a cluster's block that holds nodes and pods."""
+    """Return the prefixes of a cluster's block for nodes and pods."""
     return cluster_prefixes(block)[:2]
 
 
 def usable(network: Network) -> int:
-    """Addresses that machines may take in a subnet."""
+    """Return the number of addresses in a subnet that machines can use."""
     return network.num_addresses - RESERVED_PER_SUBNET
 
 
 def host(network: Network, offset: int) -> str:
-    """Address at an offset into a subnet, as text."""
+    """Return the address at an offset in a network, as text."""
     return str(network[offset])

@@ -1,4 +1,4 @@
-"""Azure's limits, as data: its figures are dated pages of its documentation, to be compared with the current page before a large order.
+"""Limits of Azure, as data; sources are dated pages, so compare a figure with the current page before you order capacity.
 
 https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits
 """

@@ -1,4 +1,4 @@
-"""What bounds one cluster besides Azure, as data: Kubernetes, etcd, API servers, and this project's own rules."""
+"""Limits of one cluster besides Azure's, as data: Kubernetes, etcd, API servers, and rules of this project."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ NAT_CONNECTIONS = Limit(
     "lower machines_per_set, or raise pods_per_node, so that fewer machines share a subnet",
     at_least=True,
 )
-# Packets have no row: a gateway carries 1 to 5 million a second, and how large a job's packets are no plan knows.
+# Packets have no limit here: a gateway carries 1 to 5 million per second, but the plan has no packet sizes of jobs.
 NAT_THROUGHPUT = Limit(
     "NAT throughput per machine",
     None,

@@ -1,4 +1,4 @@
-"""How large the control plane must be, and which names and addresses its machines have."""
+"""Plan of the control plane: sizes, names and addresses of its machines."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from components.spec.cluster import Cluster, Connectivity, MachineGroup
 HEAP_PER_NODE_BYTES = 9_300_000
 """API-server heap per node: up to 70 GB at 7,500 nodes, https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
 BESIDE_API_SERVER_BYTES = 4 * GIB
-"""Left on an API-server machine for controller manager, scheduler and the system: 0.33 GB and less than 1 GB measured at 7,500 nodes."""
+"""Memory of an API-server machine for controller manager, scheduler and the system; measured at 7,500 nodes: 0.33 GB and below 1 GB."""
 STORE_PER_NODE_BYTES = 320_000
 """etcd bytes per node: 32 GB at 100,000 nodes, https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultra-scale-clusters/"""
 EVENTS_PER_NODE_BYTES = 100_000
-"""Event bytes per node within their hour of life: about 100 events of 1 kB."""
+"""Event bytes per node in their lifetime of an hour: about 100 events of 1 kB."""
 STORE_HEADROOM = 2
-"""History between two compactions, and room to defragment."""
+"""Factor for the history between two compactions and space to defragment."""
 QUOTA_STEPS = (2 * GIB, 4 * GIB, 8 * GIB, 16 * GIB)
-"""etcd quotas to choose from; 2 GiB is etcd's default: https://etcd.io/docs/v3.6/dev-guide/limit/"""
+"""Possible etcd quotas; 2 GiB is etcd's default: https://etcd.io/docs/v3.6/dev-guide/limit/"""
 DISK_PER_QUOTA = 3
 """Database, snapshots and write-ahead log together, as multiples of the quota."""
 INFLIGHT_BY_MEMORY = ((128, 3_000, 1_000), (64, 1_500, 500), (0, 400, 200))
-"""Requests in flight, all and mutating, by GiB of an API server's machine, largest first: a choice of this project's, from the default of
-400 and 200. Not by nodes, for then growth past a step would change the boot files of every API server."""
+"""Maximum requests in flight, all and mutating, by GiB of an API server's machine, largest first. This project chose the numbers, starting
+from the default of 400 and 200. They do not depend on the number of nodes, since growth would then change the boot files of API servers."""
 FIRST_MEMBER_OFFSET = 10
 ETCD_PLAYBOOK = "playbooks/etcd-replace.yml"
 PRIVATE_LINK_ADDRESSES = 2
-"""Source addresses of a private link service; each carries about 64,000 connections."""
+"""Source addresses of a private link service; each supports about 64,000 connections."""
 HUB_ENDPOINT_OFFSET = 10
 
 
 def quota_bytes(nodes: int, per_node: int) -> int:
-    """etcd quota for a number of nodes: the smallest step that holds twice what they store; the largest step if none does."""
+    """Return the etcd quota for a number of nodes: the smallest step of at least twice their data, otherwise the largest step."""
     needed = nodes * per_node * STORE_HEADROOM
     return next((step for step in QUOTA_STEPS if step >= needed), QUOTA_STEPS[-1])
 
@@ -40,7 +40,7 @@ def quota_bytes(nodes: int, per_node: int) -> int:
 def plan_etcd(
     region: str, cluster: Cluster, role: str, group: MachineGroup, image: ImagePlan, nodes: int, zone: str, block: addresses.Network
 ) -> EtcdPlan:
-    """Plan one etcd ring; role is "etcd" or "events", zone the private DNS zone of the members' names."""
+    """Return the plan of an etcd cluster; role is "etcd" or "events", zone the private DNS zone of the members' names."""
     subnet = addresses.control_subnet(block, role)
     members = tuple(
         EtcdMemberPlan(
@@ -70,7 +70,7 @@ def plan_etcd(
 def plan_api_servers(
     cluster: Cluster, region_slot: int, image: ImagePlan, nodes: int, zone: str, block: addresses.Network, hub: addresses.Network
 ) -> ApiServersPlan:
-    """Plan the API servers; region_slot is the cluster's slot, which places its private endpoint in the hub's endpoint subnet."""
+    """Return the plan of the API servers; region_slot is the cluster's slot, which sets the address of its private endpoint in the hub."""
     group = cluster.control_plane.api_servers
     size = VM_SIZES[group.vm_size]
     name = naming.of_cluster(cluster.name, "api")

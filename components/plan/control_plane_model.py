@@ -1,4 +1,4 @@
-"""The shape of a planned control plane: images, etcd rings and API servers."""
+"""Data model of a planned control plane: images, etcd clusters and API servers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ ETCD_PEER_PORT = 2380
 API_SERVER_PORT = 6443
 KUBELET_PORT = 10250
 INGRESS_PORTS = ((80, 30_080), (443, 30_443))
-"""Ports of the ingress load balancer, each with the node port that it leads to."""
+"""Ports of the ingress load balancer, each with its node port."""
 
 
 @dataclass(frozen=True)
 class ImagePlan:
-    """One published image version: gallery ids, and the replicas that its concurrent creates need in the region.
+    """One published image version: gallery ids, and the number of replicas for concurrent creates in the region.
 
-    capture is what the build captured: a managed image is used as it is, and the gallery holds no version of it.
+    capture is the resource id from the build: a managed image is used directly, without a version in the gallery.
     """
 
     pin: str
@@ -32,18 +32,18 @@ class ImagePlan:
 
     @property
     def in_gallery(self) -> bool:
-        """Whether machines take the image from the region's gallery."""
+        """True if machines are created from the region's gallery."""
         return self.definition.store is ImageStore.GALLERY
 
     @property
     def machine_image_id(self) -> str:
-        """Id of what machines are made from."""
+        """Resource id of the image that machines are created from."""
         return self.version_id if self.in_gallery else self.capture
 
 
 @dataclass(frozen=True)
 class EtcdMemberPlan:
-    """One etcd member: a machine with a fixed name, zone and address; member is its number in the ring, from 0."""
+    """One etcd member: a machine with a fixed name, zone and address; member is its number in the etcd cluster, from 0."""
 
     member: int
     name: str
@@ -56,9 +56,9 @@ class EtcdMemberPlan:
 
 @dataclass(frozen=True)
 class EtcdPlan:
-    """One etcd ring; role is "etcd" or "events"; quota_bytes and data_bytes_needed in bytes.
+    """One etcd cluster; role is "etcd" or "events"; quota_bytes and data_bytes_needed in bytes.
 
-    changed_by names the playbook that brings a new image, size or boot file to a running member, since no update does.
+    changed_by is the playbook that replaces members to change image, size or boot files, since no update changes a running member.
     """
 
     role: str
@@ -80,7 +80,7 @@ class EtcdPlan:
 class ApiServersPlan:
     """The API servers: one scale set behind an internal load balancer.
 
-    memory_needed_bytes is for one API server with controller manager and scheduler beside it; heap_limit_bytes its GOMEMLIMIT.
+    memory_needed_bytes is for one API server with controller manager and scheduler; heap_limit_bytes is its GOMEMLIMIT.
     """
 
     name: str
@@ -103,5 +103,5 @@ class ApiServersPlan:
 
     @property
     def url(self) -> str:
-        """URL of the API servers, good wherever their name is known: in the cluster's network and in the hub's."""
+        """URL of the API servers; it resolves in the cluster's network and in the hub."""
         return f"https://{self.dns_name}:{API_SERVER_PORT}"

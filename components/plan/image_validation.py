@@ -1,4 +1,4 @@
-"""What makes an image pin of a region file impossible: nobody published it, or the machines cannot be what they shall be with it."""
+"""Validation of image pins: published, captured in the location, and suitable for the machines' role."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CARRIED = {
     Role.API_SERVER: ("kubernetes", "gpufleet"),
     Role.ETCD: ("etcd", "gpufleet"),
 }
-"""Packages that the boot files of each role count on: docs/node-images.md."""
+"""Packages that the boot files of each role require: docs/node-images.md."""
 VERSION = re.compile(get_args(KubernetesVersion)[1].pattern)
-"""What has not this form is told as that alone, and not as a version that no image carries."""
+"""Form of a version; a value without this form is reported only by the model of components.spec."""
 CARRIED_WITH_GPU = ("nvidia_driver", "nvidia_container_toolkit")
 CARRIED_WITH_INFINIBAND = ("doca_ofed",)
 CARRIED_WITH_CNI = {Cni.AZURE_VNET.value: ("azure_cni",)}
@@ -30,7 +30,7 @@ CARRIED_WITH_CNI = {Cni.AZURE_VNET.value: ("azure_cni",)}
 def validate_image(
     path: Path, pin: str, role: Role, group: Raw, cluster: Raw, catalog: ImageCatalog, location: object
 ) -> Iterator[InvalidValue]:
-    """Contradictions of one image pin; group is the raw group of machines of a raw cluster that pins it at path, name@version.
+    """Yield the invalid values of an image pin; group is the raw group of machines of a raw cluster that pins it at path, name@version.
 
     location is the raw region's.
     """
@@ -43,8 +43,8 @@ def validate_image(
         yield InvalidValue(path, pin, f"is not captured in {location}, and a gallery takes a version from its own location only", remedy)
     definition = catalog.definition(pin)
     if role not in definition.roles:
-        fitting = tuple(item for item in catalog.pins() if role in catalog.definition(item).roles)
-        yield InvalidValue(path, pin, f"is no image for the role {role.value}", nearest(pin, fitting))
+        suitable = tuple(item for item in catalog.pins() if role in catalog.definition(item).roles)
+        yield InvalidValue(path, pin, f"is no image for the role {role.value}", nearest(pin, suitable))
     else:
         yield from _packages(path, pin, definition, role, group, cluster)
     if isinstance(location, str) and location in captures:
@@ -54,7 +54,7 @@ def validate_image(
 
 
 def _unpublished(path: Path, pin: str, catalog: ImageCatalog) -> InvalidValue:
-    """An image pin that nobody published."""
+    """Return the error of an unpublished image pin."""
     name = pin.partition("@")[0]
     own = tuple(item for item in catalog.pins() if item.startswith(f"{name}@"))
     remedy = f"published: {', '.join(own[-5:])}" if own else nearest(pin, catalog.pins())
@@ -62,13 +62,13 @@ def _unpublished(path: Path, pin: str, catalog: ImageCatalog) -> InvalidValue:
 
 
 def _size(group: Raw) -> VmSize | None:
-    """VM size of a raw group, None where it names none that is known."""
+    """Return the VM size of a raw group; None if it is missing or unknown."""
     size = group.get("vm_size")
     return VM_SIZES.get(size) if isinstance(size, str) else None
 
 
 def _packages(path: Path, pin: str, definition: ImageDefinition, role: Role, group: Raw, cluster: Raw) -> Iterator[InvalidValue]:
-    """An image without what its role, its GPUs, its InfiniBand or the cluster's pod network need."""
+    """Yield the first package that is missing for the role, GPUs, InfiniBand or pod network."""
     size = _size(group)
     needed = dict.fromkeys(CARRIED[role], f"which the role {role.value} needs")
     if size is not None and size.gpus:
@@ -79,16 +79,16 @@ def _packages(path: Path, pin: str, definition: ImageDefinition, role: Role, gro
     cni = network.get("cni") if isinstance(network, Mapping) else None
     if role is Role.NODE and isinstance(cni, str):
         needed |= dict.fromkeys(CARRIED_WITH_CNI.get(cni, ()), f"which cni: {cni} needs")
-    lacking = {name: why for name, why in needed.items() if getattr(definition.packages, name) is None}
-    if lacking:
-        name, why = next(iter(lacking.items()))
+    missing = {name: why for name, why in needed.items() if getattr(definition.packages, name) is None}
+    if missing:
+        name, why = next(iter(missing.items()))
         yield InvalidValue(
             path, pin, f"carries no {name}, {why}", f"pin an image with packages.{name}, or build one: node-images/{definition.name}.yaml"
         )
 
 
 def _store(path: Path, pin: str, definition: ImageDefinition, capture: str) -> Iterator[InvalidValue]:
-    """A managed image of which the build captured no managed image: machines are made from the capture itself."""
+    """Yield a pin of a managed image whose capture is no managed image, since machines are created from the capture."""
     if definition.store is ImageStore.MANAGED_IMAGE and "/images/" not in capture:
         kind, name = capture.split("/")[-2:]
         yield InvalidValue(
@@ -100,7 +100,7 @@ def _store(path: Path, pin: str, definition: ImageDefinition, capture: str) -> I
 
 
 def _disk_controller(path: Path, pin: str, definition: ImageDefinition, group: Raw) -> Iterator[InvalidValue]:
-    """An image that the machine cannot boot."""
+    """Yield a pin of an image that the machine cannot boot from an NVMe disk controller."""
     size = _size(group)
     if size is not None and size.disk_controller == "NVMe" and not definition.nvme_disk_controller:
         yield InvalidValue(
@@ -112,24 +112,24 @@ def _disk_controller(path: Path, pin: str, definition: ImageDefinition, group: R
 
 
 def _kubernetes(path: Path, pin: str, definition: ImageDefinition, cluster: Raw) -> Iterator[InvalidValue]:
-    """An image whose Kubernetes is not the cluster's."""
-    wanted = cluster.get("kubernetes")
-    if not isinstance(wanted, str) or not VERSION.fullmatch(wanted):
+    """Yield a pin of an image whose Kubernetes version does not match the cluster's."""
+    expected = cluster.get("kubernetes")
+    if not isinstance(expected, str) or not VERSION.fullmatch(expected):
         return
-    if definition.packages.kubernetes and definition.packages.kubernetes != wanted:
+    if definition.packages.kubernetes and definition.packages.kubernetes != expected:
         yield InvalidValue(
             path,
             pin,
-            f"carries Kubernetes {definition.packages.kubernetes}, the cluster is {wanted}",
+            f"carries Kubernetes {definition.packages.kubernetes}, the cluster is {expected}",
             "pin an image with the cluster's version",
         )
     kubelet = definition.packages.kubelet
-    if kubelet and not 0 <= _minor(wanted) - _minor(kubelet) <= 1:
+    if kubelet and not 0 <= _minor(expected) - _minor(kubelet) <= 1:
         yield InvalidValue(
-            path, pin, f"carries kubelet {kubelet}, the cluster is {wanted}", "a kubelet may be of the same minor version or one behind"
+            path, pin, f"carries kubelet {kubelet}, the cluster is {expected}", "a kubelet may be of the same minor version or one behind"
         )
 
 
 def _minor(version: str) -> int:
-    """Minor number of a Kubernetes version."""
+    """Return the minor number of a Kubernetes version."""
     return int(version.split(".")[1])

@@ -1,4 +1,4 @@
-"""What a contradiction in a region file is: where it stands, what stands there, why it cannot be, and what would be right."""
+"""Invalid values of a region file, as validation reports them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 SIZES_LISTED = "docs/region-file.md"
-"""Where a person finds the VM sizes that a file may name, and how to add one."""
+"""Document with the VM sizes that a file may use."""
 Path = tuple[str | int, ...]
 Raw = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class InvalidValue:
-    """One contradiction: where in the file, what stands there, why it cannot be, what would be right."""
+    """One invalid value: its path in the file, the value, the reason, and the remedy."""
 
     path: Path
     value: Any
@@ -24,7 +24,7 @@ class InvalidValue:
 
 
 def nearest(value: object, known: tuple[str, ...]) -> str:
-    """A remedy that names the nearest known word, or all words if there are few."""
+    """Return a remedy with the known word that is most similar to value, otherwise with the known words."""
     near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.5)
     if near:
         return f"did you mean {near[0]}?"

@@ -1,4 +1,4 @@
-"""What a limit is: a bound, who says so, what a breach means and what to do about it; and one use of it in one place."""
+"""Limits, the rows that compare a use with a limit, and their order by headroom."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit: bound in unit, None where the plan or the region file gives it; reason says what a breach means, remedy what to do.
+    """One limit: bound in unit, None if the plan or the region file gives it; reason explains a breach, remedy says what to do.
 
-    at_least turns the comparison round: the use must reach the bound. rule marks a bound that a plan is meant to sit at, so that
-    nearness says nothing.
+    at_least inverts the comparison: the use must reach the bound. rule marks a bound that a plan may reach exactly, so that low headroom is
+    not reported.
     """
 
     name: str
@@ -26,10 +26,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class LimitRow:
-    """The use of one limit in one place.
+    """The use of one limit in one scope.
 
-    use and bound are in unit; bound is None where nobody has declared it; headroom is the unused share of the bound, negative when broken,
-    None for a rule that is kept and for a use without bound; at_least marks a bound that the use must reach.
+    use and bound are in unit; bound is None if undeclared. headroom is the unused share of the bound, negative if exceeded, None for
+    a satisfied rule and for a use without bound. at_least marks a bound that the use must reach.
     """
 
     limit: str
@@ -45,19 +45,19 @@ class LimitRow:
     at_least: bool = False
 
     def sentence(self) -> str:
-        """One line for a person: where, value, bound, reason and remedy."""
+        """Return one line: scope, value, bound, reason and remedy."""
         bound = "no declared bound" if self.bound is None else f"the bound of {amount(self.bound)}"
         side = "is under" if self.bound is not None and self.use < self.bound else "is over"
         return f"{self.where}: {self.limit}: {amount(self.use)} {self.unit} {side} {bound}: {self.reason}; {self.remedy}"
 
 
 def amount(value: float) -> str:
-    """A number for a person: thousands separated, at most two decimals."""
+    """Return a number as text with thousands separators and at most two decimals."""
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}".rstrip("0")
 
 
 def compare(limit: Limit, where: str, use: float, bound: float | None = None, reason: str = "", remedy: str = "") -> LimitRow:
-    """Compare a use with a limit; bound, reason and remedy stand in where the table leaves them open, or knows less than the plan."""
+    """Return the row of a use and a limit; bound applies if the limit has none, reason and remedy replace the limit's."""
     limited = limit.bound if limit.bound is not None else bound
     broken, headroom = False, None
     if limited is not None:
@@ -82,21 +82,21 @@ def compare(limit: Limit, where: str, use: float, bound: float | None = None, re
 TIGHT = 0.1
 """Share of headroom below which a limit is tight."""
 EXACT_DIGITS = 9
-"""Decimals to which a share is compared: 450 of 500 leaves exactly a tenth, which binary fractions miss by less than this."""
+"""Decimals in comparisons of shares: 450 of 500 leaves exactly a tenth, which floating point misses by less than this."""
 
 
 def tight(row: LimitRow) -> bool:
-    """Whether a row that is not broken has less than TIGHT headroom."""
+    """Return True if a row is not broken and has less than TIGHT headroom."""
     return not row.broken and row.headroom is not None and round(row.headroom, EXACT_DIGITS) < TIGHT
 
 
 def ordered(rows: Iterable[LimitRow]) -> list[LimitRow]:
-    """Broken rows first, then by headroom, then kept rules and uses without bound; equals by limit and place."""
+    """Return rows in order: broken ones, then by headroom, then satisfied rules and uses without bound; ties by limit and scope."""
     return sorted(rows, key=lambda row: (not row.broken, row.headroom is None, row.headroom or 0.0, row.limit, row.where))
 
 
 def tightest(rows: Iterable[LimitRow]) -> list[LimitRow]:
-    """Each limit once, at its tightest place, the first by name among equals; vCPUs for each family, and of broken rows all."""
+    """Return one row per limit, that of its tightest scope; for vCPUs one row per family, and all broken rows."""
     shown: dict[str, LimitRow] = {}
     for row in ordered(rows):
         key = f"{row.limit}/{row.where}" if row.broken or ("/" in row.where and row.unit == "vCPU") else row.limit

@@ -1,4 +1,4 @@
-"""Which limits a plan comes near or breaks: one row for each limit and each place where it applies."""
+"""Comparison of a region's plan with all limits: one row per limit and scope."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ HUB_ADDRESSES = 8
 MOST_ETCD_MEMBERS = 7
 ZONES = len(Zone)
 NAT_CONNECTIONS = 2_000_000
-"""Connections that one NAT gateway carries, to all destinations together: cluster_limits.NAT."""
+"""Connections of one NAT gateway to all destinations together: cluster_limits.NAT."""
 NAT_DESTINATION_CONNECTIONS = 50_000
-"""Connections that one public address of a NAT gateway carries to one destination: cluster_limits.NAT."""
+"""Connections of one public address of a NAT gateway to one destination: cluster_limits.NAT."""
 NAT_MEGABITS_PER_SECOND = 50_000
-"""Throughput of one NAT gateway, both ways together: cluster_limits.NAT."""
+"""Throughput of one NAT gateway, both directions together: cluster_limits.NAT."""
 
 
 class LimitsExceededError(GpufleetError):
@@ -39,20 +39,20 @@ class LimitsExceededError(GpufleetError):
 
 
 def check(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> tuple[LimitRow, ...]:
-    """All rows of a plan: clusters in order, then subscriptions, then the region.
+    """Return all rows of a plan: clusters in order, then subscriptions, then the region.
 
-    siblings are the plans of other regions: what they use of the plan's subscriptions counts too, and rows say so in `where`.
+    siblings are the plans of other regions: their use of the plan's subscriptions counts too, and `where` names them.
     """
     return tuple(_rows(plan, siblings))
 
 
 def broken(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> tuple[LimitRow, ...]:
-    """The rows of broken limits."""
+    """Return the rows of broken limits."""
     return tuple(item for item in check(plan, siblings) if item.broken)
 
 
 def raise_if_broken(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> None:
-    """Raise LimitsBroken if the plan breaks a limit, so that nothing is created from it."""
+    """Raise LimitsBroken if the plan breaks a limit."""
     rows = broken(plan, siblings)
     if rows:
         raise LimitsExceededError(rows)
@@ -63,14 +63,14 @@ def _rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[LimitRow
         yield from _cluster(cluster)
         for pool in cluster.pools:
             yield from _pool(f"{cluster.name}/{pool.name}", cluster, pool)
-        for ring in (cluster.etcd, cluster.events_etcd):
-            yield from _etcd(f"{cluster.name}/{ring.role}", cluster, ring)
+        for etcd in (cluster.etcd, cluster.events_etcd):
+            yield from _etcd(f"{cluster.name}/{etcd.role}", cluster, etcd)
     yield from subscription_rows(plan, siblings)
     yield from _region(plan)
 
 
 def _cluster(cluster: ClusterPlan) -> Iterator[LimitRow]:
-    """Limits of one cluster and its network."""
+    """Yield the rows of one cluster and its network."""
     where, network = cluster.name, cluster.network
     pods = sum(pool.spec.nodes * pool.spec.pods_per_node for pool in cluster.pools)
     servers = cluster.api_servers
@@ -92,7 +92,7 @@ def _cluster(cluster: ClusterPlan) -> Iterator[LimitRow]:
 
 
 def _egress(where: str, network: NetworkPlan) -> Iterator[LimitRow]:
-    """Each machine's share of its NAT gateway, where it is smallest, when all machines that may stand behind the gateway use it at once."""
+    """Yield the smallest share of a machine in its NAT gateway, if the gateway's maximum number of machines use it at the same time."""
     shares: tuple[tuple[Limit, Callable[[NatGatewayPlan], int]], ...] = (
         (cluster_limits.SNAT_PORTS, lambda gateway: gateway.snat_ports_per_machine),
         (
@@ -108,7 +108,7 @@ def _egress(where: str, network: NetworkPlan) -> Iterator[LimitRow]:
 
 
 def _pool(where: str, cluster: ClusterPlan, pool: PoolPlan) -> Iterator[LimitRow]:
-    """Limits of one pool: its sets, its addresses, its gangs and its promises."""
+    """Yield the rows of one pool: scale sets, addresses, gangs and allocations."""
     spec = pool.spec
     bound, reason = set_bound(spec.interconnect, pool.image.definition.store)
     usable = addresses.usable(addresses.Network(f"10.0.0.0/{addresses.NODE_SUBNET_LENGTH}"))
@@ -119,42 +119,42 @@ def _pool(where: str, cluster: ClusterPlan, pool: PoolPlan) -> Iterator[LimitRow
     yield compare(azure_limits.SET_SIZE, where, spec.machines_per_set or pool.machines_per_set, bound, reason)
     if spec.interconnect is Interconnect.INFINIBAND and spec.largest_gang:
         yield compare(cluster_limits.GANG, where, spec.largest_gang, min(pool.machines_per_set, bound))
-    promised = sum(item.nodes for item in cluster.spec.tenancy.allocations if item.pool == spec.name)
-    if promised:
-        yield compare(cluster_limits.ALLOCATED, where, promised, spec.nodes)
+    allocated = sum(item.nodes for item in cluster.spec.tenancy.allocations if item.pool == spec.name)
+    if allocated:
+        yield compare(cluster_limits.ALLOCATED, where, allocated, spec.nodes)
 
 
 def _node_subnets(where: str, pool: PoolPlan) -> LimitRow:
-    """The last slot that a pool fills; a lower first slot is a remedy only where the pool is not wider than all slots together."""
+    """Return the row of a pool's last slot; a lower first slot is a remedy only if the pool fits in all slots together."""
     last, first = int(pool.subnet_roles[-1].removeprefix("nodes-")), pool.spec.slot
     fits_lower = first > 0 and last - first < NODE_SUBNET_SLOTS
     return compare(cluster_limits.NODE_SUBNETS, where, last, remedy="give the pool a lower slot, or lower its nodes" if fits_lower else "")
 
 
-def _etcd(where: str, cluster: ClusterPlan, ring: EtcdPlan) -> Iterator[LimitRow]:
-    """Limits of one etcd ring."""
+def _etcd(where: str, cluster: ClusterPlan, etcd: EtcdPlan) -> Iterator[LimitRow]:
+    """Yield the rows of one etcd cluster."""
     plane = cluster.spec.control_plane
-    group = plane.etcd if ring.role == "etcd" else plane.events_etcd
+    group = plane.etcd if etcd.role == "etcd" else plane.events_etcd
     count, zones = group.count, group.zones
     odd = count if count % 2 else count - 1
     yield compare(cluster_limits.ETCD_MEMBERS, where, count, min(MOST_ETCD_MEMBERS, odd))
     if count > 1:
-        in_one = max(Counter(member.zone for member in ring.members).values())
+        in_one = max(Counter(member.zone for member in etcd.members).values())
         yield compare(cluster_limits.ETCD_ZONE, where, in_one, (count - 1) // 2, remedy=_zone_remedy(count, len(zones)))
-    per_node = STORE_PER_NODE_BYTES if ring.role == "etcd" else EVENTS_PER_NODE_BYTES
+    per_node = STORE_PER_NODE_BYTES if etcd.role == "etcd" else EVENTS_PER_NODE_BYTES
     yield compare(cluster_limits.ETCD_STORE, where, round(cluster.nodes * per_node * STORE_HEADROOM / GIB, 2))
-    yield compare(cluster_limits.ETCD_DISK, where, round(ring.data_bytes_needed / GIB, 1), ring.size.local_nvme_gib)
+    yield compare(cluster_limits.ETCD_DISK, where, round(etcd.data_bytes_needed / GIB, 1), etcd.size.local_nvme_gib)
 
 
 def _zone_remedy(count: int, zones: int) -> str:
-    """What makes a ring outlive any one zone: three zones, over which every odd number of members from three on does."""
+    """Return the remedy by which an etcd cluster survives the loss of any zone: an odd number of members, from three, over three zones."""
     if zones < ZONES:
         return f"name all {ZONES} zones{'' if count % 2 else ', and use an odd number of members'}"
     return "use an odd number of members; over three zones an even number loses its quorum with the fullest zone"
 
 
 def _region(plan: RegionPlan) -> Iterator[LimitRow]:
-    """Limits of the hub's peered group and of the image versions."""
+    """Yield the rows of the hub's peered group and of the image versions."""
     peered = [cluster for cluster in plan.clusters if cluster.connectivity is Connectivity.PEERING]
     linked = len(plan.clusters) - len(peered)
     yield compare(

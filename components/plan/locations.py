@@ -1,4 +1,4 @@
-"""The Azure locations in which a region can lie: those with availability zones, over which etcd and every front end are spread."""
+"""Azure locations with availability zones, and the zones; a region needs zones for etcd and its front ends."""
 
 from __future__ import annotations
 

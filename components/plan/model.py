@@ -1,4 +1,4 @@
-"""The shape of a plan: every number, name and address of a region, decided before anything exists."""
+"""Data model of a plan: all numbers, names and addresses of a region, computed before deployment."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ __all__ = [
 class ScaleSetPlan:
     """One scale set of a pool, keyed by its index in the pool.
 
-    after names the scale set of the same pool whose creation it waits for, None for the first lanes.
+    after is the scale set of the same pool that must be created before this one, None for the sets that are created first.
     """
 
     index: int
@@ -89,17 +89,17 @@ class PoolPlan:
 
     @property
     def host_network_pods(self) -> int:
-        """Pods of a machine that share its own address."""
+        """Pods of a machine on the host's network."""
         return host_network_pods(self.size, self.spec.interconnect)
 
     @property
     def max_pods(self) -> int:
-        """Pods of a machine, with addresses of their own or not."""
+        """Maximum pods of a machine, including those on the host's network."""
         return self.spec.pods_per_node + self.host_network_pods
 
     @property
     def private_addresses(self) -> int:
-        """Private addresses that the pool's machines hold."""
+        """Private addresses of the pool's machines."""
         return self.spec.nodes * self.addresses_per_machine
 
 
@@ -115,7 +115,7 @@ class IngressPlan:
 
 @dataclass(frozen=True)
 class VaultPlan:
-    """One key vault in the base stack: role is "etcd", "control" or "node"; secrets are the names that its machines read."""
+    """One key vault in the base stack: role is "etcd", "control" or "node"; secrets are the names of the secrets for its machines."""
 
     role: str
     name: str
@@ -136,7 +136,7 @@ class IdentityPlan:
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """One cluster, whole."""
+    """Plan of one cluster."""
 
     spec: Cluster
     subscription: str
@@ -175,17 +175,17 @@ class ClusterPlan:
         return sum(pool.private_addresses for pool in self.pools) + members + self.api_servers.count + front_ends + endpoints
 
     def vault(self, role: str) -> VaultPlan:
-        """Vault of a role; StopIteration where there is none."""
+        """Return the vault of a role; raise StopIteration if there is none."""
         return next(vault for vault in self.vaults if vault.role == role)
 
     def identity(self, role: str) -> IdentityPlan:
-        """Identity of a role; StopIteration where there is none."""
+        """Return the identity of a role; raise StopIteration if there is none."""
         return next(identity for identity in self.identities if identity.role == role)
 
 
 @dataclass(frozen=True)
 class GalleryPlan:
-    """The region's image gallery, and each image version that it holds."""
+    """The region's image gallery and its image versions."""
 
     name: str
     images: tuple[ImagePlan, ...]
@@ -193,7 +193,7 @@ class GalleryPlan:
 
 @dataclass(frozen=True)
 class BackupPlan:
-    """The storage account of etcd snapshots."""
+    """Storage account of etcd snapshots."""
 
     account: str
     sku: str
@@ -202,7 +202,7 @@ class BackupPlan:
 
 @dataclass(frozen=True)
 class RegionPlan:
-    """One region, whole: what the base stack and the region's stack will make."""
+    """Plan of one region: the base stack and the region's stack."""
 
     spec: Region
     base_resource_group: str

@@ -1,4 +1,4 @@
-"""Which networks, subnets, security groups and NAT gateways a cluster and the hub have."""
+"""Plan of networks, subnets, security groups and NAT gateways of a cluster and of the hub."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SNAT_PORTS_PER_ADDRESS = 64_512
 """https://github.com/MicrosoftDocs/azure-docs/blob/00595da9da44c880f778908815c2180ad72f60c8/articles/nat-gateway/nat-gateway-resource.md"""
 CONTROL_PREFIX_LENGTH = 31
 MOST_CONTROL_MACHINES = 64
-"""Control-plane machines, or runners in the hub, that one gateway is sized for."""
+"""Maximum control-plane machines, or runners in the hub, behind one gateway."""
 
 
 def nat_gateway(name: str, role: str, prefix_length: int, machines: int, zone: str | None) -> NatGatewayPlan:
-    """One NAT gateway; machines is the most that its subnets can hold, so that growth changes nothing."""
+    """Return the plan of a NAT gateway; machines is the maximum of its subnets, so that growth changes nothing."""
     public = 1 << (32 - prefix_length)
     ports = public * SNAT_PORTS_PER_ADDRESS
     return NatGatewayPlan(
@@ -34,7 +34,7 @@ def nat_gateway(name: str, role: str, prefix_length: int, machines: int, zone: s
 
 
 def _ranges(cluster: Cluster, block: addresses.Network, hub: HubPlan) -> Ranges:
-    """The CIDRs that the cluster's rules speak of."""
+    """Return the address ranges for the cluster's security rules."""
     peered = cluster.connectivity is Connectivity.PEERING
     return Ranges(
         etcd=str(addresses.control_subnet(block, "etcd")),
@@ -49,7 +49,7 @@ def _ranges(cluster: Cluster, block: addresses.Network, hub: HubPlan) -> Ranges:
 
 
 def _groups(cluster: Cluster, ranges: Ranges, ingress: str | None) -> tuple[SecurityGroupPlan, ...]:
-    """The cluster's security groups, one per role."""
+    """Return the cluster's security groups, one per role."""
     rules = {
         "etcd": network_rules.etcd_rules(ranges.etcd, ranges),
         "events": network_rules.etcd_rules(ranges.events, ranges),
@@ -61,18 +61,18 @@ def _groups(cluster: Cluster, ranges: Ranges, ingress: str | None) -> tuple[Secu
 
 
 def _control_roles(cluster: Cluster) -> tuple[str, ...]:
-    """Control-plane subnets that the cluster has."""
-    wanted = {
+    """Return the roles of the cluster's control-plane subnets."""
+    optional = {
         "private-link": cluster.connectivity is Connectivity.PRIVATE_LINK,
         "ingress": any(pool.load_balanced for pool in cluster.pools),
     }
-    return tuple(role for role in addresses.CONTROL_ROLES if wanted.get(role, True))
+    return tuple(role for role in addresses.CONTROL_ROLES if optional.get(role, True))
 
 
 def _subnets(
     cluster: Cluster, block: addresses.Network, groups: tuple[SecurityGroupPlan, ...], node_slots: tuple[int, ...]
 ) -> tuple[SubnetPlan, ...]:
-    """The cluster's subnets: control-plane roles, then node slots."""
+    """Return the cluster's subnets: control-plane roles, then node slots."""
     group = {item.role: item.name for item in groups}
     control_nat = naming.of_cluster(cluster.name, "nat-control")
     with_nat = ("etcd", "events", "api")
@@ -100,7 +100,7 @@ def _subnets(
 
 
 def plan_network(region: Region, cluster: Cluster, pools: tuple[PoolPlan, ...], hub: HubPlan) -> NetworkPlan:
-    """Plan one cluster's virtual network; pure."""
+    """Return the plan of a cluster's virtual network."""
     block = addresses.cluster_block(region.address_space, cluster.slot)
     services = addresses.service_range(block)
     balanced = any(pool.load_balanced for pool in cluster.pools)
@@ -137,7 +137,7 @@ def plan_network(region: Region, cluster: Cluster, pools: tuple[PoolPlan, ...], 
 
 
 def plan_hub(region: Region) -> HubPlan:
-    """Plan the region's hub; pure."""
+    """Return the plan of the region's hub."""
     block = addresses.hub_block(region.address_space)
     prefix, people = str(addresses.hub_network(block)), str(addresses.client_pool(block))
     group = SecurityGroupPlan("hub", naming.of_hub(region.name, "nsg"), network_rules.hub_rules(prefix, people))

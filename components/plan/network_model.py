@@ -1,4 +1,4 @@
-"""The shape of planned networks: subnets, NAT gateways, a cluster's network and the region's hub."""
+"""Data model of planned networks: subnets, NAT gateways, a cluster's network and the region's hub."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from components.plan.network_rules import SecurityGroupPlan
 class SubnetPlan:
     """One subnet: its role ("etcd", "api", "endpoints", "private-link", "ingress" or "nodes-NN"), CIDR, security group and NAT gateway.
 
-    security_group and nat_gateway are physical names, None where Azure forbids or the subnet needs none.
+    security_group and nat_gateway are physical names, None if Azure forbids one or the subnet needs none.
     """
 
     role: str
@@ -25,7 +25,7 @@ class SubnetPlan:
 class NatGatewayPlan:
     """One NAT gateway with its public prefix; zone is None for a gateway in no zone.
 
-    snat_ports is the number of ports that prefix_length yields, machines the most that can stand behind it.
+    snat_ports is the number of ports for prefix_length, machines the maximum number of machines behind the gateway.
     """
 
     role: str
@@ -41,7 +41,7 @@ class NatGatewayPlan:
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """One cluster's virtual network; address_prefixes, subnets and gateways have full size per slot, however few machines there are."""
+    """One cluster's virtual network; address_prefixes, subnets and gateways have full size per slot, for any number of machines."""
 
     vnet_name: str
     block: str
@@ -57,7 +57,7 @@ class NetworkPlan:
     hub_peering_name: str | None
 
     def subnet(self, role: str) -> SubnetPlan:
-        """Subnet of a role; KeyError where there is none."""
+        """Return the subnet of a role; raise KeyError if there is none."""
         for subnet in self.subnets:
             if subnet.role == role:
                 return subnet
@@ -66,7 +66,7 @@ class NetworkPlan:
 
 @dataclass(frozen=True)
 class HubPlan:
-    """The region's hub: the network that people dial into; client_pool is the range of dialled-in people."""
+    """The region's hub: the network with the VPN gateway; client_pool is the address range of VPN clients."""
 
     vnet_name: str
     address_prefix: str
@@ -81,7 +81,7 @@ class HubPlan:
     private_zone: str
 
     def subnet(self, role: str) -> SubnetPlan:
-        """Subnet of a role; KeyError where there is none."""
+        """Return the subnet of a role; raise KeyError if there is none."""
         for subnet in self.subnets:
             if subnet.role == role:
                 return subnet

@@ -1,4 +1,4 @@
-"""Who may talk to whom inside a cluster's virtual network and the hub, as tables of security rules."""
+"""Security rules of a cluster's virtual network and of the hub, as tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SecurityGroupPlan:
 
 @dataclass(frozen=True)
 class Ranges:
-    """The CIDRs that a cluster's rules speak of; hub is empty where the cluster is not peered with it."""
+    """Address ranges in a cluster's rules, as CIDRs; hub is empty if the cluster is not peered."""
 
     etcd: str
     events: str
@@ -58,7 +58,7 @@ _Row = tuple[str, str, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ..
 
 
 def _rules(rows: tuple[_Row, ...]) -> tuple[SecurityRulePlan, ...]:
-    """Number the rows 100, 110, … per direction, and close each direction with a refusal of everything else."""
+    """Return the rules with priorities 100, 110, … per direction, and a last rule per direction that denies all other traffic."""
     rules: list[SecurityRulePlan] = []
     for direction in ("Inbound", "Outbound"):
         chosen = [row for row in rows if row[1] == direction and row[4] and row[5]]
@@ -70,7 +70,7 @@ def _rules(rows: tuple[_Row, ...]) -> tuple[SecurityRulePlan, ...]:
 
 
 def etcd_rules(own: str, ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
-    """Rules of one etcd ring's subnet: only API servers and the ring's members get in."""
+    """Return the rules of an etcd cluster's subnet: inbound only from API servers, members and SSH from the hub."""
     return _rules(
         (
             ("api-servers", "Inbound", "Allow", "Tcp", (ranges.api,), (own,), ETCD_CLIENT),
@@ -84,7 +84,7 @@ def etcd_rules(own: str, ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
 
 
 def api_rules(ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
-    """Rules of the API servers' subnet: nodes, each other, the hub and the balancer's probe get in."""
+    """Return the rules of the API servers' subnet: inbound from nodes, API servers, hub and the load balancer's probe."""
     own = ranges.api
     return _rules(
         (
@@ -103,7 +103,7 @@ def api_rules(ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
 
 
 def node_rules(ranges: Ranges, ingress: str | None) -> tuple[SecurityRulePlan, ...]:
-    """Rules of the node subnets: the cluster's own nodes, pods and API servers, and the internet outwards; no other internal address."""
+    """Return the rules of the node subnets: the cluster's nodes, pods and API servers, outbound the internet; no other internal address."""
     return _rules(
         (
             ("nodes", "Inbound", "Allow", "*", ranges.nodes, ranges.nodes, ("*",)),
@@ -137,12 +137,12 @@ def node_rules(ranges: Ranges, ingress: str | None) -> tuple[SecurityRulePlan, .
 
 
 def endpoint_rules(ranges: Ranges) -> tuple[SecurityRulePlan, ...]:
-    """Rules of the private endpoints' subnet: HTTPS from the cluster's own machines."""
+    """Return the rules of the private endpoints' subnet: HTTPS from the cluster's own machines."""
     return _rules(
         (("cluster", "Inbound", "Allow", "Tcp", (ranges.etcd, ranges.events, ranges.api, *ranges.nodes), (ranges.endpoints,), HTTPS),)
     )
 
 
 def hub_rules(hub: str, people: str) -> tuple[SecurityRulePlan, ...]:
-    """Rules of the hub's subnets: people who dialled in and the hub itself."""
+    """Return the rules of the hub's subnets: inbound from VPN clients and the hub itself."""
     return _rules((("people", "Inbound", "Allow", "*", (people, hub), (hub,), ("*",)),))

@@ -1,4 +1,4 @@
-"""Where a machine's OS disk lies, and how large it is."""
+"""OS disks of machines: ephemeral or managed, and their size."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from components.plan.vm_sizes import VmSize
 
 EPHEMERAL_DISKS = "https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks-faq"
 MANAGED_OS_DISK_GIB = 256
-"""Managed OS disk of a machine without room for an ephemeral one: it holds container images and logs too; 256 GiB is a P15 with 1,100 IOPS:
+"""Size of the managed OS disk of a machine without space for an ephemeral one. It also stores container images and logs. 256 GiB is a
+P15 with 1,100 IOPS:
 https://learn.microsoft.com/azure/virtual-machines/disks-types"""
 
 
 @dataclass(frozen=True)
 class OsDisk:
-    """One machine's OS disk: ephemeral on a local disk (placement, as Azure names it), or managed (storage, the disk's SKU).
+    """OS disk of a machine: ephemeral on a local disk (placement, with Azure's name), or managed (storage, the disk's SKU).
 
-    Exactly one of placement and storage is None; gib is the size in GiB, None for the image's own.
+    Exactly one of placement and storage is None; gib is the size in GiB, None for the image's size.
     """
 
     placement: str | None
@@ -25,9 +26,9 @@ class OsDisk:
 
 
 def stateless_os_disk(size: VmSize) -> OsDisk:
-    """OS disk of a machine that keeps nothing: ephemeral where the size has room for one.
+    """Return the OS disk of a stateless machine: ephemeral if the size has space for one.
 
-    On an NVMe disk it takes the whole disk, of which nothing else is left to the machine, so it is as large as that disk (EPHEMERAL_DISKS).
+    On an NVMe disk it takes the whole disk, so its size is that of the disk (EPHEMERAL_DISKS).
     """
     if size.os_disk_placement is None:
         return OsDisk(None, "Premium_LRS", MANAGED_OS_DISK_GIB)
@@ -36,5 +37,5 @@ def stateless_os_disk(size: VmSize) -> OsDisk:
 
 
 def etcd_os_disk() -> OsDisk:
-    """OS disk of an etcd member: managed, so that every local NVMe disk is left to etcd's data."""
+    """Return the OS disk of an etcd member: managed, so that all local NVMe disks are available for etcd's data."""
     return OsDisk(None, "Premium_LRS", None)

@@ -1,4 +1,4 @@
-"""What a cluster's pods are told of networks: which addresses stay as they are on the way out, and each pod's share of the internet."""
+"""Plan of the pod network: daemons on the host's network, address ranges without translation, and internet shares."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ INFINIBAND_NODE = ("rdma-shared-device-plugin",)
 
 
 def host_network_daemons(size: VmSize, interconnect: Interconnect) -> tuple[str, ...]:
-    """DaemonSets that run one pod on the host's network on each node of a pool."""
+    """Return the DaemonSets that run one pod on the host's network on each node of a pool."""
     return EVERY_NODE + (GPU_NODE if size.gpus else ()) + (INFINIBAND_NODE if interconnect is Interconnect.INFINIBAND else ())
 
 
 def host_network_pods(size: VmSize, interconnect: Interconnect) -> int:
-    """Pods of a node on its own address, which the kubelet counts among its pods."""
+    """Return the number of pods of a node on the host's network; the kubelet counts them among its pods."""
     return len(host_network_daemons(size, interconnect))
 
 
 MTU = 1_500
-"""Bytes of a packet that every Azure machine's card takes: https://learn.microsoft.com/azure/virtual-network/virtual-network-tcpip-performance-tuning"""
+"""Bytes of a packet on every Azure network interface: https://learn.microsoft.com/azure/virtual-network/virtual-network-tcpip-performance-tuning"""
 DEFAULT_WEIGHT = 1
 
 
 @dataclass(frozen=True)
 class ShapingPlan:
-    """Shares of one machine's traffic with the internet, each way; rates in Mbit/s, weights by team."""
+    """Shares of one machine's internet traffic, per direction; rates in Mbit/s, weights by team."""
 
     machine_mbit: int
     floor_mbit: int
@@ -47,8 +47,8 @@ class ShapingPlan:
 class PodNetworkPlan:
     """The pod network of one cluster.
 
-    internal are the ranges that traffic accounting takes for internal; not_masqueraded those to which packets go out under the pod's own
-    address, the internal ones first. mtu in bytes; shaping is None where traffic is counted only.
+    internal lists the ranges that traffic accounting counts as internal. not_masqueraded lists the ranges that pods reach with their own
+    address, internal ones first. mtu is in bytes; shaping is None if traffic is only counted.
     """
 
     cni: Cni
@@ -61,23 +61,23 @@ class PodNetworkPlan:
 
 
 def plan_pod_network(cluster: Cluster, network: NetworkPlan, hub: HubPlan) -> PodNetworkPlan:
-    """Plan one cluster's pod network; pure."""
-    told = cluster.pod_network
+    """Return the plan of a cluster's pod network."""
+    spec = cluster.pod_network
     peered = (hub.address_prefix, hub.client_pool) if cluster.connectivity is Connectivity.PEERING else ()
-    kept = (str(INTERNAL), network.block, *peered, network.service_cidr, *told.not_masqueraded)
+    untranslated = (str(INTERNAL), network.block, *peered, network.service_cidr, *spec.not_masqueraded)
     return PodNetworkPlan(
-        cni=told.cni,
+        cni=spec.cni,
         internal=(str(INTERNAL),),
-        not_masqueraded=tuple(dict.fromkeys(kept)),
+        not_masqueraded=tuple(dict.fromkeys(untranslated)),
         service_cidr=network.service_cidr,
-        snat=told.snat,
+        snat=spec.snat,
         mtu=MTU,
         shaping=_shaping(cluster),
     )
 
 
 def _shaping(cluster: Cluster) -> ShapingPlan | None:
-    """Shares of a machine's rate, where the cluster wants them."""
+    """Return the shares of a machine's rate; None if the cluster does not shape traffic."""
     internet = cluster.pod_network.internet
     if not internet.shaping:
         return None

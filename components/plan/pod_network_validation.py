@@ -1,4 +1,4 @@
-"""What a raw region document says of a cluster's pod network that no machine of the cluster can do."""
+"""Validation of a cluster's pod network against its pools, machines and teams."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from components.plan.vm_sizes import VM_SIZES, VmSize
 from components.spec.pod_network import Cni, Internet
 
 MOST_PODS_OF_AZURE_VNET = 150
-"""Pods of a node that are made at once, beyond which calls of azure-vnet give up waiting for its lock:
+"""Pods of a node that are created at the same time; with more, calls of azure-vnet time out on its lock:
 https://github.com/Azure/azure-container-networking/issues/2817"""
 
 
 @dataclass(frozen=True)
 class _Pool:
-    """What a raw pool says that matters here; 0 and None where it does not say it."""
+    """Relevant values of a raw pool; 0 or None if a value is missing or invalid."""
 
     path: Path
     name: str
@@ -25,7 +25,7 @@ class _Pool:
 
 
 def validate_pod_network(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
-    """Contradictions of the raw pod_network of a raw cluster at path."""
+    """Yield the invalid values of the raw pod_network of a raw cluster at path."""
     network = cluster.get("pod_network")
     if not isinstance(network, Mapping):
         return
@@ -34,9 +34,9 @@ def validate_pod_network(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
         yield from _azure_vnet(pools)
     internet = network.get("internet")
     if isinstance(internet, Mapping):
-        place = (*path, "pod_network", "internet")
-        yield from _rates(place, internet, pools)
-        yield from _weights(place, internet, cluster)
+        below = (*path, "pod_network", "internet")
+        yield from _rates(below, internet, pools)
+        yield from _weights(below, internet, cluster)
 
 
 def _pools(path: Path, cluster: Raw) -> Iterator[_Pool]:
@@ -48,7 +48,7 @@ def _pools(path: Path, cluster: Raw) -> Iterator[_Pool]:
 
 
 def _azure_vnet(pools: tuple[_Pool, ...]) -> Iterator[InvalidValue]:
-    """More pods of a node than Microsoft's plugins make at once."""
+    """Yield pools with more pods per node than Microsoft's plugins can create at the same time."""
     for pool in pools:
         if pool.pods > MOST_PODS_OF_AZURE_VNET:
             reason = f"is more pods than azure-vnet makes at once: beyond {MOST_PODS_OF_AZURE_VNET} its calls give up waiting for its lock"
@@ -56,12 +56,12 @@ def _azure_vnet(pools: tuple[_Pool, ...]) -> Iterator[InvalidValue]:
 
 
 def _rate(internet: Raw, key: str) -> int | None:
-    """A rate of the raw mapping, the model's default where it gives none, None where what it gives is no rate."""
+    """Return a rate of the raw mapping: the model's default if it is missing, None if it is no number."""
     return whole_number(internet[key]) if internet.get(key) is not None else Internet.model_fields[key].default
 
 
 def _rates(path: Path, internet: Raw, pools: tuple[_Pool, ...]) -> Iterator[InvalidValue]:
-    """Rates that contradict one another, the pools' addresses or their machines."""
+    """Yield rates that conflict with each other, with the pools' pods or with their machines."""
     machine, floor, ceiling = (_rate(internet, key) for key in ("machine_mbit", "floor_mbit", "ceiling_mbit"))
     if machine is None or floor is None:
         return
@@ -85,7 +85,7 @@ def _rates(path: Path, internet: Raw, pools: tuple[_Pool, ...]) -> Iterator[Inva
 
 
 def _weights(path: Path, internet: Raw, cluster: Raw) -> Iterator[InvalidValue]:
-    """Weights of teams that the cluster does not have."""
+    """Yield weights of teams that are not in the cluster."""
     tenancy, weights = cluster.get("tenancy"), internet.get("weights")
     teams = tenancy.get("teams") if isinstance(tenancy, Mapping) else None
     if not isinstance(weights, Mapping) or not isinstance(teams, list):

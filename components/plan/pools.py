@@ -1,4 +1,4 @@
-"""How a pool becomes scale sets: how many, how large, in which subnet, and in which order they are created."""
+"""Plan of a pool's scale sets: number, size, subnet and order of creation."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ PLACEMENT_GROUPS = (
     "articles/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups.md"
 )
 SET_BOUND_INFINIBAND = 100
-"""Machines of a scale set in one placement group, which InfiniBand demands: PLACEMENT_GROUPS."""
+"""Machines of a scale set in one placement group, which InfiniBand requires: PLACEMENT_GROUPS."""
 SET_BOUND_MANAGED_IMAGE = 600
 """Machines of a scale set over several placement groups, from a managed image: PLACEMENT_GROUPS."""
 SET_BOUND_GALLERY_IMAGE = 1_000
 """Machines of a scale set over several placement groups, from a gallery image: PLACEMENT_GROUPS."""
 JOINS_PER_SECOND = 100
-"""Nodes that may join a cluster per second: a thousand joins at once took p99 of 1.4 s per mutating request, 100 a second 0.09 s."""
+"""Nodes that may join a cluster per second: with 1,000 joins at once, p99 of mutating requests was 1.4 s; with 100 per second, 0.09 s."""
 JOIN_SECONDS = math.ceil(NODES_PER_CLUSTER / JOINS_PER_SECOND)
-"""Time over which new nodes join, the largest cluster's for all: by the pool's size, growth would change every machine's boot files."""
+"""Seconds over which new nodes join, the same for all clusters: a time by pool size would change boot files on growth."""
 
 
 def set_bound(interconnect: Interconnect, store: ImageStore) -> tuple[int, str]:
-    """Most machines of one scale set, and why."""
+    """Return the maximum number of machines in one scale set, and the reason."""
     if interconnect is Interconnect.INFINIBAND:
         return SET_BOUND_INFINIBAND, "InfiniBand needs one placement group, which holds 100 machines"
     if store is ImageStore.MANAGED_IMAGE:
@@ -36,24 +36,24 @@ def set_bound(interconnect: Interconnect, store: ImageStore) -> tuple[int, str]:
 
 
 def addresses_per_machine(pods_per_node: int) -> int:
-    """Private addresses of a machine: its own, and one for each pod."""
+    """Return the private addresses of a machine: its own, and one per pod."""
     return 1 + pods_per_node
 
 
 def machines_per_subnet(addresses_each: int, machines_per_set: int) -> int:
-    """Machines that fill one node subnet: whole scale sets, at most 1,000 machines, within the subnet's usable addresses."""
+    """Return the machines of a full node subnet: whole scale sets, at most 1,000 machines, within the subnet's usable addresses."""
     usable = addresses.usable(addresses.Network(f"10.0.0.0/{addresses.NODE_SUBNET_LENGTH}"))
     most = min(addresses.MACHINES_PER_SUBNET, usable // addresses_each)
     return most // machines_per_set * machines_per_set if most >= machines_per_set else most
 
 
 def subnet_slots(slot: int, nodes: int, per_subnet: int) -> range:
-    """Node-subnet slots that a pool takes: at least one, upwards from its own."""
+    """Return the node-subnet slots of a pool: at least one, upwards from its own."""
     return range(slot, slot + max(1, math.ceil(nodes / per_subnet)))
 
 
 def layout(interconnect: Interconnect, store: ImageStore, pods_per_node: int, machines_per_set: int | None) -> tuple[int, int]:
-    """Machines per scale set and per subnet; machines_per_set is what a person asked for, which may break a limit."""
+    """Return machines per scale set and per subnet; machines_per_set is the region file's value, which may break a limit."""
     each = addresses_per_machine(pods_per_node)
     usable = addresses.usable(addresses.Network(f"10.0.0.0/{addresses.NODE_SUBNET_LENGTH}"))
     per_set = min(machines_per_set or set_bound(interconnect, store)[0], addresses.MACHINES_PER_SUBNET, usable // each)
@@ -61,20 +61,20 @@ def layout(interconnect: Interconnect, store: ImageStore, pods_per_node: int, ma
 
 
 def pool_layout(pool: Pool, store: ImageStore) -> tuple[int, int]:
-    """Machines per scale set and per subnet of a pool."""
+    """Return machines per scale set and per subnet of a pool."""
     return layout(pool.interconnect, store, pool.pods_per_node, pool.machines_per_set)
 
 
 def concurrent_sets(pool: Pool, per_set: int) -> int:
-    """Scale sets of a pool that are created at once; each later one waits for the one so many places before it, so no set waits for all."""
+    """Return the number of scale sets that are created in parallel; each later set waits for the set that many positions before it."""
     return max(1, pool.create_at_once // per_set)
 
 
 def plan_pool(cluster: str, pool: Pool, size: VmSize, image: ImagePlan) -> PoolPlan:
-    """Plan one pool; pure."""
+    """Return the plan of a pool."""
     per_set, per_subnet = pool_layout(pool, image.definition.store)
     names = [naming.scale_set(cluster, pool.name, index) for index in range(math.ceil(pool.nodes / per_set))]
-    together = concurrent_sets(pool, per_set)
+    parallel = concurrent_sets(pool, per_set)
     infiniband = pool.interconnect is Interconnect.INFINIBAND
     sets = tuple(
         ScaleSetPlan(
@@ -86,7 +86,7 @@ def plan_pool(cluster: str, pool: Pool, size: VmSize, image: ImagePlan) -> PoolP
             subnet_role=f"nodes-{pool.slot + index * per_set // per_subnet:02d}",
             single_placement_group=infiniband,
             infiniband_domain=name if infiniband else None,
-            after=names[index - together] if index >= together else None,
+            after=names[index - parallel] if index >= parallel else None,
         )
         for index, name in enumerate(names)
     )
@@ -106,11 +106,11 @@ def plan_pool(cluster: str, pool: Pool, size: VmSize, image: ImagePlan) -> PoolP
 
 
 def _labels(pool: Pool, size: VmSize) -> dict[str, str]:
-    """Labels of the pool's nodes: the person's own, and ours, which win."""
-    ours = {
+    """Return the labels of the pool's nodes: those of the region file, overridden by gpufleet's."""
+    own = {
         "gpufleet.io/pool": pool.name,
         "gpufleet.io/interconnect": pool.interconnect.value,
         "gpufleet.io/capacity": pool.capacity.value,
         "gpufleet.io/priority-class": pool.priority_class.value,
     }
-    return dict(pool.labels) | ours | ({"gpufleet.io/gpu": size.gpu} if size.gpus else {})
+    return dict(pool.labels) | own | ({"gpufleet.io/gpu": size.gpu} if size.gpus else {})

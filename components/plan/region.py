@@ -1,4 +1,4 @@
-"""What a whole region becomes: the one function from a region file and the image catalog to every number and name."""
+"""Plan of a region, computed from its region file and the image catalog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from components.spec.images import ImageCatalog
 from components.spec.region import Region
 
 MACHINES_PER_REPLICA = 50
-"""Machines created at once that one image replica serves:
+"""Machines that can be created at the same time from one image replica:
 https://github.com/MicrosoftDocs/azure-compute-docs/blob/06c2de23cadd3bca694a68fb65f2a6dfd270f19c/articles/virtual-machines/azure-compute-gallery.md"""
 VAULT_SECRETS = {
     "etcd": ("etcd-ca-cert", "events-ca-cert"),
@@ -61,11 +61,11 @@ VAULT_SECRETS = {
     ),
     "node": ("cluster-ca-cert", "bootstrap-token"),
 }
-"""Secrets of a cluster by vault: a machine's identity reads one vault only. Each etcd member's own certificate and key come on top."""
+"""Secrets of a cluster by vault; a machine's identity can read one vault. Certificate and key of each etcd member are added."""
 
 
 def _creates(pin: str, cluster: Cluster, catalog: ImageCatalog) -> int:
-    """Machines of a cluster that are created at once from an image version."""
+    """Return the number of machines of a cluster that are created in parallel from an image version."""
     plane = cluster.control_plane
     groups = sum(group.count for group in (plane.api_servers, plane.etcd, plane.events_etcd) if group.image == pin)
     store = catalog.definition(pin).store
@@ -74,7 +74,7 @@ def _creates(pin: str, cluster: Cluster, catalog: ImageCatalog) -> int:
 
 
 def _image(region: Region, catalog: ImageCatalog, pin: str) -> ImagePlan:
-    """Plan one published image version."""
+    """Return the plan of a published image version."""
     name, _, version = pin.partition("@")
     group, gallery = naming.base_resource_group(region.name), naming.gallery(region.name)
     creates = sum(_creates(pin, cluster, catalog) for cluster in region.clusters)
@@ -91,10 +91,9 @@ def _image(region: Region, catalog: ImageCatalog, pin: str) -> ImagePlan:
 
 
 def gallery_pins(region: Region, catalog: ImageCatalog) -> tuple[str, ...]:
-    """Every image version that the region's gallery holds, sorted: all published ones of each image that the region pins
-    and that are captured in its location.
+    """Return the pins in the region's gallery, sorted: the published versions, captured in its location, of each pinned image.
 
-    A version leaves the gallery when it leaves node-images/versions.yaml, not when a pin moves on: machines still run it then.
+    A version leaves the gallery when it leaves node-images/versions.yaml, not when a pin changes, since machines may still run it.
     """
     planes = [cluster.control_plane for cluster in region.clusters]
     pins = [group.image for plane in planes for group in (plane.api_servers, plane.etcd, plane.events_etcd)]
@@ -104,7 +103,7 @@ def gallery_pins(region: Region, catalog: ImageCatalog) -> tuple[str, ...]:
 
 
 def _vault(region: Region, subscription: str, cluster: str, role: str, secrets: tuple[str, ...]) -> VaultPlan:
-    """Plan one vault of a cluster; it stands in the base stack's resource group."""
+    """Return the plan of a vault of a cluster, in the base stack's resource group."""
     name = naming.vault(subscription, region.name, cluster, role)
     return VaultPlan(
         role=role,
@@ -117,7 +116,7 @@ def _vault(region: Region, subscription: str, cluster: str, role: str, secrets: 
 
 
 def _vaults(region: Region, cluster: Cluster) -> tuple[VaultPlan, ...]:
-    """The three vaults of a cluster, with each etcd member's own secrets in etcd's."""
+    """Return the three vaults of a cluster; the etcd vault includes the secrets of each etcd member."""
     plane = cluster.control_plane
     members = [f"{role}-{number}" for role, group in (("etcd", plane.etcd), ("events", plane.events_etcd)) for number in range(group.count)]
     own = tuple(f"{member}-{part}" for member in members for part in ("cert", "key"))
@@ -128,14 +127,14 @@ def _vaults(region: Region, cluster: Cluster) -> tuple[VaultPlan, ...]:
 
 
 def _identity(region: Region, cluster: Cluster, role: str) -> IdentityPlan:
-    """Plan one identity of a cluster; it stands in the cluster's resource group."""
+    """Return the plan of an identity of a cluster, in the cluster's resource group."""
     name, group = naming.of_cluster(cluster.name, f"id-{role}"), naming.resource_group(region.name, cluster.name)
     subscription = cluster.subscription or region.subscription
     return IdentityPlan(role, name, naming.resource_id(subscription, group, "Microsoft.ManagedIdentity", "userAssignedIdentities", name))
 
 
 def _ingress(cluster: Cluster, pools: tuple[PoolPlan, ...], block: addresses.Network) -> IngressPlan | None:
-    """Plan the load balancer of the load-balanced pools, if there are any."""
+    """Return the plan of the ingress load balancer; None without load-balanced pools."""
     balanced = [pool for pool in pools if pool.spec.load_balanced]
     if not balanced:
         return None
@@ -148,10 +147,10 @@ def _ingress(cluster: Cluster, pools: tuple[PoolPlan, ...], block: addresses.Net
 
 
 def plan_region(region: Region, catalog: ImageCatalog) -> RegionPlan:
-    """Plan a region: pure, and total for every region file that its reader accepts.
+    """Return the plan of a region; it exists for every region file that the reader accepts.
 
-    A plan may break limits; components.plan.limits.check says which. KeyError for an unknown VM size or image pin, which the
-    reader refuses.
+    A plan may break limits; components.plan.limits.check returns them. Raise KeyError for an unknown VM size or image pin, which the
+    reader rejects.
     """
     hub = plan_hub(region)
     images = {pin: _image(region, catalog, pin) for pin in gallery_pins(region, catalog)}
@@ -173,7 +172,7 @@ def plan_region(region: Region, catalog: ImageCatalog) -> RegionPlan:
 
 
 def _cluster(region: Region, cluster: Cluster, images: dict[str, ImagePlan], hub: HubPlan) -> ClusterPlan:
-    """Plan one cluster."""
+    """Return the plan of a cluster."""
     plane = cluster.control_plane
     block = addresses.cluster_block(region.address_space, cluster.slot)
     pools = tuple(plan_pool(cluster.name, pool, VM_SIZES[pool.vm_size], images[pool.image]) for pool in cluster.pools)

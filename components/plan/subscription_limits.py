@@ -1,4 +1,4 @@
-"""What each subscription of a region is used for, together with every other region that draws on it."""
+"""Limits of subscriptions, counted over all regions that use them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ENDPOINT_ZONES = 2
 
 
 def network_writes(plan: RegionPlan) -> Counter[tuple[str, str]]:
-    """Resources of Microsoft.Network by stack and subscription: each costs one write when it is first made.
+    """Return the number of Microsoft.Network resources by stack and subscription; the first update writes each once.
 
-    The machines' interfaces in scale sets are not among them: Azure makes those itself.
+    Interfaces of machines in scale sets are not included, since Azure creates them.
     """
     found: Counter[tuple[str, str]] = Counter()
     found[plan.base_stack, plan.spec.subscription] = RESOLVER + GATEWAY + ZONE + _virtual_network(plan.hub)
@@ -40,12 +40,12 @@ def network_writes(plan: RegionPlan) -> Counter[tuple[str, str]]:
 
 
 def _virtual_network(plan: HubPlan | NetworkPlan) -> int:
-    """A virtual network with its subnets, security groups and NAT gateways."""
+    """Return the writes of a virtual network with its subnets, security groups and NAT gateways."""
     return 1 + len(plan.subnets) + len(plan.security_groups) + NAT_GATEWAY * len(plan.nat_gateways)
 
 
 def _in_cluster(cluster: ClusterPlan) -> int:
-    """What stands in a cluster's own resource group."""
+    """Return the writes in a cluster's own resource group."""
     members = len(cluster.etcd.members) + len(cluster.events_etcd.members)
     own_zone = ZONE + members + 1
     endpoints = ENDPOINT_ZONES * ZONE + PRIVATE_ENDPOINT * (len(cluster.vaults) + 1)
@@ -55,7 +55,7 @@ def _in_cluster(cluster: ClusterPlan) -> int:
 
 
 def _in_hub(cluster: ClusterPlan) -> int:
-    """What a cluster adds to the hub: its API servers' name, and the hub's side of the peering or a private endpoint."""
+    """Return the writes of a cluster in the hub: the API servers' DNS record, and the hub's side of the peering or a private endpoint."""
     return 1 + (cluster.network.hub_peering_name is not None) + (cluster.api_servers.endpoint_name is not None)
 
 
@@ -78,16 +78,16 @@ IN_LOCATION = (
 )
 """Limits that Azure counts by subscription and location."""
 ANYWHERE = (azure_limits.RESOURCE_GROUPS,)
-"""Limits that Azure counts by subscription, wherever the resources lie."""
+"""Limits that Azure counts by subscription over all locations."""
 
 Uses = Counter[tuple[str, Limit]]
 """Use by subscription and limit."""
 
 
 def subscription_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[LimitRow]:
-    """Limits of each subscription that the region names, counted over the region and its siblings; siblings are other regions' plans.
+    """Yield the rows of each subscription of the region, counted over the region and its siblings, the plans of other regions.
 
-    What bounds one update, such as a burst of creates, is the region's alone.
+    Limits of one update, such as a burst of creates, count the region alone.
     """
     here = [sibling for sibling in siblings if sibling.spec.location == plan.spec.location]
     own, burst, anywhere = uses(plan), _burst(plan), {sibling.name: uses(sibling) for sibling in siblings}
@@ -104,19 +104,19 @@ def subscription_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Itera
 
 
 def subscription_label(subscription: str, family: str = "", others: Iterable[str] = ()) -> str:
-    """A subscription as rows name it: its first digits, a VM family of it, and the other regions that are counted with this one."""
+    """Return the label of a subscription in rows: its first digits, a VM family, and the other regions that are counted too."""
     names = ", ".join(sorted(others))
     return f"subscription {subscription[:8]}{f'/{family}' if family else ''}{f', with {names}' if names else ''}"
 
 
 def _summed(limit: Limit, subscription: str, own: Uses, siblings: Mapping[str, Uses]) -> LimitRow:
-    """One limit of a subscription over the region and those of the siblings, by name, that draw on it."""
-    drawn = {name: used[subscription, limit] for name, used in siblings.items() if used[subscription, limit]}
-    return compare(limit, subscription_label(subscription, others=drawn), own[subscription, limit] + sum(drawn.values()))
+    """Return the row of a subscription's limit over the region and its siblings; siblings maps names to uses."""
+    shared = {name: used[subscription, limit] for name, used in siblings.items() if used[subscription, limit]}
+    return compare(limit, subscription_label(subscription, others=shared), own[subscription, limit] + sum(shared.values()))
 
 
 def uses(plan: RegionPlan) -> Uses:
-    """What one region uses of each subscription; the hub's subscription comes first, with every limit."""
+    """Return the uses of one region by subscription and limit; the hub's subscription comes first."""
     found: Uses = Counter()
     hub = plan.spec.subscription
     found[hub, azure_limits.VNETS] = found[hub, azure_limits.RESOURCE_GROUPS] = found[hub, azure_limits.GALLERIES] = 1
@@ -131,7 +131,7 @@ def uses(plan: RegionPlan) -> Uses:
 
 
 def _of_cluster(cluster: ClusterPlan) -> dict[Limit, int]:
-    """What one cluster uses of its subscription."""
+    """Return the uses of one cluster by limit."""
     machines = cluster.nodes + len(cluster.etcd.members) + len(cluster.events_etcd.members) + cluster.api_servers.count
     return {
         azure_limits.MACHINES: machines,
@@ -146,7 +146,7 @@ def _of_cluster(cluster: ClusterPlan) -> dict[Limit, int]:
 
 
 def _burst(plan: RegionPlan) -> Counter[str]:
-    """Scale sets that one update of the region asks for side by side, by subscription."""
+    """Return the number of scale sets that one update of the region creates in parallel, by subscription."""
     found: Counter[str] = Counter()
     for cluster in plan.clusters:
         side_by_side = (min(len(pool.scale_sets), concurrent_sets(pool.spec, pool.machines_per_set)) for pool in cluster.pools)
@@ -155,27 +155,25 @@ def _burst(plan: RegionPlan) -> Counter[str]:
 
 
 def _vcpu_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[LimitRow]:
-    """vCPUs by subscription and family, and of all families together, against what region files say was granted.
+    """Yield the rows of vCPUs by subscription and family, and of all families together, with the quotas from region files as bounds.
 
-    What no file declares has no bound.
-
-    Files that declare different grants of one family speak of the same grant: the lowest is taken.
+    A use without a declared quota has no bound. If files declare different quotas of one family, the lowest applies.
     """
     granted: dict[tuple[str, str], int] = {}
     for declaring in (plan, *siblings):
         for quota in declaring.spec.quotas:
             named = (quota.subscription or declaring.spec.subscription, quota.family)
             granted[named] = min(quota.vcpus, granted.get(named, quota.vcpus))
-    drawn = {sibling.name: _with_totals(vcpus(sibling)) for sibling in siblings}
+    shared = {sibling.name: _with_totals(vcpus(sibling)) for sibling in siblings}
     for (subscription, family), own in sorted(_with_totals(vcpus(plan)).items()):
-        others = {name: used[subscription, family] for name, used in drawn.items() if used[subscription, family]}
+        others = {name: used[subscription, family] for name, used in shared.items() if used[subscription, family]}
         limit = azure_limits.REGIONAL_VCPUS if family == ALL_FAMILIES else azure_limits.VCPUS
         where = subscription_label(subscription, family, others)
         yield compare(limit, where, own + sum(others.values()), granted.get((subscription, family)))
 
 
 def _with_totals(used: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
-    """vCPUs by subscription and family, with the sum over each subscription's regular families."""
+    """Return vCPUs by subscription and family, with the sum over each subscription's regular families added."""
     found = Counter(used)
     for (subscription, family), count in used.items():
         if family != SPOT_FAMILY:
@@ -184,12 +182,12 @@ def _with_totals(used: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
 
 
 def vcpus(plan: RegionPlan) -> Counter[tuple[str, str]]:
-    """vCPUs that one region uses, by subscription and VM family."""
+    """Return the vCPUs of one region by subscription and VM family."""
     used: Counter[tuple[str, str]] = Counter()
     for cluster in plan.clusters:
         plane: tuple[tuple[VmSize, int], ...] = (
             (cluster.api_servers.size, cluster.api_servers.count),
-            *((ring.size, len(ring.members)) for ring in (cluster.etcd, cluster.events_etcd)),
+            *((etcd.size, len(etcd.members)) for etcd in (cluster.etcd, cluster.events_etcd)),
         )
         for size, count in plane:
             used[cluster.subscription, size.family] += size.vcpus * count

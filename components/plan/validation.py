@@ -1,6 +1,6 @@
-"""What a region file says twice, or says of things that do not exist: judged on the raw document, so that one fault hides no other.
+"""Validation of a raw region document: duplicates, and references to things that do not exist.
 
-Every rule reads only what has the right shape, and leaves the rest to the models of components.spec.
+It reads the raw document, so that no error hides another. Values of the wrong type are left to the models of components.spec.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GROUPS = {"api_servers": Role.API_SERVER, "etcd": Role.ETCD, "events_etcd": Role
 
 
 def validate_region(document: object, name: str, catalog: ImageCatalog, others: Mapping[str, str]) -> tuple[InvalidValue, ...]:
-    """All contradictions of a raw region document.
+    """Return all invalid values of a raw region document.
 
     name is the file's name without suffix; others maps every other region's name to its address space.
     """
@@ -40,7 +40,7 @@ def validate_region(document: object, name: str, catalog: ImageCatalog, others: 
 
 
 def _mappings(parent: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:
-    """The mappings in the list that a key of parent holds, with their paths."""
+    """Yield the mappings in the list under the last key of path in parent, with their paths."""
     items = parent.get(str(path[-1]))
     for index, item in enumerate(items if isinstance(items, list) else []):
         if isinstance(item, Mapping):
@@ -48,7 +48,7 @@ def _mappings(parent: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:
 
 
 def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[InvalidValue]:
-    """Members of a list that share a name or a slot."""
+    """Yield members of a list with the name or slot of an earlier member."""
     seen: dict[object, str] = {}
     taken = {member.get(key) for _, member in _mappings(parent, path) if isinstance(member.get(key), int | str)}
     for place, member in _mappings(parent, path):
@@ -64,7 +64,7 @@ def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[InvalidV
 
 
 def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[InvalidValue]:
-    """The region's name and address space."""
+    """Yield invalid values of the region's name and address space, and cluster slots beyond it."""
     if isinstance(document.get("name"), str) and document["name"] != name:
         yield InvalidValue(
             ("name",), document["name"], f"differs from the file's name, {name}.yaml", f"write name: {name}, or rename the file"
@@ -93,7 +93,7 @@ def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Inv
 
 
 def _network(value: object) -> ipaddress.IPv4Network | None:
-    """The network that a text names, None if it names none."""
+    """Return the network of a text, None if it is none."""
     try:
         return ipaddress.IPv4Network(value) if isinstance(value, str) else None
     except ValueError:
@@ -101,7 +101,7 @@ def _network(value: object) -> ipaddress.IPv4Network | None:
 
 
 def _free_block(length: int, taken: list[ipaddress.IPv4Network | None]) -> str:
-    """A remedy that names the first block of a length in 10.0.0.0/8 that no other region takes."""
+    """Return a remedy with the first block of a length in 10.0.0.0/8 that no other region uses."""
     for block in ipaddress.IPv4Network("10.0.0.0/8").subnets(new_prefix=max(length, 9)):
         if not any(network is not None and block.overlaps(network) for network in taken):
             return f"{block} is free"
@@ -109,7 +109,7 @@ def _free_block(length: int, taken: list[ipaddress.IPv4Network | None]) -> str:
 
 
 def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[InvalidValue]:
-    """One cluster: its name, machine groups, pools and tenants."""
+    """Yield invalid values of a cluster: name, machine groups, pools and tenancy."""
     if cluster.get("name") == RESERVED_NAME:
         yield InvalidValue(
             (*path, "name"), RESERVED_NAME, "is the base stack's own name in resource groups", "give the cluster another name"
@@ -129,7 +129,7 @@ def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) 
 
 
 def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[InvalidValue]:
-    """VM size and image of a group of machines."""
+    """Yield invalid VM sizes and images of a group of machines."""
     size, pin = group.get("vm_size"), group.get("image")
     if isinstance(size, str) and size not in VM_SIZES:
         yield InvalidValue((*path, "vm_size"), size, UNKNOWN_SIZE, nearest(size, tuple(VM_SIZES)))
@@ -138,14 +138,14 @@ def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCa
 
 
 def _interconnect(path: Path, pool: Raw) -> Iterator[InvalidValue]:
-    """InfiniBand asked of a VM size that has none."""
+    """Yield InfiniBand on a VM size without it."""
     size = VM_SIZES.get(pool["vm_size"]) if isinstance(pool.get("vm_size"), str) else None
     if size and pool.get("interconnect") == Interconnect.INFINIBAND.value and not size.infiniband_ports:
         yield InvalidValue((*path, "interconnect"), "infiniband", f"{size.name} has no InfiniBand", "write interconnect: ethernet")
 
 
 def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[InvalidValue]:
-    """Two pools of a cluster that would fill the same node subnet."""
+    """Yield pools of a cluster that would use the same node subnet as an earlier pool."""
     taken: dict[int, str] = {}
     for place, pool in _mappings(cluster, (*path, "pools")):
         slots = _pool_slots(pool, catalog)
@@ -165,7 +165,7 @@ def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterato
 
 
 def _pool_slots(pool: Raw, catalog: ImageCatalog) -> range | None:
-    """Node-subnet slots of a raw pool, None where it does not say enough."""
+    """Return the node-subnet slots of a raw pool, None if values are missing or invalid."""
     numbers: dict[str, Callable[[int], bool]] = {
         "slot": lambda value: 0 <= value < NODE_SUBNET_SLOTS,
         "nodes": lambda value: 0 <= value <= 7_500,
@@ -177,14 +177,14 @@ def _pool_slots(pool: Raw, catalog: ImageCatalog) -> range | None:
     pin = pool.get("image")
     if pool.get("interconnect") not in tuple(Interconnect) or not isinstance(pin, str) or pin not in catalog.pins():
         return None
-    asked = whole_number(pool.get("machines_per_set"))
-    per_set = asked if asked and 1 <= asked <= 7_500 else None
+    given = whole_number(pool.get("machines_per_set"))
+    per_set = given if given and 1 <= given <= 7_500 else None
     _, per_subnet = layout(Interconnect(pool["interconnect"]), catalog.definition(pin).store, values["pods_per_node"] or 1, per_set)
     return subnet_slots(values["slot"] or 0, values["nodes"] or 0, per_subnet)
 
 
 def _tenants(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
-    """Teams and pools that are spoken of but not declared."""
+    """Yield references to teams and pools that are not declared."""
     tenancy = cluster.get("tenancy")
     if not isinstance(tenancy, Mapping):
         return
@@ -215,7 +215,7 @@ def _location(document: Raw) -> Iterator[InvalidValue]:
 
 
 def _quotas(document: Raw) -> Iterator[InvalidValue]:
-    """Quotas of families that no VM size has, and quotas given twice."""
+    """Yield quotas of unknown families and repeated quotas."""
     quotas = document.get("quotas")
     seen: dict[tuple[str, object], int] = {}
     for index, quota in enumerate(quotas if isinstance(quotas, list) else ()):

@@ -1,4 +1,4 @@
-"""The VM sizes that a plan may use, as data: what each has, and how Azure wants it placed."""
+"""VM sizes that a plan may use, as data."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class VmSize:
     """One Azure VM size.
 
     memory_gib, gpu_memory_gib (per GPU) and local_nvme_gib (all devices) in GiB; infiniband_gbps is the rate of one of infiniband_ports;
-    network_mbit is the most that the size's network cards carry, in Mbit/s, None where it was not looked up;
-    os_disk_placement is where the ephemeral OS disk lies (CacheDisk, ResourceDisk, NvmeDisk), None where the size has no room for one;
-    usd_per_hour is a rough pay-as-you-go price for orientation only, None where Azure publishes no list price.
+    network_mbit is the maximum rate of the size's network interfaces in Mbit/s, None if unknown;
+    os_disk_placement is the placement of the ephemeral OS disk (CacheDisk, ResourceDisk, NvmeDisk), None if the size has no space for one;
+    usd_per_hour is an approximate pay-as-you-go price, None if Azure publishes no list price.
     """
 
     name: str

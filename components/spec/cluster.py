@@ -1,4 +1,4 @@
-"""What a person writes about one cluster: its control plane, pools, tenants, rotation policy and observability."""
+"""Region file model of a cluster: control plane, pools, tenancy, rotation policy and observability."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from components.spec.types import ClusterName, ImagePin, KubernetesVersion, Mode
 
 
 class Commons(Model):
-    """A cluster that all research teams share."""
+    """Purpose of a cluster that all research teams share."""
 
     kind: Literal["commons"]
     """commons: any team's workloads, by allocation."""
 
 
 class Dedicated(Model):
-    """A cluster that belongs to one team."""
+    """Purpose of a cluster that belongs to one team."""
 
     kind: Literal["dedicated"]
     """dedicated: one team's workloads only."""
@@ -30,7 +30,7 @@ class Dedicated(Model):
 
 
 class Connectivity(StrEnum):
-    """How the region's hub reaches the cluster."""
+    """Connection between the region's hub and the cluster."""
 
     PRIVATE_LINK = "private-link"
     PEERING = "peering"
@@ -40,61 +40,62 @@ class MachineGroup(Model):
     """Control-plane machines of one role."""
 
     count: Annotated[int, Field(ge=1, le=10_000)]
-    """Machines of the role."""
+    """Number of machines."""
     vm_size: VmSizeName
-    """Azure VM size of every machine of the role."""
+    """Azure VM size of each machine."""
     zones: tuple[Zone, ...] = Field(min_length=1, max_length=3)
-    """Availability zones that the machines are spread over, in turn."""
+    """Availability zones; machines are assigned to them in turn."""
     image: ImagePin
-    """Image of the role's machines, name@version."""
+    """Image of each machine, name@version."""
 
     @model_validator(mode="after")
     def zones_are_distinct(self) -> Self:
-        """Refuse a zone named twice, which would unbalance the spread."""
+        """Reject a repeated zone, which would put more machines into that zone than into the others."""
         if len(set(self.zones)) != len(self.zones):
-            raise ValueError("zones names a zone twice; name each zone once")
+            raise ValueError("zones lists a zone twice; list each zone once")
         return self
 
 
 class ControlPlane(Model):
-    """The machines outside the cluster that run it."""
+    """Control plane of a cluster, on machines outside the cluster."""
 
     api_servers: MachineGroup
-    """API servers, with controller manager and scheduler beside them."""
+    """API servers; controller manager and scheduler run on the same machines."""
     etcd: MachineGroup
-    """Members of the etcd that holds everything but events; an odd number."""
+    """etcd cluster for everything except events; an odd number of members."""
     events_etcd: MachineGroup
-    """Members of the etcd that holds events; an odd number."""
+    """etcd cluster for events; an odd number of members."""
 
 
 class Cluster(Model):
-    """One Kubernetes cluster: a shard of the region."""
+    """One Kubernetes cluster of the region."""
 
     name: ClusterName
-    """Name of the cluster, unique in its region; part of every resource's name."""
+    """Name of the cluster, unique in its region; part of the name of each of its resources."""
     slot: Annotated[int, Field(ge=0, le=30)]
-    """Which /14 of the region's address space the cluster takes, the hub's own not counted; never changes."""
+    """Index of the cluster's /14 in the region's address space, not counting the hub's /14; never change it."""
     subscription: Uuid | None = None
-    """Azure subscription of the cluster, where it is not the region's."""
+    """Azure subscription of the cluster, if it differs from the region's."""
     purpose: Annotated[Commons | Dedicated, Field(discriminator="kind")]
-    """Research commons, or dedicated to one team."""
+    """Shared by all teams (commons), or dedicated to one team."""
     kubernetes: KubernetesVersion
     """Kubernetes version, quoted: "1.36.3"."""
     connectivity: Connectivity
-    """peering: the hub reaches nodes and pods, and all addresses count in the peered group's 128,000; private-link: API servers only."""
+    """peering: the hub reaches nodes and pods, and all addresses count toward the limit of 128,000 per peered group.
+    private-link: the hub reaches the API servers only."""
     nat_prefix_length: Annotated[int, Field(ge=28, le=31)] = 28
-    """Length of the public prefix of each node subnet's NAT gateway; 28 is 16 public addresses, 31 two."""
+    """Length of the public IP prefix of each node subnet's NAT gateway: 28 gives 16 public addresses, 31 gives two."""
     ca_generation: Annotated[int, Field(ge=1, le=1_000)] = 1
-    """Raised by one to replace the certificate authorities, which cuts off every machine until it has read its new certificates."""
+    """Generation of the certificate authorities; a higher number replaces them, and machines are cut off until they read new ones."""
     pod_network: PodNetwork = PodNetwork()
-    """How pods get their addresses, and how they reach the internet."""
+    """Pod addresses and internet access of pods."""
     control_plane: ControlPlane
-    """API servers and both etcds."""
+    """API servers and both etcd clusters."""
     pools: tuple[Pool, ...] = Field(min_length=1, max_length=24)
     """Node pools."""
     tenancy: Tenancy
-    """Teams and what they are allocated."""
+    """Teams and their allocations."""
     rotation: Rotation
-    """How nodes are drained, replaced and put back."""
+    """Policy for draining and replacing nodes."""
     observability: Observability = Observability()
-    """What is measured, and how often."""
+    """Settings of metrics."""

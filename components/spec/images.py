@@ -1,4 +1,4 @@
-"""What the image catalog says: the definition of every pool image, and the versions of it that are published."""
+"""Image catalog: the definition of each image and its published versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.spec.types import AzureLocation, CaptureId, ImageName, ImageVers
 
 
 class Role(StrEnum):
-    """What a machine with the image can be."""
+    """Role of a machine."""
 
     NODE = "node"
     API_SERVER = "api-server"
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class ImageStore(StrEnum):
-    """Where scale sets take the image from; a managed image bounds a set at 600 machines, a gallery image at 1,000."""
+    """Source of the image for scale sets: a set holds at most 600 machines from a managed image, 1,000 from a gallery image."""
 
     GALLERY = "gallery"
     MANAGED_IMAGE = "managed-image"
@@ -40,10 +40,10 @@ class BaseImage(Model):
 
 
 class Packages(Model):
-    """Exact versions of what a build adds to its base; absent where the role does not carry it."""
+    """Exact versions of the packages that a build adds to its base image; absent if the role does not need the package."""
 
     kernel: str
-    """Linux kernel package version, held."""
+    """Linux kernel package version, pinned."""
     containerd: str | None = None
     """containerd version."""
     kubelet: KubernetesVersion | None = None
@@ -51,7 +51,7 @@ class Packages(Model):
     cni_plugins: str | None = None
     """CNI reference plugins version."""
     azure_cni: str | None = None
-    """Version of Microsoft's azure-vnet plugins, where clusters with cni: azure-vnet use the image."""
+    """Version of Microsoft's azure-vnet plugins, if clusters with cni: azure-vnet use the image."""
     nvidia_driver: str | None = None
     """NVIDIA driver version."""
     cuda: str | None = None
@@ -63,28 +63,28 @@ class Packages(Model):
     kubernetes: KubernetesVersion | None = None
     """Version of kube-apiserver, kube-controller-manager and kube-scheduler."""
     gpufleet: str | None = None
-    """Version of this package, of which nodes run gpufleet-node, API servers gpufleet-csr-approver, etcd members gpufleet-etcd-snapshot."""
+    """Version of gpufleet: nodes run its gpufleet-node, API servers gpufleet-csr-approver, etcd members gpufleet-etcd-snapshot."""
     etcd: str | None = None
     """etcd version."""
 
 
 class ImageDefinition(Model):
-    """One image: its base, its packages and the roles it serves."""
+    """One image: its base, its packages and the roles that it supports."""
 
     name: ImageName
     """Name of the image; equals the file's name."""
     description: Annotated[str, Field(min_length=10, max_length=200)]
-    """What the image is for, in one sentence."""
+    """Purpose of the image, in one sentence."""
     roles: tuple[Role, ...] = Field(min_length=1)
-    """What a machine with the image can be."""
+    """Roles that a machine with this image can have."""
     base: BaseImage
     """The marketplace image that the build starts from."""
     packages: Packages
-    """Exact versions of what the build adds."""
+    """Exact versions of the packages that the build adds."""
     store: ImageStore = ImageStore.GALLERY
-    """Where scale sets take the image from."""
+    """Source of the image for scale sets."""
     nvme_disk_controller: bool = False
-    """True where the image boots from an NVMe disk controller, which v6 and later VM sizes demand."""
+    """True if the image boots from an NVMe disk controller, which v6 and later VM sizes require."""
 
 
 class PublishedVersion(Model):
@@ -93,13 +93,13 @@ class PublishedVersion(Model):
     version: ImageVersion
     """MAJOR.MINOR.PATCH, quoted."""
     captures: dict[AzureLocation, CaptureId] = Field(min_length=1)
-    """What the build captured, a managed image or a generalised machine, by location: a gallery takes a version from its own."""
+    """Resource id of the captured managed image or generalised machine, by location: a gallery needs a capture in its own location."""
     published: Annotated[str, form(r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$", 'a day in quotes: "2026-11-12"')]
     """Day of publication, quoted: "2026-11-12"."""
 
 
 class Published(Model):
-    """node-images/versions.yaml: what may be pinned."""
+    """node-images/versions.yaml: the versions that a region file may pin."""
 
     images: dict[ImageName, tuple[PublishedVersion, ...]]
     """Published versions by image name."""
@@ -114,16 +114,16 @@ class ImageCatalog(Model):
     """Published versions by image name."""
 
     def pins(self, location: str | None = None) -> tuple[str, ...]:
-        """All pins that are published, sorted: name@version; with a location those that may be written there, being captured in it."""
+        """Return all published pins (name@version), sorted; with a location, only those captured there."""
         entries = ((name, entry) for name, entries in self.published.items() for entry in entries)
         return tuple(sorted(f"{name}@{entry.version}" for name, entry in entries if location is None or location in entry.captures))
 
     def definition(self, pin: str) -> ImageDefinition:
-        """Definition behind a pin; KeyError where none is."""
+        """Return the definition of a pin; raise KeyError if there is none."""
         return self.definitions[pin.partition("@")[0]]
 
     def captures(self, pin: str) -> Mapping[str, str]:
-        """Resource ids of what the builds of a pinned version captured, by location; KeyError where the pin is not published."""
+        """Return the resource ids of the captures of a pinned version, by location; raise KeyError if the pin is not published."""
         name, _, version = pin.partition("@")
         found = next((entry for entry in self.published[name] if entry.version == version), None)
         if found is None:

@@ -1,4 +1,4 @@
-"""What a person writes about a cluster's pod network: who gives pods their addresses, and what of the internet each pod gets."""
+"""Region file model of the pod network: the CNI plugins and each pod's share of the internet connection."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ from components.spec.types import Model, OutsideRange, TeamName
 
 
 class Cni(StrEnum):
-    """Which plugins give pods the addresses of the machine's network card."""
+    """CNI plugins that assign addresses of the machine's network interface to pods."""
 
     NATIVE = "native"
     AZURE_VNET = "azure-vnet"
 
 
 class Internet(Model):
-    """What of a machine's traffic with the internet each of its pods gets; what stays in 10.0.0.0/8 is never shaped."""
+    """Share of each pod in its machine's internet traffic; traffic within 10.0.0.0/8 is never shaped."""
 
     shaping: bool = False
-    """True shares the machine's rate among its pods; false only counts."""
+    """True: divide the machine's rate among its pods. False: only count traffic."""
     machine_mbit: Annotated[int, Field(ge=1, le=400_000)] = 1_000
-    """Mbit/s that a machine's pods together may send to the internet, and as many that they may receive. At the default 50 machines fill a
-    NAT gateway (50 Gbit/s: https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource)."""
+    """Mbit/s that all pods of a machine together may send to the internet, and the same rate for receiving. With the default, 50 machines
+    fill a NAT gateway (50 Gbit/s: https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource)."""
     floor_mbit: Annotated[int, Field(ge=1, le=400_000)] = 5
-    """Mbit/s that every pod gets whatever the others do; times the pool's pods_per_node it must fit machine_mbit."""
+    """Guaranteed Mbit/s of each pod; multiplied by the pool's pods_per_node, it must not exceed machine_mbit."""
     ceiling_mbit: Annotated[int, Field(ge=1, le=400_000)] | None = None
-    """Mbit/s that one pod gets at most, though others leave theirs; machine_mbit where none is given."""
+    """Maximum Mbit/s of one pod, also if other pods are idle; machine_mbit if not given."""
     weights: dict[TeamName, Annotated[int, Field(ge=1, le=100)]] = Field(default_factory=dict, max_length=200)
-    """Share of a team's pods in what is left above the floors, relative to 1 for every other pod."""
+    """Weight of a team's pods when the rate above the floors is divided; every other pod has weight 1."""
     connections_per_pod: Annotated[int, Field(ge=100, le=64_512)] = 4_000
-    """Connections to the internet that one pod may hold open, where shaping is true, so that none takes all SNAT ports of a NAT gateway
-    (64,512 per public address: https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource)."""
+    """Maximum open connections of one pod to the internet if shaping is true. It prevents one pod from using all SNAT ports of a NAT
+    gateway (64,512 per public address: https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource)."""
 
 
 class PodNetwork(Model):
-    """How pods get their addresses, and how they reach the internet."""
+    """Pod addresses and internet access of pods."""
 
     cni: Cni = Cni.NATIVE
-    """native: the CNI project's own plugins, told the machine's addresses by gpufleet-node; azure-vnet: Microsoft's plugins, which ask
-    Azure for each pod (the image must carry packages.azure_cni)."""
+    """native: the plugins of the CNI project, with the machine's addresses from gpufleet-node. azure-vnet: Microsoft's plugins, which
+    request the addresses from Azure for each pod (the image must contain packages.azure_cni)."""
     snat: bool = True
-    """True gives packets of pods to the internet the machine's own address: Azure translates a card's primary address only
-    (https://github.com/Azure/azure-container-networking/issues/93). False only where a NAT gateway was seen to translate the others too."""
+    """True: packets from pods to the internet get the machine's own address, because Azure translates only an interface's primary address
+    (https://github.com/Azure/azure-container-networking/issues/93). Set false only if you have verified that
+    your NAT gateway translates the other addresses too."""
     not_masqueraded: tuple[OutsideRange, ...] = Field(default=(), max_length=50)
-    """IPv4 ranges outside 10.0.0.0/8 that pods reach under their own addresses, such as a site behind a gateway."""
+    """IPv4 ranges outside 10.0.0.0/8 that pods reach with their own addresses, for example a site behind a gateway."""
     internet: Internet = Internet()
-    """Shares of the internet."""
+    """Shares of the internet connection."""

@@ -1,4 +1,4 @@
-"""What a person writes about one node pool: the machines, how they are bought, joined and imaged."""
+"""Region file model of a node pool."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from components.spec.types import ImagePin, LabelKey, LabelValue, Model, PoolName, ReservationGroupId, VmSizeName
 
 NODES_PER_CLUSTER = 7_500
-"""Largest cluster that the published design ran: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
+"""Largest cluster of the published design: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
 
 NODE_SUBNET_SLOTS = 24
-"""Node subnets that a cluster's address block holds."""
+"""Node subnets in the address block of a cluster."""
 
 
 class Zone(StrEnum):
@@ -32,7 +32,7 @@ class Interconnect(StrEnum):
 
 
 class Capacity(StrEnum):
-    """How the pool's machines are bought."""
+    """Purchase option of the pool's machines."""
 
     REGULAR = "regular"
     SPOT = "spot"
@@ -54,50 +54,50 @@ class Pool(Model):
     name: PoolName
     """Name of the pool, unique in its cluster; part of every scale set's and node's name."""
     slot: Annotated[int, Field(ge=0, lt=NODE_SUBNET_SLOTS)]
-    """First of the cluster's 24 node-subnet slots (0 to 23) that the pool's machines fill, up to 1,000 machines a slot, upwards."""
+    """First node-subnet slot of the pool, 0 to 23. Each slot holds up to 1,000 machines; a larger pool also uses the following slots."""
     vm_size: VmSizeName
-    """Azure VM size of every machine, for example Standard_ND96isr_H100_v5."""
+    """Azure VM size of each machine, for example Standard_ND96isr_H100_v5."""
     nodes: Annotated[int, Field(ge=0, le=NODES_PER_CLUSTER)]
-    """Machines in the pool."""
+    """Number of machines."""
     zone: Zone
-    """Availability zone of all of the pool's machines."""
+    """Availability zone of all machines of the pool."""
     interconnect: Interconnect
     """infiniband: scale sets of at most 100 machines, each one InfiniBand domain; ethernet: up to 1,000."""
     pods_per_node: Annotated[int, Field(ge=1, le=255)]
-    """Pods with an address of their own per machine; the machine takes one address more."""
+    """Pods with their own address per machine; the machine uses one more address."""
     image: ImagePin
     """The pool's only image pin, name@version, as published in node-images/versions.yaml."""
     priority_class: PriorityClass = PriorityClass.NORMAL
-    """Priority class of the work that the pool is meant for; nodes carry it as a label."""
+    """Priority class of the workloads that the pool is for; nodes have it as a label."""
     capacity: Capacity = Capacity.REGULAR
     """regular, spot, or reserved (needs reservation_group)."""
     reservation_group: ReservationGroupId | None = None
-    """Resource id of the capacity reservation group that reserved machines draw on."""
+    """Resource id of the capacity reservation group of reserved machines."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict, max_length=32)
-    """Kubernetes labels that the pool's nodes carry from registration."""
+    """Kubernetes labels that nodes register with."""
     largest_gang: Annotated[int, Field(ge=1, le=NODES_PER_CLUSTER)] | None = None
-    """Machines of the largest gang that jobs may ask of this pool; on InfiniBand it must fit one scale set."""
+    """Machines of the largest gang that a job may request from this pool; with InfiniBand, it must fit in one scale set."""
     machines_per_set: Annotated[int, Field(ge=1, le=NODES_PER_CLUSTER)] | None = None
-    """Machines per scale set, where fewer than Azure's bound are wanted."""
+    """Machines per scale set, if fewer than Azure's limit."""
     create_at_once: Annotated[int, Field(ge=1, le=5_000)] = 1_000
-    """Machines that an update creates at once; every 50 over all pools of an image need one image replica."""
+    """Machines that an update creates at the same time; an image needs one replica per 50 of them, over all its pools."""
     load_balanced: bool = False
-    """True puts the machines behind the cluster's internal ingress load balancer, which the hub reaches where it is peered."""
+    """True: add the machines to the cluster's internal ingress load balancer, which a peered hub can reach."""
 
     @model_validator(mode="after")
     def reservation_matches_capacity(self) -> Self:
-        """Demand a reservation group for reserved capacity, and none otherwise."""
+        """Require a reservation group exactly if the capacity is reserved."""
         if (self.capacity is Capacity.RESERVED) != (self.reservation_group is not None):
             raise ValueError(
-                f"capacity {self.capacity.value} {'needs a' if self.capacity is Capacity.RESERVED else 'takes no'} reservation_group; "
-                "give reservation_group exactly where capacity is reserved"
+                f"capacity {self.capacity.value} {'needs a' if self.capacity is Capacity.RESERVED else 'allows no'} reservation_group; "
+                "set reservation_group exactly if capacity is reserved"
             )
         return self
 
     @model_validator(mode="after")
     def gang_fits_the_pool(self) -> Self:
-        """Demand that the largest gang finds machines enough in an undisturbed pool."""
+        """Require at least as many machines in the pool as in its largest gang."""
         if self.largest_gang is not None and self.largest_gang > self.nodes:
-            reason = f"a gang of {self.largest_gang} never fits a pool of {self.nodes} machines"
-            raise ValueError(f"{reason}; give largest_gang at most {self.nodes}, or more nodes")
+            reason = f"a gang of {self.largest_gang} cannot run in a pool of {self.nodes} machines"
+            raise ValueError(f"{reason}; set largest_gang to at most {self.nodes}, or raise nodes")
         return self

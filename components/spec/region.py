@@ -1,4 +1,4 @@
-"""What a person writes about one region: where it lies, who may enter, and its clusters."""
+"""Region file model of a region: location, access, hub, backup, quotas and clusters."""
 
 from __future__ import annotations
 
@@ -22,76 +22,76 @@ class GatewaySize(StrEnum):
 
 
 class Access(Model):
-    """Who may enter the region."""
+    """Identities with access to the region."""
 
     tenant: Uuid
-    """Entra ID tenant that vouches for people and managed identities."""
+    """Entra ID tenant of people and managed identities."""
     client_id: Uuid
-    """Entra ID application that people log in to the API servers with."""
+    """Entra ID application for logging in to the API servers."""
     operators_group: Uuid
-    """Object id of the group whose members administer every cluster of the region."""
+    """Object id of the group whose members administer all clusters of the region."""
     ssh_public_key: SshPublicKey
-    """Public key of the administrator account on every machine."""
+    """SSH public key of the administrator account on every machine."""
 
 
 class Hub(Model):
-    """The network through which people reach every cluster."""
+    """Network through which people reach all clusters."""
 
     gateway: GatewaySize
-    """Size of the VPN gateway that people dial into."""
+    """Size of the VPN gateway for people."""
 
 
 class Backup(Model):
-    """Where etcd snapshots go."""
+    """Storage of etcd snapshots."""
 
     retention_days: Annotated[int, Field(ge=1, le=365)] = 30
-    """Days for which a snapshot cannot be deleted."""
+    """Days during which a snapshot cannot be deleted."""
     zone_redundant: bool = True
-    """True keeps every snapshot in three zones."""
+    """True: store each snapshot in three zones."""
 
 
 class Vaults(Model):
-    """How long deleted vaults and their secrets can be brought back."""
+    """Recovery of deleted key vaults and their secrets."""
 
     retention_days: Annotated[int, Field(ge=7, le=90)] = 90
-    """Days for which a deleted vault, and its name, is kept."""
+    """Days during which a deleted vault can be recovered and its name cannot be reused."""
     purge_protection: bool = True
-    """True refuses to purge a deleted vault before that; false suits a fleet that is destroyed and made again."""
+    """True: a deleted vault cannot be purged earlier. Set false for a fleet that is destroyed and created again."""
 
 
 class Quota(Model):
-    """vCPUs that Azure has granted, so that a plan beyond them is refused before it starts."""
+    """vCPUs that Azure has granted; a plan that needs more is refused before it starts."""
 
     family: Annotated[str, form(r"^[a-zA-Z0-9_]{3,60}$", "a VM family as `az vm list-usage` names it: standardNDSH100v5Family")]
-    """VM family as `az vm list-usage` names it, for example standardNDSH100v5Family; cores for all together, lowPriorityCores for spot."""
+    """VM family as in `az vm list-usage`, for example standardNDSH100v5Family; cores for all families, lowPriorityCores for spot."""
     vcpus: Annotated[int, Field(ge=0, le=100_000_000)]
     """Granted vCPUs of the family in the region."""
     subscription: Uuid | None = None
-    """Subscription of the grant, where it is not the region's."""
+    """Subscription of the quota, if it differs from the region's."""
 
 
 class Region(Model):
-    """One region file: everything that a person decides about a region."""
+    """One region file: all decisions about a region."""
 
     name: RegionName
     """Name of the region and of its stacks; equals the file's name."""
     location: AzureLocation
     """Azure location, for example southcentralus."""
     subscription: Uuid
-    """Azure subscription of the hub, the gallery, the vaults and of every cluster that names no other."""
+    """Azure subscription of the hub, the gallery, the vaults, and of each cluster without its own."""
     address_space: Cidr
-    """The region's block of 10.0.0.0/8, /9 to /13: a /14 for the hub and one for each cluster slot; overlaps no other region's."""
+    """Block of 10.0.0.0/8, /9 to /13: one /14 for the hub and one per cluster slot. It must not overlap that of another region."""
     domain: Domain
-    """Private DNS domain under which the region's names are made."""
+    """Private DNS domain of the region's names."""
     access: Access
-    """Who may enter the region."""
+    """Identities with access to the region."""
     hub: Hub
-    """The network through which people reach every cluster."""
+    """Network through which people reach all clusters."""
     backup: Backup = Backup()
-    """Where etcd snapshots go."""
+    """Storage of etcd snapshots."""
     vaults: Vaults = Vaults()
-    """How long deleted vaults and their secrets can be brought back."""
+    """Recovery of deleted key vaults and their secrets."""
     quotas: tuple[Quota, ...] = Field(default=(), max_length=200)
-    """vCPUs granted per family and subscription."""
+    """Granted vCPUs per VM family and subscription."""
     clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=31)
     """The region's clusters."""

@@ -1,4 +1,4 @@
-"""What a person writes about a cluster's tenants, its rotation policy and its observability."""
+"""Region file model of a cluster's tenancy, rotation policy and observability."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ class Team(Model):
     """One team that may use the cluster."""
 
     name: TeamName
-    """Name of the team: its namespace, its taint's value."""
+    """Name of the team, of its namespace and the value of its taint."""
     group: Uuid
-    """Object id of the team's group in Entra ID; its members act for the team."""
+    """Object id of the team's group in Entra ID; its members have the team's rights."""
     egress_gib_per_day: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10_000
-    """GiB that the team's pods may send to the internet in 24 hours before somebody is told; nothing is stopped. The default is what one
-    machine sends at 1 Gbit/s."""
+    """GiB that the team's pods may send to the internet in 24 hours before an alert fires; traffic is not stopped. The default is the
+    amount that one machine sends at 1 Gbit/s."""
 
 
 class Allocation(Model):
-    """Machines of a pool that a team has first claim on."""
+    """Machines of a pool that are allocated to a team."""
 
     team: TeamName
-    """A team of tenancy.teams."""
+    """Name of a team in tenancy.teams."""
     pool: PoolName
-    """A pool of the same cluster."""
+    """Name of a pool of the same cluster."""
     nodes: Annotated[int, Field(ge=1, le=NODES_PER_CLUSTER)]
-    """Machines allocated."""
+    """Number of machines."""
 
 
 class Tenancy(Model):
-    """Who uses the cluster."""
+    """Teams of a cluster and their allocations."""
 
     teams: tuple[Team, ...] = Field(min_length=1, max_length=200)
     """Teams of the cluster."""
     allocations: tuple[Allocation, ...] = Field(default=(), max_length=1_000)
-    """Allocations, at most the pool's machines in all."""
+    """Allocations; their sum per pool is at most the pool's number of machines."""
 
 
 class Day(StrEnum):
@@ -56,59 +56,59 @@ class Day(StrEnum):
 
 
 class Window(Model):
-    """A time in which rotation may start nodes."""
+    """Recurring time in which rotation may start on nodes."""
 
     days: tuple[Day, ...] = Field(min_length=1, max_length=7)
     """Days on which the window opens, UTC."""
     opens: TimeOfDay
-    """Time at which it opens, UTC, quoted: "22:00"."""
+    """Time at which the window opens, UTC, quoted: "22:00"."""
     hours: Annotated[int, Field(ge=1, le=24)]
-    """Hours for which it stays open."""
+    """Length of the window in hours."""
 
     @model_validator(mode="after")
     def each_day_once(self) -> Self:
-        """Demand that no day is named twice, which would say nothing more."""
+        """Reject a repeated day."""
         twice = [day.value for day in self.days if self.days.count(day) > 1]
         if twice:
-            raise ValueError(f"days names {twice[0]} twice; name each day once")
+            raise ValueError(f"days lists {twice[0]} twice; list each day once")
         return self
 
 
 class Budget(Model):
-    """Machines that may be unavailable at once, whoever made them so."""
+    """Machines that may be unavailable at the same time, for any reason."""
 
     percent: Annotated[int, Field(ge=1, le=50)]
-    """Share of the cluster's machines, in percent."""
+    """Maximum share of the cluster's machines, in percent."""
     machines: Annotated[int, Field(ge=1, le=NODES_PER_CLUSTER)]
-    """Machines of the cluster; the smaller of the two bounds holds."""
+    """Maximum number of machines of the cluster; the smaller of the two bounds applies."""
     per_scale_set: Annotated[int, Field(ge=1, le=1_000)]
-    """Machines of one scale set."""
+    """Maximum number of machines of one scale set."""
 
 
 class Replacement(StrEnum):
-    """How a drained node gets its new image."""
+    """Method by which a drained node gets its new image."""
 
     REIMAGE = "reimage"
     REPLACE = "replace"
 
 
 class Rotation(Model):
-    """How nodes are drained, replaced and put back."""
+    """Policy for draining and replacing nodes."""
 
     budget: Budget
-    """How many machines may be out at once."""
+    """Machines that may be unavailable at the same time."""
     windows: tuple[Window, ...] = Field(default=(), max_length=21)
-    """When nodes may be started; none means always."""
+    """Times in which rotation may start on nodes; an empty list means always."""
     deadline_minutes: dict[PriorityClass, Annotated[int, Field(ge=0, le=10_080)]]
-    """Minutes that a job of each priority class has to save its work before eviction; at most seven days."""
+    """Minutes between the checkpoint signal and the eviction of a job, by priority class; at most seven days."""
     how: Replacement = Replacement.REIMAGE
-    """reimage keeps the machine and its addresses; replace may land on other hardware."""
+    """reimage: the machine keeps its addresses. replace: the new machine can be on other hardware."""
     azure_calls_per_minute: Annotated[int, Field(ge=1, le=10_000)] = 120
     """Instance operations (reimage, delete, update) that rotation sends to Azure per minute."""
 
 
 class Observability(Model):
-    """What is measured, and how often."""
+    """Settings of metrics."""
 
     gpu_metrics_seconds: Annotated[int, Field(ge=1, le=300)] = 30
-    """Seconds between two readings of a machine's GPU metrics."""
+    """Seconds between two readings of the GPU metrics of a machine."""

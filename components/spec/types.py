@@ -1,4 +1,4 @@
-"""The domain types of the region file: what a word, an address block, a version or an id may look like."""
+"""Domain types of the region file: names, address blocks, versions and ids."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
 INTERNAL = ipaddress.IPv4Network("10.0.0.0/8")
-"""Addresses that the accounting rules count as internal: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
+"""Addresses that the traffic accounting counts as internal: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
 
 SHORTEST_RANGE = 8
-"""Prefix length of the largest range that a site has: 172.16.0.0/12 and 192.168.0.0/16 are smaller."""
+"""Shortest prefix of a site's range; 172.16.0.0/12 and 192.168.0.0/16 are longer."""
 RESERVED_LABELS = ("kubernetes.io", "k8s.io", "gpufleet.io")
-"""Domains whose labels a region file may not set: kubelets refuse unknown keys of the first two, the plan sets those of the third:
+"""Domains of labels that a region file must not set: kubelets refuse unknown keys of the first two; the plan sets those of the third:
 https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction"""
 SSH_KEY = re.compile(r"^(ssh-rsa|ssh-ed25519) [A-Za-z0-9+/=]{40,}( \S+)?$")
 
 
 class Model(BaseModel):
-    """Base of every table in the region file: frozen, and refuses keys that it does not know."""
+    """Base of all models of the region file: frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True)
 
 
 def internal_block(value: str) -> str:
-    """Accept an IPv4 network in 10.0.0.0/8 written with its host bits zero."""
+    """Return the value if it is an IPv4 network in 10.0.0.0/8 without host bits; otherwise raise ValueError."""
     try:
         network = ipaddress.IPv4Network(value, strict=False)
     except ValueError as error:
         raise ValueError("is no IPv4 network; write it as 10.A.B.C/LENGTH, for example 10.32.0.0/11") from error
     if str(network) != value:
-        raise ValueError(f"has host bits set or is not in its plain form; write {network}")
+        raise ValueError(f"has host bits set or is not in canonical form; write {network}")
     if not network.subnet_of(INTERNAL):
-        raise ValueError(f"lies outside {INTERNAL}, which the traffic accounting takes for internal; choose a block inside it")
+        raise ValueError(f"lies outside {INTERNAL}, the addresses that traffic accounting counts as internal; choose a block inside it")
     return value
 
 
 def outside_range(value: str) -> str:
-    """Accept an IPv4 network outside 10.0.0.0/8, of a /8 at most, written with its host bits zero."""
+    """Return the value if it is an IPv4 network outside 10.0.0.0/8, at most a /8, without host bits; otherwise raise ValueError."""
     try:
         network = ipaddress.IPv4Network(value, strict=False)
     except ValueError as error:
         raise ValueError("is no IPv4 network; write it as A.B.C.D/LENGTH, for example 172.16.0.0/12") from error
     if str(network) != value:
-        raise ValueError(f"has host bits set or is not in its plain form; write {network}")
+        raise ValueError(f"has host bits set or is not in canonical form; write {network}")
     if network.overlaps(INTERNAL):
-        raise ValueError(f"overlaps {INTERNAL}, which always keeps its addresses; name ranges outside it")
+        raise ValueError(f"overlaps {INTERNAL}, which is never translated; give ranges outside it")
     if network.prefixlen < SHORTEST_RANGE:
-        raise ValueError(f"is more than a /{SHORTEST_RANGE}, and most of the internet would not answer; name the site's own ranges")
+        raise ValueError(f"is larger than a /{SHORTEST_RANGE}, and most of the internet would not answer; give the ranges of your site")
     return value
 
 
 def uuid_text(value: str) -> str:
-    """Accept a UUID in its canonical lower-case form."""
+    """Return the value if it is a UUID in canonical lower-case form; otherwise raise ValueError."""
     try:
         canonical = str(UUID(value))
     except ValueError as error:
@@ -66,33 +66,33 @@ def uuid_text(value: str) -> str:
 
 
 def ssh_public_key(value: str) -> str:
-    """Accept one OpenSSH public key: type, base64 and an optional comment."""
+    """Return the value if it is an OpenSSH public key (type, base64, optional comment); otherwise raise ValueError."""
     if not SSH_KEY.fullmatch(value):
-        raise ValueError("is no OpenSSH public key; paste the one line of a .pub file (ssh-ed25519 or ssh-rsa, the types that Azure takes)")
+        raise ValueError("is no OpenSSH public key; paste the line of a .pub file (ssh-ed25519 or ssh-rsa, the types that Azure accepts)")
     return value
 
 
 def team_name(value: str) -> str:
-    """Accept a name that is no namespace of the system's: a team's namespace bears its name."""
+    """Return the value if it is not the name of a system namespace, since a team's namespace has its name; otherwise raise ValueError."""
     if value == "default" or value.startswith(("kube-", "gpufleet-")):
-        raise ValueError("is a namespace of the system; give the team another name")
+        raise ValueError("is a system namespace; give the team another name")
     return value
 
 
 def free_label_key(value: str) -> str:
-    """Accept a label key that neither Kubernetes nor gpufleet keeps for itself."""
+    """Return the value if its prefix is not reserved for Kubernetes or gpufleet; otherwise raise ValueError."""
     prefix = value.rpartition("/")[0]
     if prefix in RESERVED_LABELS or prefix.endswith(tuple(f".{domain}" for domain in RESERVED_LABELS)):
-        raise ValueError(f"is kept by {prefix}, and a kubelet that sets it would not start or not be heard; use another prefix, or none")
+        raise ValueError(f"is reserved for {prefix}: the kubelet or the API server would reject it; use another prefix, or none")
     return value
 
 
 FORMS: dict[str, str] = {}
-"""What a text must be, in words, by the pattern that it must match: errors and the reference speak words, schemas patterns."""
+"""Description of each pattern: error messages and the reference page show the description, JSON schemas the pattern."""
 
 
 def form(pattern: str, words: str, *, max_length: int | None = None) -> StringConstraints:
-    """A pattern and what it means in words, with an example."""
+    """Return a constraint for a pattern, and register its description with an example."""
     FORMS[pattern] = words
     return StringConstraints(pattern=pattern, max_length=max_length)
 

@@ -116,9 +116,9 @@ def test_shares_that_just_fit_are_taken() -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        ("10.9.0.0/16", "overlaps 10.0.0.0/8, which always keeps its addresses"),
+        ("10.9.0.0/16", "overlaps 10.0.0.0/8, which is never translated"),
         ("0.0.0.0/0", "overlaps 10.0.0.0/8"),
-        ("128.0.0.0/1", "is more than a /8, and most of the internet would not answer"),
+        ("128.0.0.0/1", "is larger than a /8, and most of the internet would not answer"),
         ("172.16.0.1/12", "write 172.16.0.0/12"),
         ("site", "is no IPv4 network"),
     ],

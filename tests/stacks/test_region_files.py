@@ -73,12 +73,12 @@ MISTAKES = [
     (
         "a team named like a system namespace",
         ("{name: alignment,", "{name: kube-system,"),
-        r"teams\[0\]\.name: .*is a namespace of the system",
+        r"teams\[0\]\.name: .*is a system namespace",
     ),
     (
         "a label that kubelets refuse",
         ("labels: {role: services}", "labels: {kubernetes.io/role: services}"),
-        r"labels.*is kept by kubernetes\.io",
+        r"labels.*is reserved for kubernetes\.io",
     ),
     ("a cluster named like the base stack", ("name: research-a", "name: base"), r"clusters\[0\]\.name: .*is the base stack's own name"),
     ("host bits in a block", ("10.0.0.0/11", "10.0.0.1/11"), r"address_space: .*write 10\.0\.0\.0/11"),
@@ -123,12 +123,12 @@ MISTAKES = [
     (
         "a gang larger than its pool",
         ("largest_gang: 64", "largest_gang: 7499"),
-        r"pools\[1\]: a gang of 7499 never fits a pool of \d+ machines; give largest_gang at most",
+        r"pools\[1\]: a gang of 7499 cannot run in a pool of \d+ machines; set largest_gang to at most",
     ),
     (
         "a day named twice",
         ("days: [mon, ", "days: [mon, mon, "),
-        r"windows\[0\]: days names mon twice; name each day once",
+        r"windows\[0\]: days lists mon twice; list each day once",
     ),
     ("no clusters", (TEXTS["southcentralus"][TEXTS["southcentralus"].index("clusters:") :], "clusters: []\n"), r"clusters: .*at least 1"),
 ]
