@@ -1,1 +1,1 @@
-"""Azure's networks: addresses, subnets, peerings, security groups, ways out, load balancers, private links and names."""
+"""Networks of the embedded Azure: addresses, subnets, peerings, security groups, gateways, load balancers, private links and DNS."""

@@ -1,4 +1,4 @@
-"""Decides which private addresses a subnet gives out: the lowest free one first, five kept back, so many in use per network."""
+"""Address allocation of subnets: the lowest free address first, five reserved addresses per subnet, and limits per network."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from rehearsal.azure.resource import Resource
 
 SERVICE = "addresses"
 KEPT_BELOW, KEPT_ABOVE = 4, 1
-"""Addresses that Azure keeps in every subnet, the first four and the last: https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq"""
+"""Addresses that Azure reserves in every subnet, the first four and the last:
+https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq
+"""
 PER_NETWORK = 65_536
 """Private addresses in use in one network.
-https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md"""
+https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md
+"""
 PER_PEERED_GROUP = 128_000
-"""Private addresses in use in all networks that peerings join; the same page as PER_NETWORK."""
+"""Private addresses in use in a group of peered networks; source as for PER_NETWORK."""
 
 PEERING = "microsoft.network/virtualnetworks/virtualnetworkpeerings"
 
@@ -24,8 +27,11 @@ PEERING = "microsoft.network/virtualnetworks/virtualnetworkpeerings"
 class AddressPool:
     """The addresses of one subnet, as whole numbers of an ipaddress.IPv4Address.
 
-    Taking costs the same however full the subnet is: the lowest place that may be free is kept, and places from there on are looked through
-    at memory speed.
+    An allocation costs the same however full the subnet is: the pool stores the lowest position that may be free, and searches from
+    there with a bytearray search.
+
+    Taking costs the same however full the subnet is: the lowest place that may be free is kept, and places from there on are looked
+    through at memory speed.
     """
 
     __slots__ = ("_base", "_free_from", "_name", "_network", "_taken", "prefix", "used")
@@ -42,16 +48,16 @@ class AddressPool:
 
     @property
     def size(self) -> int:
-        """Addresses that may ever be taken."""
+        """Return the number of addresses that the subnet can allocate."""
         return self.prefix.num_addresses - KEPT_BELOW - KEPT_ABOVE
 
     @property
     def free(self) -> int:
-        """Addresses that may still be taken."""
+        """Return the number of addresses that are still free."""
         return self.size - self.used
 
     def take(self, count: int) -> list[int]:
-        """The lowest free addresses, all or none; AzureError SubnetIsFull, or that of a network's or peered group's limit."""
+        """Allocate the lowest free addresses, all or none; AzureError SubnetIsFull, or the error of a network's or peered group's limit."""
         if count > self.free:
             message = f"Subnet {self._name} with address prefix {self.prefix} does not have enough capacity for {count} IP addresses."
             raise AzureError(400, "SubnetIsFull", message, target=str(self.prefix))
@@ -73,7 +79,7 @@ class AddressPool:
         return found
 
     def check(self, address: int) -> None:
-        """Refuse what the subnet could never give: AzureError PrivateIPAddressNotInSubnet or PrivateIPAddressInReservedRange."""
+        """Refuse an address that the subnet cannot allocate: AzureError PrivateIPAddressNotInSubnet or PrivateIPAddressInReservedRange."""
         place = address - self._base
         text = f"Private static IP address {ipaddress.IPv4Address(address)}"
         if not 0 <= place < self.prefix.num_addresses:
@@ -82,7 +88,7 @@ class AddressPool:
             raise invalid(f"{text} falls within reserved IP range of subnet prefix {self.prefix}.", code="PrivateIPAddressInReservedRange")
 
     def take_exactly(self, address: int, user: str = "") -> None:
-        """Take one address for a user (an ipConfiguration's id): what check raises, or AzureError PrivateIPAddressIsAllocated."""
+        """Allocate one address for a user (an ipConfiguration's id); AzureError as in check, or PrivateIPAddressIsAllocated."""
         self.check(address)
         if address in self:
             text = ipaddress.IPv4Address(address)
@@ -92,7 +98,7 @@ class AddressPool:
         self.take_again((address,))
 
     def take_again(self, addresses: Iterable[int]) -> None:
-        """Take addresses that were given out before the model was saved: no limit is looked at. ValueError where one is in use."""
+        """Allocate the addresses of a saved model again, without a check of limits; ValueError for an address in use."""
         for address in addresses:
             place = address - self._base
             if address in self:
@@ -103,7 +109,7 @@ class AddressPool:
             self._count(1)
 
     def release(self, addresses: Iterable[int]) -> None:
-        """Give addresses back; ValueError for one that is not in use."""
+        """Release addresses; ValueError for an address that is not in use."""
         for address in addresses:
             place = address - self._base
             if place < KEPT_BELOW or address not in self:
@@ -122,7 +128,7 @@ class AddressPool:
 
 
 class NetworkUse:
-    """Addresses in use in one virtual network, and in those that peerings join it with, as far as they reach."""
+    """Addresses in use in one virtual network, and the networks that are peered with it directly or through others."""
 
     __slots__ = ("group", "text", "used")
 
@@ -132,7 +138,7 @@ class NetworkUse:
         self.group: tuple[NetworkUse, ...] = (self,)
 
     def admit(self, more: int) -> None:
-        """Refuse what would exceed a limit. Azure publishes the limits and not the code of the refusal; this one is assumed."""
+        """Refuse an allocation that exceeds a limit. Azure publishes the limits, but not the error code; this code is assumed."""
         if self.used + more > PER_NETWORK:
             raise self._exceeded(f"virtual network {self.text}", self.used, more, PER_NETWORK)
         together = sum(one.used for one in self.group)
@@ -145,14 +151,14 @@ class NetworkUse:
 
 
 class Addresses:
-    """The pools of all subnets and what each network uses."""
+    """Address pools of all subnets, and the addresses in use per network."""
 
     def __init__(self) -> None:
         self.pools: dict[str, AddressPool] = {}
         self.networks: dict[str, NetworkUse] = {}
 
     def pool(self, cloud: Cloud, subnet_id: str) -> AddressPool:
-        """The pool of a subnet, made at its first use; AzureError ResourceNotFound."""
+        """Return the pool of a subnet, which is created at its first use; AzureError ResourceNotFound."""
         key = subnet_id.lower()
         pool = self.pools.get(key)
         if pool is None:
@@ -161,7 +167,7 @@ class Addresses:
         return pool
 
     def network(self, cloud: Cloud, network_id: str) -> NetworkUse:
-        """What a network uses, its peered group found at its first use."""
+        """Return the use of a network; its peered group is found at the first use."""
         use = self.networks.get(network_id.lower())
         if use is None:
             use = self.networks[network_id.lower()] = NetworkUse(network_id)
@@ -169,15 +175,15 @@ class Addresses:
         return use
 
     def forget(self, subnet_id: str) -> None:
-        """A subnet that uses nothing has gone or has another prefix."""
+        """Forget the pool of a subnet that was deleted or has another prefix now; none of its addresses is in use."""
         self.pools.pop(subnet_id.lower(), None)
 
     def forget_network(self, network_id: str) -> None:
-        """A network has gone."""
+        """Forget a deleted network."""
         self.networks.pop(network_id.lower(), None)
 
     def regroup(self, cloud: Cloud, network_id: str) -> None:
-        """Find anew which networks count together with one, after a peering came or went; networks without a pool use nothing."""
+        """Find the peered group of a network again, after a change of a peering; networks without a pool use no addresses."""
         members = dict.fromkeys(_joined(cloud, network_id.lower()))
         group = tuple(self.networks[key] for key in members if key in self.networks)
         for use in group:
@@ -185,7 +191,9 @@ class Addresses:
 
 
 def _joined(cloud: Cloud, network_key: str) -> Iterable[str]:
-    """Keys of a network and of all that connected peerings reach from it: the limit is of a group, and a hub joins its spokes into one."""
+    """Return the keys of a network and of all networks that connected peerings reach from it. The limit applies to this group: a hub
+    joins its spokes into one.
+    """
     found, ahead = {network_key: None}, [network_key]
     while ahead:
         for key in cloud.index.children(ahead.pop()):
@@ -200,18 +208,18 @@ def _joined(cloud: Cloud, network_key: str) -> Iterable[str]:
 
 
 def prefix_of(subnet: Resource) -> str:
-    """The IPv4 prefix of a subnet's body."""
+    """Return the IPv4 prefix of a subnet's body."""
     properties = subnet.properties
     return str(properties.get("addressPrefix") or properties["addressPrefixes"][0])
 
 
 def addresses_of(cloud: Cloud) -> Addresses:
-    """The addresses of a model."""
+    """Return the address pools of a model."""
     found: Addresses = cloud.services.setdefault(SERVICE, Addresses())
     return found
 
 
 def pool_of(cloud: Cloud, subnet_id: str) -> AddressPool:
-    """The pool of a subnet by its id, in whatever capitals; AzureError ResourceNotFound."""
+    """Return the pool of a subnet by its id, in any capitals; AzureError ResourceNotFound."""
     pools = addresses_of(cloud).pools
     return pools.get(subnet_id.lower()) or addresses_of(cloud).pool(cloud, subnet_id)

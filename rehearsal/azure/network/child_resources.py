@@ -1,4 +1,4 @@
-"""Decides how resources that their parent's body lists come and go with it: subnets of a network, rules of a security group, routes."""
+"""Child resources that their parent's body lists: subnets of a network, rules of a security group, routes of a route table."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ NAME = re.compile(r"[A-Za-z0-9]([\w.-]{0,78}\w)?", re.ASCII)
 """https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftnetwork"""
 
 Wanted = Mapping[str, tuple[ArmId, Json]]
-"""Parts that a body lists: id and body by key."""
+"""Children that a body lists: id and body by key."""
 
 
 def listed(arm_id: ArmId, body: Json, collection: str) -> Wanted | None:
-    """What a body lists of a collection; None where it does not speak of it. AzureError for a name that may not be, or stands twice."""
+    """Return the children that a body lists in a collection, None if the body has no such list; AzureError for an invalid or repeated
+    name.
+    """
     items = properties_of(body).get(collection)
     if items is None:
         return None
@@ -37,20 +39,22 @@ def listed(arm_id: ArmId, body: Json, collection: str) -> Wanted | None:
 
 
 def present(cloud: Cloud, parent_key: str, collection: str) -> Iterator[Resource]:
-    """Parts of a collection that there are, in the order of their making."""
+    """Yield the existing children of a collection, in the order of their creation."""
     below = f"{parent_key}/{collection.lower()}/"
     return (cloud.resources[key] for key in list(cloud.index.children(parent_key)) if key.startswith(below))
 
 
 def check_leaving(cloud: Cloud, arm_id: ArmId, wanted: Wanted, collection: str) -> None:
-    """Refuse a list that leaves out what may not go."""
+    """Refuse a list that leaves out a child that cannot be deleted."""
     for part in present(cloud, arm_id.key, collection):
         if part.key not in wanted:
             cloud.check_removable(part)
 
 
 def exchange(cloud: Cloud, parent: Resource, wanted: Wanted | None, collection: str) -> None:
-    """Make the parts those that the parent's body listed, and keep the list out of the body: an answer shows the parts as they are then."""
+    """Replace the children by those that the parent's body listed, and remove the list from the body. A GET reads the children
+    themselves.
+    """
     parent.properties.pop(collection, None)
     cloud.index.add(parent.id, references(parent.body, parent.key))
     if wanted is None:
@@ -63,7 +67,7 @@ def exchange(cloud: Cloud, parent: Resource, wanted: Wanted | None, collection: 
 
 
 def place(cloud: Cloud, arm_id: ArmId, body: Json, owner: str) -> Resource:
-    """Store a part at once, as its kind completes it; what was looked at before is not looked at again."""
+    """Store a child at once, completed by its resource type, without repeating the checks of the parent's PUT."""
     kind = cloud.kind_of(arm_id)
     resource = cloud.resources.get(arm_id.key)
     if resource is not None and resource.sent == body:
@@ -83,12 +87,12 @@ def place(cloud: Cloud, arm_id: ArmId, body: Json, owner: str) -> Resource:
 
 
 def shown(cloud: Cloud, parent: Resource, collection: str) -> list[Json]:
-    """The parts as an answer about their parent lists them."""
+    """Return the children as a GET of their parent lists them."""
     return [cloud.kind_of(part.id).view(cloud, part, {}) for part in present(cloud, parent.key, collection)]
 
 
 def sent_anew(cloud: Cloud, parent: Resource, collection: str) -> Json:
-    """What was asked of the parent, with the parts that there are by now: what a PATCH is merged into."""
+    """Return the parent's body as it was sent, with its present children: the base of a PATCH."""
     sent = deepcopy(parent.sent)
     asked = [{"name": part.id.name, **deepcopy(part.sent)} for part in present(cloud, parent.key, collection)]
     sent.setdefault("properties", {})[collection] = asked
@@ -96,19 +100,19 @@ def sent_anew(cloud: Cloud, parent: Resource, collection: str) -> Json:
 
 
 class ListingKind(NetworkKind):
-    """A resource whose body makes its parts of one collection those that it lists, none where it lists none."""
+    """A resource whose body replaces the children of one collection; a body without the list deletes them."""
 
     collection: str
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """The parts become those of the body."""
+        """Replace the children by those of the body."""
         exchange(cloud, resource, listed(resource.id, resource.body, self.collection) or {}, self.collection)
 
     def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
-        """A PATCH leaves the parts as they are by now."""
+        """Return the last PUT with the present children, which a PATCH preserves."""
         return sent_anew(cloud, resource, self.collection)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """With its parts."""
+        """Return the body with the present children."""
         told = super().view(cloud, resource, query)
         return {**told, "properties": {**told["properties"], self.collection: shown(cloud, resource, self.collection)}}

@@ -1,4 +1,4 @@
-"""Decides which virtual network gateways Azure takes, and that they take the better part of an hour.
+"""Virtual network gateways and NAT gateways.
 
 https://learn.microsoft.com/azure/vpn-gateway/vpn-gateway-about-vpn-gateway-settings
 """
@@ -18,12 +18,13 @@ from rehearsal.azure.resource import Json, Resource
 
 SUBNET = "gatewaysubnet"
 SKUS_THAT_END = ("VpnGw1", "VpnGw2", "VpnGw3", "VpnGw4", "VpnGw5")
-"""Sizes without zones, of which no new ones are made since November 2025:
-https://learn.microsoft.com/azure/vpn-gateway/gateway-sku-consolidation"""
+"""Sizes without zones, which Azure does not create since November 2025:
+https://learn.microsoft.com/azure/vpn-gateway/gateway-sku-consolidation
+"""
 
 
 class VirtualNetworkGateway(AddressHolder):
-    """A VPN or ExpressRoute gateway, for its place in the network alone: connections, clients and routes are not modelled."""
+    """A VPN or ExpressRoute gateway. Connections, clients and routes are not modelled."""
 
     type = "Microsoft.Network/virtualNetworkGateways"
     noun = "Virtual network gateway"
@@ -33,7 +34,9 @@ class VirtualNetworkGateway(AddressHolder):
     typed_items = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """It is in GatewaySubnet, the only one of its sort in its network, and its public addresses have zones as its size has."""
+        """Refuse a gateway outside GatewaySubnet, a second one of its type in a network, and public addresses without the zones of its
+        size.
+        """
         super().check(cloud, arm_id, body, previous)
         inner = properties_of(body)
         sku = str((inner.get("sku") or {}).get("name", ""))
@@ -69,7 +72,7 @@ class VirtualNetworkGateway(AddressHolder):
             raise invalid(message, arm_id.text, "VmssVpnGatewayPublicIpsMustHaveZonesConfigured")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults: one active instance, no BGP."""
+        """Add defaults: one active instance, no BGP."""
         whole = super().complete(cloud, arm_id, body, previous)
         whole["properties"].setdefault("activeActive", False)
         whole["properties"].setdefault("enableBgp", False)
@@ -77,13 +80,13 @@ class VirtualNetworkGateway(AddressHolder):
 
 
 PUBLIC_ADDRESSES = 16
-"""Public addresses of one gateway, in any mix of addresses and prefixes."""
+"""Public addresses of one gateway, as addresses and prefixes in any combination."""
 IDLE_MINUTES = range(4, 121)
 """https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource#idle-timeout-timers"""
 
 
 class NatGateway(NetworkKind):
-    """A NAT gateway. Without a public address it may be made, as on Azure, and leads nowhere. SNAT ports are not modelled."""
+    """A NAT gateway. As on Azure, it can exist without a public address. SNAT ports are not modelled."""
 
     type = "Microsoft.Network/natGateways"
     noun = "Nat gateway"
@@ -91,7 +94,7 @@ class NatGateway(NetworkKind):
     users: Mapping[str, str] = {"subnets": Subnet.type.lower()}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """One zone or none, addresses of that zone, at most 16 of them, and nobody else's."""
+        """Refuse several zones, addresses of another zone or of another resource, and more than 16 addresses."""
         super().check(cloud, arm_id, body, previous)
         if (body.get("sku") or {}).get("name") not in ("Standard", "StandardV2"):
             raise invalid(f"NAT gateway {arm_id.text} needs sku Standard.", "sku.name", "InvalidNatGatewaySku")
@@ -114,7 +117,7 @@ class NatGateway(NetworkKind):
             raise invalid(message, arm_id.text, "NatGatewayPublicIpCountLimitReached")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Idle connections are kept for 4 minutes unless it says otherwise."""
+        """Add the default idle timeout of 4 minutes."""
         whole = super().complete(cloud, arm_id, body, previous)
         whole["properties"].setdefault("idleTimeoutInMinutes", IDLE_MINUTES[0])
         return whole
@@ -131,7 +134,9 @@ def _size(public: Resource) -> int:
 
 
 def _check_zone(arm_id: ArmId, zones: tuple[str, ...], public: Resource) -> None:
-    """A gateway of a zone takes addresses of that zone, or of all: https://learn.microsoft.com/azure/nat-gateway/nat-availability-zones."""
+    """Refuse a public address that does not cover the gateway's zone:
+    https://learn.microsoft.com/azure/nat-gateway/nat-availability-zones
+    """
     theirs = zones_of(public.body)
     if zones and zones[0] not in theirs:
         message = (

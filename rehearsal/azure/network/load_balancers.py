@@ -1,4 +1,4 @@
-"""Decides which load balancers Azure takes: frontends, pools, probes, and rules that join these.
+"""Load balancers: frontends, pools, probes and rules, the members of backend pools, and the members that answer a probe.
 
 https://learn.microsoft.com/rest/api/load-balancer/load-balancers; codes are those of
 https://learn.microsoft.com/azure/load-balancer/load-balancer-troubleshoot-deployment-errors, or marked as assumed.
@@ -31,11 +31,11 @@ HIGHEST_PORT = {"frontendPort": 65_534, "backendPort": 65_535, "port": 65_535}
 SETS, LINKS = "microsoft.compute/virtualmachinescalesets", "microsoft.network/privatelinkservices"
 
 JOINS = {"frontendIPConfiguration": FRONTENDS, "backendAddressPool": POOLS, "probe": PROBES}
-"""Fields of a rule that name another item of the load balancer, and where that is listed."""
+"""Fields of a rule that name another item of the load balancer, and the list that contains the item."""
 
 
 class LoadBalancer(AddressHolder):
-    """A Standard load balancer. Who is in its pools, and who answers its probes: rehearsal.azure.network.load_balancers.
+    """A Standard load balancer.
 
     Not modelled: Basic ones, which have been retired, pools by address, outbound and inbound NAT rules beyond their names, packets.
     """
@@ -52,7 +52,7 @@ class LoadBalancer(AddressHolder):
     items = (FRONTENDS, POOLS, PROBES, RULES, "inboundNatRules", "inboundNatPools", "outboundRules")
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Frontends are inside or outside, rules join items of this very load balancer and do not collide, and no used item is left out."""
+        """Refuse a body whose rules collide or name items of another load balancer, or that leaves out an item in use."""
         super().check(cloud, arm_id, body, previous)
         if (body.get("sku") or {}).get("name") not in ("Standard", "Gateway"):
             raise invalid(f"Load balancer {arm_id.text} needs sku Standard; Basic has been retired.", "sku.name", "BasicSkuNotSupported")
@@ -93,7 +93,7 @@ class LoadBalancer(AddressHolder):
                 _check_free(pools, back, name, "RulesUseSameBackendPortProtocolAndPool", "backend pool, port and protocol")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults, and for every item the rules that name it."""
+        """Add defaults, and to every item the rules that name it."""
         whole = super().complete(cloud, arm_id, body, previous)
         whole["sku"].setdefault("tier", "Regional")
         inner: Json = whole["properties"]
@@ -169,7 +169,7 @@ def _check_free(taken: dict[tuple[str, str, int], str], key: tuple[str, str, int
 
 
 def _check_items_stay(cloud: Cloud, previous: Resource, body: Json, names: Iterable[str]) -> None:
-    """Refuse to leave out an item that somebody uses. The code is assumed."""
+    """Refuse a body that leaves out an item in use. The code is assumed."""
     for name in names:
         asked = {str(item["name"]).lower() for item in list_of(body, name)}
         for item in list_of(previous.body, name):
@@ -187,8 +187,11 @@ MACHINES = "microsoft.compute/virtualmachines"
 
 @dataclass(frozen=True, slots=True)
 class BackendMember:
-    """One ipConfiguration in a pool: id of the interface or scale set that it is of, instance id (empty outside a scale set), names of the
-    interface and of itself, IPv4 address as an integer, and whether its machine runs, is up and has not been called unhealthy."""
+    """One ipConfiguration in a pool.
+
+    The fields are: id of its interface or scale set, instance id (empty outside a scale set), names of the interface and of the
+    ipConfiguration, IPv4 address as an integer, and whether its machine runs, is up and was not reported unhealthy.
+    """
 
     owner: str
     instance: str
@@ -199,7 +202,7 @@ class BackendMember:
 
 
 def backend_members(cloud: Cloud, pool_id: str) -> Iterator[BackendMember]:
-    """Every member of a pool, by the order in which interfaces and scale sets joined it; none for a pool that does not exist."""
+    """Yield every member of a pool, in the order in which interfaces and scale sets joined it; none for a pool that does not exist."""
     for key in cloud.index.users(pool_id.lower()):
         user = cloud.resources[key]
         kind = user.id.type.lower()
@@ -210,7 +213,7 @@ def backend_members(cloud: Cloud, pool_id: str) -> Iterator[BackendMember]:
 
 
 def probe_answers(cloud: Cloud, load_balancer: str) -> dict[str, list[BackendMember]]:
-    """By name of the pool, the members that traffic goes to: those that answer where a rule of the pool has a probe, else all.
+    """Return the members that receive traffic, by pool name: those that answer the probe if a rule of the pool has one, else all.
 
     load_balancer is an id; AzureError ResourceNotFound.
     """
@@ -224,7 +227,7 @@ def probe_answers(cloud: Cloud, load_balancer: str) -> dict[str, list[BackendMem
 
 
 def check_pool_room(cloud: Cloud, pool_id: str, more: int) -> None:
-    """Refuse more members than a pool holds. Azure publishes the bound and not the code; this one is assumed."""
+    """Refuse more members than a pool can have. Azure publishes the limit, but not the code; this code is assumed."""
     members = sum(1 for _ in backend_members(cloud, pool_id))
     if members + more > MEMBERS_PER_POOL:
         name = parse(pool_id).name
@@ -258,7 +261,7 @@ def _of_set(cloud: Cloud, scale_set: Resource, pool: str) -> Iterator[BackendMem
 
 
 def _places_in_pool(model: Model, pool: str) -> list[int]:
-    """Numbers of a model's ipConfigurations that are in a pool."""
+    """Return the positions of a model's ipConfigurations that are in a pool."""
     interfaces = (model.profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or ()
     named = {
         (str(nic["name"]), str(item["name"])) for nic in interfaces for item in list_of(nic, "ipConfigurations") if _in_pool(item, pool)

@@ -1,4 +1,4 @@
-"""Decides which network interfaces Azure takes.
+"""Network interfaces of virtual machines.
 
 https://learn.microsoft.com/rest/api/virtualnetwork/network-interfaces
 """
@@ -22,7 +22,7 @@ MACHINES = "microsoft.compute/virtualmachines"
 
 
 class NetworkInterface(AddressHolder):
-    """A network interface of its own; those of scale sets live and die with their instances and are none of these."""
+    """A network interface. Interfaces of scale sets belong to their instances and are not resources of this type."""
 
     type = "Microsoft.Network/networkInterfaces"
     noun = "Network interface"
@@ -30,7 +30,7 @@ class NetworkInterface(AddressHolder):
     items = ("ipConfigurations",)
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """It has ipConfigurations, one of them primary, all in one network, and its public addresses are nobody else's."""
+        """Refuse an interface without ipConfigurations, without one primary, in several networks, or with a public address in use."""
         super().check(cloud, arm_id, body, previous)
         items = list_of(body, "ipConfigurations")
         if not items:
@@ -51,7 +51,7 @@ class NetworkInterface(AddressHolder):
                     check_pool_room(cloud, id_of(pool), 1)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults, and a hardware address of Microsoft's block that depends on the id alone."""
+        """Add defaults, and a MAC address of Microsoft's block that depends on the id alone."""
         whole = super().complete(cloud, arm_id, body, previous)
         inner: Json = whole["properties"]
         for item in inner["ipConfigurations"]:
@@ -65,7 +65,7 @@ class NetworkInterface(AddressHolder):
         return whole
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """With the machine that has it."""
+        """Return the body with the machine that the interface is attached to."""
         told = super().view(cloud, resource, query)
         for machine in users_by_type(cloud, resource).get(MACHINES, [])[:1]:
             told["properties"] = {**told["properties"], "virtualMachine": {"id": machine}}

@@ -1,4 +1,4 @@
-"""Decides what all network resources of Azure have in common: versions, items with ids, zones, durations, and who may not lose what."""
+"""Base of the resource types of Microsoft.Network: items with ids, zones, durations, and the types that references must have."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ PROVIDER = "Microsoft.Network"
 
 
 class NetworkKind(Kind):
-    """A resource of Microsoft.Network: https://learn.microsoft.com/rest/api/virtualnetwork.
+    """A resource of Microsoft.Network: https://learn.microsoft.com/rest/api/virtualnetwork
 
-    A body is answered with its etag, a resourceGuid, ids of its items, and the ids of those who refer to it.
+    A GET returns the body with its etag, a resourceGuid, ids of its items, and the ids of the resources that refer to it.
     """
 
     put_takes = "network.put"
     delete_takes = "network.delete"
     noun = "Resource"
     tracked = True
-    """Whether it has a location and tags of its own."""
+    """The type has a location and tags of its own."""
     guid = True
-    """Whether Azure gives it a resourceGuid."""
+    """Azure assigns it a resourceGuid."""
     items: tuple[str, ...] = ()
-    """Properties that list parts with a name and an id, which are no resources of their own."""
+    """Properties that list items with a name and an id, which are not resources."""
     typed_items = True
-    """Whether an answer tells the type of an item."""
+    """A GET returns the type of an item."""
     users: Mapping[str, str] = {}
-    """Properties of the answer that list who refers to the resource, with the lower-case type of those."""
+    """Properties of a GET that list the users of the resource, with the users' lower-case type."""
     codes_by_user: Mapping[str, str] = {}
-    """Codes of the refusal to delete, by the lower-case type of who uses the resource, where they differ from in_use_code."""
+    """Error codes of a refused delete by the lower-case type of the user, where they differ from in_use_code."""
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A location is required, what it names is of the right type, and zones are for ever."""
+        """Refuse a missing location, references to another type, and a change of zones."""
         if self.tracked:
             required_location(body)
         check_named(arm_id, body)
@@ -51,7 +51,7 @@ class NetworkKind(Kind):
             check_zones_stay(arm_id, previous.body, body)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """A copy of the body with ids and states of its items."""
+        """Return a copy of the body with ids and states of its items."""
         whole = deepcopy(body)
         inner: Json = whole.setdefault("properties", {})
         if self.guid:
@@ -65,19 +65,19 @@ class NetworkKind(Kind):
         return whole
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        """What the scenario says of changes of this type."""
+        """Return the scenario's duration for changes of this type."""
         return durations.seconds(cloud, self.put_takes, resource.key, resource.version)
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """It stays while one of its parts is being changed."""
+        """Refuse a delete while a child is being changed."""
         check_parts_rest(cloud, resource.key)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
-        """What the scenario says of deletes of this type."""
+        """Return the scenario's duration for deletes of this type."""
         return durations.seconds(cloud, self.delete_takes, resource.key, "delete")
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """The body with its etag and who uses it."""
+        """Return the body with its etag and its users."""
         told = {**resource.body, "etag": etag(resource)}
         if self.users:
             found = users_by_type(cloud, resource)
@@ -86,7 +86,7 @@ class NetworkKind(Kind):
         return told
 
     def in_use(self, resource: Resource, by: Iterable[str]) -> AzureError:
-        """Azure refuses with 400, and names the code after the type."""
+        """Return the refusal to delete a resource in use: status 400, with a code named after the type."""
         users = sorted(by)
         types = (parse(user).type.lower() for user in users)
         code = next((self.codes_by_user[one] for one in types if one in self.codes_by_user), self.in_use_code)
@@ -96,14 +96,14 @@ class NetworkKind(Kind):
 
 
 def check_parts_rest(cloud: Cloud, key: str) -> None:
-    """Refuse to change or delete what one part of is being changed."""
+    """Refuse a change or delete while a child is being changed."""
     for part in cloud.index.children(key):
         if cloud.resources[part].operation:
             raise busy(cloud.resources[part].id.text)
 
 
 def users_by_type(cloud: Cloud, resource: Resource) -> dict[str, list[str]]:
-    """Ids of those who refer to a resource, by lower-case type, in the order of their making."""
+    """Return the ids of the resources that refer to a resource, by lower-case type, in the order of their creation."""
     found: dict[str, list[str]] = {}
     for key in cloud.index.users(resource.key):
         user = cloud.resources[key].id
@@ -112,24 +112,24 @@ def users_by_type(cloud: Cloud, resource: Resource) -> dict[str, list[str]]:
 
 
 def properties_of(body: Mapping[str, Any]) -> Json:
-    """The inner properties of a body or an item, empty where it has none."""
+    """Return the inner properties of a body or an item, empty if it has none."""
     inner: Json = body.get("properties") or {}
     return inner
 
 
 def list_of(body: Mapping[str, Any], name: str) -> list[Json]:
-    """A list among the inner properties, empty where there is none."""
+    """Return a list of the inner properties, empty if there is none."""
     found: list[Json] = properties_of(body).get(name) or []
     return found
 
 
 def id_of(reference: Mapping[str, Any] | None) -> str:
-    """The id that a reference such as {"id": …} holds, empty without one."""
+    """Return the id in a reference such as {"id": …}, empty without one."""
     return str((reference or {}).get("id") or "")
 
 
 def check_names(arm_id: ArmId, items: Iterable[Json]) -> None:
-    """Refuse items without a name, or two of one name."""
+    """Refuse items without a name, or two items with the same name."""
     seen: set[str] = set()
     for item in items:
         name = str(item.get("name") or "")
@@ -142,12 +142,12 @@ def check_names(arm_id: ArmId, items: Iterable[Json]) -> None:
 
 
 def zones_of(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Availability zones, in their order, empty for a resource without."""
+    """Return the sorted availability zones, empty for a resource without zones."""
     return tuple(sorted(str(zone) for zone in body.get("zones") or ()))
 
 
 def check_zones_stay(arm_id: ArmId, before: Json, body: Json) -> None:
-    """Refuse other zones than at creation."""
+    """Refuse a change of zones."""
     old, new = zones_of(before), zones_of(body)
     if old != new:
         message = (
@@ -178,13 +178,13 @@ WANTED: Mapping[str, str] = {
     "privateDnsZoneId": f"{_NETWORK}/privateDnsZones",
     "privateLinkServiceId": "",
 }
-"""Types by the property that names one, or several in a list; empty for any type."""
+"""Resource types by the property that names one, or several in a list; empty for any type."""
 
 
 def check_named(arm_id: ArmId, body: Json) -> None:
-    """Refuse a body that names something of another type, or nothing that is an id: AzureError LinkedInvalidPropertyId.
+    """Refuse a reference to a resource of another type, or a value that is no id: AzureError LinkedInvalidPropertyId.
 
-    Whether it exists the model looks up itself.
+    The model itself checks that the resource exists.
     """
     for path, text, wanted in _named(body, ""):
         try:
@@ -200,7 +200,7 @@ def check_named(arm_id: ArmId, body: Json) -> None:
 
 
 def _named(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
-    """Path, id and wanted type of everything that a body names by a property of the table."""
+    """Yield path, id and required type of each reference in a body."""
     if isinstance(value, list):
         for number, item in enumerate(value):
             yield from _named(item, f"{path}[{number}]")

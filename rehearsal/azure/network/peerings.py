@@ -1,4 +1,4 @@
-"""Decides when two networks are peered: what may not overlap, and the states of both sides.
+"""Peerings of virtual networks: overlap of addresses, and the states of both sides.
 
 https://learn.microsoft.com/rest/api/virtualnetwork/virtual-network-peerings,
 https://learn.microsoft.com/azure/virtual-network/virtual-network-manage-peering
@@ -25,10 +25,11 @@ GATEWAYS = "microsoft.network/virtualnetworkgateways"
 
 
 class Peering(NetworkKind):
-    """One side of a peering: Initiated until the other side is there, Connected then, Disconnected when the other side has gone.
+    """One side of a peering: Initiated until the other side exists, then Connected, and Disconnected after the other side was deleted.
 
     With peerCompleteVnets false only localSubnetNames and remoteSubnetNames are peered, and only their prefixes may not overlap:
-    https://techcommunity.microsoft.com/blog/azurenetworkingblog/subnet-peering/4397640. Addresses in use count per network all the same.
+    https://techcommunity.microsoft.com/blog/azurenetworkingblog/subnet-peering/4397640. Addresses in use count per network all the
+    same.
     """
 
     type = "Microsoft.Network/virtualNetworks/virtualNetworkPeerings"
@@ -37,7 +38,7 @@ class Peering(NetworkKind):
     tracked = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """The remote network is another one, peered once, apart in addresses, and its side is no leftover."""
+        """Refuse a peering of a network with itself, a second one, overlapping addresses, or a disconnected other side."""
         remote_id = id_of(properties_of(body).get("remoteVirtualNetwork"))
         if not remote_id:
             raise invalid(
@@ -93,7 +94,7 @@ class Peering(NetworkKind):
                 raise invalid(message, arm_id.text, "VnetAddressSpaceOverlapsWithAlreadyPeeredVnet")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults, the address spaces of both sides as they are now, and the state until the operation ends."""
+        """Add defaults, the present address spaces of both sides, and the state until the operation ends."""
         whole = super().complete(cloud, arm_id, body, previous)
         inner: Json = whole["properties"]
         defaults = {"allowVirtualNetworkAccess": True, "peerCompleteVnets": True}
@@ -113,7 +114,7 @@ class Peering(NetworkKind):
         return whole
 
     def finished(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """Where the other side is there, both are connected, and their networks count together."""
+        """Connect both sides if the other side exists, and count their addresses together."""
         back = _other_side(cloud, resource.id.parent or "", _remote(resource), resource.body)
         if back is not None and back.properties["peeringState"] != "Disconnected":
             _set_state(resource, "Connected")
@@ -121,14 +122,14 @@ class Peering(NetworkKind):
             _regroup(cloud, resource)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """The other side is left disconnected."""
+        """Set the other side to Disconnected."""
         back = _other_side(cloud, resource.id.parent or "", _remote(resource), resource.body)
         if back is not None:
             _set_state(back, "Disconnected")
         _regroup(cloud, resource)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """Out of sync once a network's prefixes are others than when this side was last put."""
+        """Return the body; it is out of sync after the prefixes of a network changed since the last PUT of this side."""
         told = super().view(cloud, resource, query)
         inner = told["properties"]
         if inner["peeringState"] == "Connected":
@@ -139,12 +140,12 @@ class Peering(NetworkKind):
         return told
 
     def holds(self, resource: Resource, target: Resource) -> bool:
-        """A network goes though another is peered with it; that one's side is left disconnected."""
+        """Return False: a peered network can be deleted, which disconnects the other side."""
         return False
 
 
 def peered_prefixes(cloud: Cloud, body: Json, network: Resource, names: str) -> tuple[IPv4Network, ...]:
-    """What of a network a peering joins: all of it, or the subnets named under a property."""
+    """Return the prefixes of a network that a peering joins: all of them, or those of the named subnets."""
     if _complete(body):
         return subnets.prefixes_of_network(network)
     found = (cloud.find(f"{network.id.text}/subnets/{name}") for name in properties_of(body).get(names) or ())
@@ -152,7 +153,7 @@ def peered_prefixes(cloud: Cloud, body: Json, network: Resource, names: str) -> 
 
 
 def check_new_prefixes(cloud: Cloud, network: Resource, asked: Sequence[IPv4Network]) -> None:
-    """Refuse prefixes of a peered network that overlap those of a network on the other side."""
+    """Refuse prefixes of a network that overlap those of a peered network."""
     for other, theirs in _peered_with(cloud, network):
         if found := subnets.overlapping_prefixes(asked, theirs):
             message = (
@@ -163,7 +164,7 @@ def check_new_prefixes(cloud: Cloud, network: Resource, asked: Sequence[IPv4Netw
 
 
 def _peered_with(cloud: Cloud, network: Resource) -> Iterator[tuple[Resource, tuple[IPv4Network, ...]]]:
-    """Networks that one's own peerings name, with what they join of each."""
+    """Yield the networks that a network's own peerings name, with the joined prefixes of each."""
     for one in present(cloud, network.key, COLLECTION):
         remote = cloud.find(_remote(one))
         if remote is not None:
@@ -171,7 +172,7 @@ def _peered_with(cloud: Cloud, network: Resource) -> Iterator[tuple[Resource, tu
 
 
 def _other_side(cloud: Cloud, local: str, remote: str, body: Json) -> Resource | None:
-    """The remote network's peering with the local one, of the same sort."""
+    """Return the remote network's peering with the local one that joins the same extent: complete networks or subnets."""
     for one in present(cloud, remote.lower(), COLLECTION):
         if _remote(one) == local.lower() and _complete(one.body) == _complete(body):
             return one

@@ -1,4 +1,4 @@
-"""Decides which private addresses a resource with ipConfigurations holds: static ones as asked, dynamic ones the first that are free.
+"""Private addresses of resources with ipConfigurations: static ones as requested, dynamic ones the lowest free.
 
 https://learn.microsoft.com/azure/virtual-network/ip-services/private-ip-addresses
 """
@@ -19,19 +19,19 @@ from rehearsal.azure.network.subnets import subnet_used_by
 from rehearsal.azure.resource import Json, Resource, location_key
 
 Held = tuple[str, int]
-"""Key of a subnet and an address of it."""
+"""Key of a subnet and one of its addresses."""
 
 
 @dataclass(slots=True)
 class Holding:
-    """The addresses that a resource holds, by the lower-case name of the ipConfiguration."""
+    """Addresses of a resource by the lower-case name of the ipConfiguration."""
 
     addresses: dict[str, Held] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class IpConfiguration:
-    """An ipConfiguration that wants an address: name, id, subnet's id, and the object that its address is read from and written to."""
+    """An ipConfiguration that needs an address: name, id, subnet id, and the object that contains the address."""
 
     name: str
     id: str
@@ -42,7 +42,7 @@ class IpConfiguration:
 
     @property
     def asked(self) -> int | None:
-        """The static address, None for a dynamic one; AzureError for what is no address."""
+        """Return the static address, None for a dynamic one; AzureError for an invalid address."""
         text = str(self.body.get(self.address_key) or "")
         if str(self.body.get(self.method_key, "Dynamic")).lower() != "static":
             return None
@@ -54,15 +54,15 @@ class IpConfiguration:
 
 
 class AddressHolder(NetworkKind):
-    """A resource that holds private addresses of subnets from its PUT to its delete."""
+    """A resource that occupies private addresses of subnets from its PUT to its delete."""
 
     configurations = "ipConfigurations"
     address_key, method_key = "privateIPAddress", "privateIPAllocationMethod"
     nested = True
-    """Whether an ipConfiguration has its fields in properties of its own."""
+    """The fields of an ipConfiguration are in properties of its own."""
 
     def ip_configurations(self, arm_id: ArmId, body: Json) -> Iterator[IpConfiguration]:
-        """Its ipConfigurations that are in a subnet."""
+        """Yield the ipConfigurations that are in a subnet."""
         for number, item in enumerate(list_of(body, self.configurations)):
             inner = item.setdefault("properties", {}) if self.nested else item
             name = str(item.get("name") or number)
@@ -70,7 +70,7 @@ class AddressHolder(NetworkKind):
                 yield IpConfiguration(name, f"{arm_id.text}/{self.configurations}/{name}", subnet, inner, self.address_key, self.method_key)
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Its subnets are in its region and not kept for another service, and static addresses are addresses."""
+        """Refuse subnets of another region, subnets delegated to another service, and invalid static addresses."""
         super().check(cloud, arm_id, body, previous)
         location = location_key(body.get("location", ""))
         for one in self.ip_configurations(arm_id, body):
@@ -79,7 +79,7 @@ class AddressHolder(NetworkKind):
                 pool_of(cloud, one.subnet).check(asked)
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """Keep what is held already and still wanted, give back the rest, take what is new: static addresses before dynamic ones."""
+        """Preserve addresses that are still requested, release the others, and allocate new ones: static addresses before dynamic ones."""
         before: dict[str, Held] = resource.state.addresses if resource.state else {}
         configured = list(self.ip_configurations(resource.id, resource.body))
         kept = {one.name.lower(): held for one in configured if (held := before.get(one.name.lower())) and _still(one, held)}
@@ -101,31 +101,29 @@ class AddressHolder(NetworkKind):
             one.body.setdefault(one.method_key, "Dynamic")
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """Give everything back."""
+        """Release all addresses."""
         if resource.state:
             _release(cloud, resource.state.addresses.values())
 
     def restored(self, cloud: Cloud, resource: Resource) -> None:
-        """Take again what it held."""
+        """Allocate the saved addresses again."""
         if resource.state:
             _take_again(cloud, resource.state.addresses.values())
 
     def dump(self, state: Any) -> Any:
-        """Subnet and address by ipConfiguration."""
         return None if state is None else {name: list(held) for name, held in state.addresses.items()}
 
     def load(self, data: Any) -> Any:
-        """The holding that dump told of."""
         return None if data is None else Holding({name: (str(held[0]), int(held[1])) for name, held in data.items()})
 
 
 def addresses_held(resource: Resource) -> dict[str, int]:
-    """Addresses of a holder by the lower-case name of the ipConfiguration."""
+    """Return the addresses of a resource by the lower-case name of the ipConfiguration."""
     return {name: held[1] for name, held in resource.state.addresses.items()} if resource.state else {}
 
 
 def check_public_address_free(cloud: Cloud, arm_id: ArmId, address_id: str) -> None:
-    """Refuse a public address that somebody else has."""
+    """Refuse a public address that another resource uses."""
     for key in cloud.index.users(address_id.lower()) if address_id else ():
         if key != arm_id.key:
             message = (
@@ -136,7 +134,7 @@ def check_public_address_free(cloud: Cloud, arm_id: ArmId, address_id: str) -> N
 
 
 def check_one_primary(arm_id: ArmId, items: Iterable[Json]) -> None:
-    """Refuse ipConfigurations of which not exactly one is primary; a single one is so by itself. The code is assumed."""
+    """Refuse ipConfigurations without exactly one primary; a single one is primary by default. The code is assumed."""
     found = [properties_of(item).get("primary") for item in items]
     if sum(1 for one in found if one) != 1 and (len(found) > 1 or found == [False]):
         message = f"{arm_id.text} has {len(found)} IP configurations; exactly one of them must be primary."

@@ -1,6 +1,7 @@
-"""Decides how private zones behave, and which networks know them.
+"""Private DNS zones, their virtual network links and record sets.
 
-https://learn.microsoft.com/azure/dns/private-dns-privatednszone, https://learn.microsoft.com/azure/dns/private-dns-virtual-network-links
+https://learn.microsoft.com/azure/dns/private-dns-privatednszone,
+https://learn.microsoft.com/azure/dns/private-dns-virtual-network-links
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ LINKS_PER_ZONE = 1_000
 REGISTERING_LINKS_PER_ZONE = 100
 MOST_LABELS = 34
 STARTS_OF_AUTHORITY = 1
-"""All: https://learn.microsoft.com/azure/dns/private-dns-privatednszone"""
+"""All of them: https://learn.microsoft.com/azure/dns/private-dns-privatednszone"""
 
 
 class PrivateZone(NetworkKind):
-    """A private zone: global, at least two labels, with a start of authority."""
+    """A private zone: global, with at least two labels and a start of authority."""
 
     type = "Microsoft.Network/privateDnsZones"
     everywhere = True
@@ -36,7 +37,7 @@ class PrivateZone(NetworkKind):
     guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Its place and its name."""
+        """Refuse a location other than global, and an invalid name."""
         super().check(cloud, arm_id, body, previous)
         check_global(arm_id, body)
         labels = arm_id.name.split(".")
@@ -45,7 +46,7 @@ class PrivateZone(NetworkKind):
             raise invalid(message, arm_id.name, "BadRequest")
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """Links have to go first; record sets go with it."""
+        """Refuse a delete while links exist; record sets are deleted with the zone."""
         super().removable(cloud, resource)
         links = [one.id for one in child_resources.present(cloud, resource.key, "virtualNetworkLinks")]
         if links:
@@ -57,7 +58,7 @@ class PrivateZone(NetworkKind):
             raise conflict("CannotDeleteResource", message, resource.id.text)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """With how much of what it holds, and may hold."""
+        """Return the body with counts and limits of record sets and links."""
         told = super().view(cloud, resource, query)
         children = [cloud.resources[key] for key in cloud.index.children(resource.key)]
         links = [one for one in children if one.id.type.lower() == LINKS]
@@ -73,7 +74,7 @@ class PrivateZone(NetworkKind):
 
 
 class VirtualNetworkLink(NetworkKind):
-    """A link that makes a zone known in a network. Registering machines by their names is not modelled."""
+    """A link that makes a zone resolvable in a network. Registration of machine names is not modelled."""
 
     type = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
     everywhere = True
@@ -82,7 +83,7 @@ class VirtualNetworkLink(NetworkKind):
     guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A network is linked to a zone once, to one zone of a name, and registers its machines in one zone."""
+        """Refuse a second link of a network to a zone or to a zone of the same name, and registration in a second zone."""
         super().check(cloud, arm_id, body, previous)
         check_global(arm_id, body)
         network = id_of(properties_of(body).get("virtualNetwork"))
@@ -120,23 +121,23 @@ class VirtualNetworkLink(NetworkKind):
             raise _refused(f"Zone {arm_id.parent} has {registering} links with registration, of at most {REGISTERING_LINKS_PER_ZONE}.")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Nobody is registered unless it says so."""
+        """Add defaults: no registration."""
         whole = super().complete(cloud, arm_id, body, previous)
         whole["properties"].setdefault("registrationEnabled", False)
         whole["properties"]["virtualNetworkLinkState"] = "InProgress"
         return whole
 
     def finished(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """The network knows the zone."""
+        """Complete the link."""
         resource.properties["virtualNetworkLinkState"] = "Completed"
 
     def holds(self, resource: Resource, target: Resource) -> bool:
-        """A network goes though zones are known in it; the links go with it."""
+        """Return False: a network can be deleted, and its links with it."""
         return False
 
 
 def check_global(arm_id: ArmId, body: Json) -> None:
-    """Refuse any place but the one that zones have."""
+    """Refuse a location other than global."""
     if str(body.get("location", "")).lower() != "global":
         message = (
             f"The provided location '{body.get('location')}' is not available for resource type '{arm_id.type}'. List of available regions "
@@ -146,7 +147,7 @@ def check_global(arm_id: ArmId, body: Json) -> None:
 
 
 def _refused(message: str) -> AzureError:
-    """A link that may not be: https://github.com/Azure/terraform-azurerm-caf-enterprise-scale/issues/157 shows the code."""
+    """Return the refusal of a link: https://github.com/Azure/terraform-azurerm-caf-enterprise-scale/issues/157 shows the code."""
     return conflict("Conflict", message)
 
 
@@ -154,7 +155,7 @@ RECORD_SETS_PER_ZONE = 25_000
 RECORDS_PER_SET = 20
 """Both: https://learn.microsoft.com/azure/dns/private-dns-privatednszone"""
 LIVES = range(1, 2_147_483_648)
-"""Seconds for which a record may be kept: https://learn.microsoft.com/azure/dns/dns-zones-records#time-to-live"""
+"""Allowed time to live of a record, in seconds: https://learn.microsoft.com/azure/dns/dns-zones-records#time-to-live"""
 APEX = "@"
 ZONE = "microsoft.network/privatednszones"
 
@@ -179,6 +180,8 @@ Reader = Callable[[str], object]
 class RecordSet(NetworkKind):
     """The records of one name and type. A PUT is done at once, as on Azure.
 
+    field is the property with the records, key the field of a record that contains its value, and read the parser of that value.
+
     field is the property that holds them; key the part of a record that names its target, and read what that must be.
     """
 
@@ -190,7 +193,7 @@ class RecordSet(NetworkKind):
         self.noun = f"{record_type} record set"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """It has a time to live and records of its type, and no alias stands beside other records."""
+        """Refuse a set without a time to live, with invalid or too many records, or with a CNAME beside other records."""
         super().check(cloud, arm_id, body, previous)
         inner = properties_of(body)
         ttl = inner.get("ttl")
@@ -209,7 +212,7 @@ class RecordSet(NetworkKind):
             raise conflict("TooManyRecordSets", message, arm_id.text)
 
     def records(self, inner: Mapping[str, Any]) -> list[Json]:
-        """The records of a set's properties; an alias is single."""
+        """Return the records of a set's properties; a CNAME is a single one."""
         found = inner.get(self.field) or []
         return found if isinstance(found, list) else [found]
 
@@ -233,7 +236,7 @@ class RecordSet(NetworkKind):
                 raise invalid(message, arm_id.text, "BadRequest")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """With its full name."""
+        """Add the full name."""
         whole = super().complete(cloud, arm_id, body, previous)
         zone = parse(arm_id.parent or "").name
         whole["properties"]["fqdn"] = f"{zone}." if arm_id.name == APEX else f"{arm_id.name}.{zone}."
@@ -241,15 +244,13 @@ class RecordSet(NetworkKind):
         return whole
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        """At once."""
         return 0.0
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
-        """At once."""
         return 0.0
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """Record sets have no provisioning state."""
+        """Return the body without a provisioning state, which record sets do not have."""
         told = super().view(cloud, resource, query)
         return {**told, "properties": {name: value for name, value in told["properties"].items() if name != "provisioningState"}}
 
@@ -266,17 +267,17 @@ TYPES: Mapping[str, RecordSet] = {
         RecordSet("TXT", "txtRecords", "value", list),
     )
 }
-"""Kinds of record sets by record type."""
+"""Record set types by record type."""
 
 
 class StartOfAuthority(Kind):
-    """The start of authority that every zone has, as Azure makes it; that it may be put anew is not modelled."""
+    """The start of authority that Azure creates in every zone; a PUT of it is not modelled."""
 
     type = "Microsoft.Network/privateDnsZones/SOA"
     virtual = True
 
     def answer(self, cloud: Cloud, request: Request) -> Answer:
-        """It is read, and goes with its zone alone."""
+        """Answer a GET; other methods are refused, because the record set is created and deleted with its zone."""
         found = self.found(cloud, request.id)
         if found is None:
             raise missing(request.id)
@@ -286,7 +287,7 @@ class StartOfAuthority(Kind):
         return Answer(200, found.body)
 
     def found(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
-        """The record set of a zone that there is."""
+        """Return the record set of an existing zone."""
         zone = cloud.find(arm_id.parent or "")
         if zone is None or arm_id.name != APEX:
             return None
@@ -296,7 +297,7 @@ class StartOfAuthority(Kind):
         return Resource(own, body, {}, zone.owner, zone.created, zone.created)
 
     def each(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
-        """Those of the zones below a scope, which may be a zone."""
+        """Yield those of the zones below a scope, which may be a zone."""
         for key in list(cloud.index.of_type(ZONE)):
             found = self.found(cloud, parse(f"{key}/SOA/{APEX}")) if f"{key}/".startswith(f"{scope.lower().rstrip('/')}/") else None
             if found is not None:

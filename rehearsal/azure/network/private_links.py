@@ -1,4 +1,6 @@
-"""Decides how private link services and private endpoints meet: who may connect, with which addresses.
+"""Private link services, private endpoints and their private DNS zone groups.
+
+https://learn.microsoft.com/azure/private-link/private-endpoint-dns-integration
 
 https://learn.microsoft.com/azure/private-link/private-link-service-overview,
 https://learn.microsoft.com/azure/private-link/private-endpoint-overview
@@ -21,7 +23,8 @@ from rehearsal.azure.resource import Json, Operation, Resource, location_key
 
 SOURCES_PER_SERVICE = 8
 """NAT addresses of a service:
-https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#azure-private-link-limits"""
+https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#azure-private-link-limits
+"""
 ENDPOINTS = "microsoft.network/privateendpoints"
 CONNECTIONS = ("privateLinkServiceConnections", "manualPrivateLinkServiceConnections")
 
@@ -34,11 +37,14 @@ DOMAINS = {
     "dfs": "dfs.core.windows.net",
     "web": "web.core.windows.net",
 }
-"""Public domain of a service's sub-resource: https://learn.microsoft.com/azure/private-link/private-endpoint-dns"""
+"""Public domain by sub-resource of a service: https://learn.microsoft.com/azure/private-link/private-endpoint-dns"""
 
 
 class PrivateLinkService(AddressHolder):
-    """A private link service in front of an internal frontend: its NAT addresses and who is connected; packets are not modelled.
+    """A private link service in front of an internal frontend: its NAT addresses and connections; packets are not modelled.
+
+    It cannot be deleted while endpoints are connected. This is assumed, as are all its error codes except that of the subnet's
+    policies.
 
     While endpoints are connected it stays, which is assumed, as are the codes of its refusals but that of the subnet's policies.
     """
@@ -50,7 +56,7 @@ class PrivateLinkService(AddressHolder):
     items = ("ipConfigurations",)
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """It has a frontend, and one to eight NAT addresses in subnets that let it be."""
+        """Refuse a service without a frontend, without one to eight NAT addresses, or in a subnet with network policies."""
         super().check(cloud, arm_id, body, previous)
         items = list_of(body, "ipConfigurations")
         if not 1 <= len(items) <= SOURCES_PER_SERVICE:
@@ -70,7 +76,7 @@ class PrivateLinkService(AddressHolder):
                 raise invalid(message, subnet.id.text, "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults, and the alias by which strangers find it."""
+        """Add defaults, and the alias that consumers connect to."""
         whole = super().complete(cloud, arm_id, body, previous)
         inner: Json = whole["properties"]
         inner.setdefault("enableProxyProtocol", False)
@@ -79,7 +85,7 @@ class PrivateLinkService(AddressHolder):
         return whole
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """With the endpoints that are connected."""
+        """Return the body with the connected endpoints."""
         told = super().view(cloud, resource, query)
         found = [cloud.get(one) for one in users_by_type(cloud, resource).get(ENDPOINTS, [])]
         connections = [
@@ -99,7 +105,9 @@ class PrivateLinkService(AddressHolder):
 
 
 class PrivateEndpoint(AddressHolder):
-    """A private endpoint: one address in a subnet for one service. What it is for, and where it is, stay.
+    """A private endpoint: one address in a subnet for one service. Service and subnet cannot change.
+
+    Its network interface is not a resource of the model: the address is in customDnsConfigs, and in the zones of its zone group.
 
     Its network interface is no resource of its own here: the address is in customDnsConfigs, and in the zones of its zone group.
     """
@@ -111,7 +119,7 @@ class PrivateEndpoint(AddressHolder):
     items = CONNECTIONS
 
     def ip_configurations(self, arm_id: ArmId, body: Json) -> Iterator[IpConfiguration]:
-        """A static address for each of its ipConfigurations, else one that is free."""
+        """Yield a static address for each ipConfiguration, or one dynamic address without any."""
         subnet = id_of(properties_of(body).get("subnet"))
         items = list_of(body, "ipConfigurations")
         for item in items:
@@ -122,7 +130,7 @@ class PrivateEndpoint(AddressHolder):
             yield IpConfiguration("default", arm_id.text, subnet, {}, self.address_key, self.method_key)
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """It names a subnet and one service, both for good."""
+        """Require a subnet and one service, which cannot change."""
         if not id_of(properties_of(body).get("subnet")):
             raise invalid(f"Private endpoint {arm_id.text} names no subnet.", "properties.subnet", "InvalidRequestFormat")
         super().check(cloud, arm_id, body, previous)
@@ -143,7 +151,7 @@ class PrivateEndpoint(AddressHolder):
             raise AzureError(403, "PrivateLinkServiceNotVisible", message, target=service.id.text)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Whether the service's owner has let it in: at once, where the request is no manual one and the owner allows it."""
+        """Add the connection state: Approved at once unless the request is manual and the service's owner does not auto-approve."""
         whole = super().complete(cloud, arm_id, body, previous)
         connection = connection_of(whole)
         service = cloud.find(target_of(whole))
@@ -157,7 +165,7 @@ class PrivateEndpoint(AddressHolder):
         return whole
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """With the public name of what it is for, and its address."""
+        """Return the body with the service's public name and the endpoint's address."""
         told = super().view(cloud, resource, query)
         addresses = [str(IPv4Address(one)) for one in addresses_held(resource).values()]
         groups = connection_of(resource.body)["properties"].get("groupIds") or ()
@@ -166,22 +174,24 @@ class PrivateEndpoint(AddressHolder):
         return {**told, "properties": {**told["properties"], "customDnsConfigs": configs}}
 
     def holds(self, resource: Resource, target: Resource) -> bool:
-        """It keeps its subnet and a private link service; another service may go and leaves it disconnected."""
+        """Return whether the endpoint prevents a delete: its subnet and a private link service stay; another service leaves it
+        disconnected.
+        """
         return target.id.type.lower().startswith("microsoft.network/")
 
 
 def connection_of(body: Json) -> Json:
-    """The only connection of an endpoint's body."""
+    """Return the only connection of an endpoint's body."""
     return next(item for name in CONNECTIONS for item in list_of(body, name))
 
 
 def target_of(body: Json) -> str:
-    """Id of the service that an endpoint's body is for."""
+    """Return the id of the service that an endpoint's body names."""
     return str(properties_of(connection_of(body)).get("privateLinkServiceId") or "")
 
 
 def _listed(service: Resource, field: str, subscription: str, *, free: bool) -> bool:
-    """Whether a private link service names a subscription under a field, or leaves that to role assignments, which count as free says.
+    """Return whether a field of a private link service names a subscription; free is the result for an empty list of visibility.
 
     A service's own subscription sees it always. Services of other types have no such lists.
     """
@@ -206,9 +216,13 @@ class Written:
 
 
 class ZoneGroup(NetworkKind):
-    """The zone group of an endpoint: for each of its zones an A record set named after the endpoint's service, with the endpoint's address.
+    """The zone group of an endpoint: in each of its zones an A record set with the service's name and the endpoint's address.
 
-    Two endpoints for one service in one zone share a record set: the later one wins, and the first to go leaves the other's records alone.
+    Two endpoints for one service in one zone share a record set: the later one wins, and a delete of the first preserves the records
+    of the other.
+
+    Two endpoints for one service in one zone share a record set: the later one wins, and the first to go leaves the other's records
+    alone.
     """
 
     type = "Microsoft.Network/privateEndpoints/privateDnsZoneGroups"
@@ -218,7 +232,7 @@ class ZoneGroup(NetworkKind):
     tracked = guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """An endpoint has one group, of one to five zones."""
+        """Refuse a second group of an endpoint, and a group without one to five zones."""
         super().check(cloud, arm_id, body, previous)
         configs = list_of(body, "privateDnsZoneConfigs")
         if not 1 <= len(configs) <= ZONES_PER_GROUP:
@@ -235,7 +249,7 @@ class ZoneGroup(NetworkKind):
             raise invalid(message, arm_id.text, "OnlyOnePrivateDnsZoneGroupAllowed")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """With the record sets that it stands for."""
+        """Add the record sets that the group writes."""
         whole = super().complete(cloud, arm_id, body, previous)
         endpoint = cloud.get(arm_id.parent or "")
         for config in whole["properties"]["privateDnsZoneConfigs"]:
@@ -253,7 +267,7 @@ class ZoneGroup(NetworkKind):
         return whole
 
     def finished(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """Write the records, and take out those of zones that it no longer names."""
+        """Write the records, and delete those of zones that the group no longer names."""
         before = resource.state.records if resource.state else ()
         endpoint = cloud.get(resource.id.parent or "")
         wanted = dict(_record_sets(cloud, resource, endpoint))
@@ -263,16 +277,14 @@ class ZoneGroup(NetworkKind):
         _take_out(cloud, endpoint.id, [key for key in before if key not in resource.state.records])
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """Its records go with it."""
+        """Delete its records."""
         if resource.state:
             _take_out(cloud, parse(resource.id.parent or ""), resource.state.records)
 
     def dump(self, state: Any) -> Any:
-        """The keys of its records."""
         return None if state is None else list(state.records)
 
     def load(self, data: Any) -> Any:
-        """What dump told of."""
         return None if data is None else Written(tuple(map(str, data)))
 
 

@@ -1,4 +1,4 @@
-"""Decides which public addresses Azure gives: prefixes, and single ones, of a range that no network routes.
+"""Public IP prefixes and public IP addresses, allocated from a range that no network routes.
 
 https://learn.microsoft.com/azure/virtual-network/ip-services/public-ip-addresses,
 https://learn.microsoft.com/azure/virtual-network/ip-services/public-ip-address-prefix
@@ -17,22 +17,25 @@ from rehearsal.azure.resource import Json, Resource
 
 SERVICE = "public addresses"
 RANGE = IPv4Network("198.18.0.0/15")
-"""Where the model's public addresses lie: the range for benchmarks, https://www.rfc-editor.org/rfc/rfc2544, because the three ranges for
-documentation hold 768 addresses and a region of this fleet wants more."""
+"""Range of the model's public addresses: the range for benchmarks, https://www.rfc-editor.org/rfc/rfc2544. The three ranges for
+documentation contain only 768 addresses, too few for one region.
+"""
 PREFIX_LENGTHS = range(28, 32)
-"""IPv4 prefixes that Azure gives: https://learn.microsoft.com/azure/virtual-network/ip-services/public-ip-address-prefix#prefix-sizes"""
+"""Lengths of IPv4 prefixes that Azure allocates:
+https://learn.microsoft.com/azure/virtual-network/ip-services/public-ip-address-prefix#prefix-sizes
+"""
 NAT_GATEWAYS = "microsoft.network/natgateways"
 ADDRESSES = "microsoft.network/publicipaddresses"
 
 
 class PublicRange:
-    """Which public addresses are given out; the lowest free block first."""
+    """Allocation of public addresses; the lowest free block first."""
 
     def __init__(self) -> None:
         self._taken = bytearray(RANGE.num_addresses)
 
     def take(self, length: int) -> IPv4Network:
-        """The lowest free block of a prefix length; AzureError PublicIPCountLimitReached where none is left."""
+        """Allocate the lowest free block of a prefix length; AzureError PublicIPCountLimitReached if none is left."""
         size = 1 << (32 - length)
         free = bytes(size)
         start = self._taken.find(free)
@@ -47,7 +50,7 @@ class PublicRange:
         raise AzureError(409, "PublicIPCountLimitReached", message)
 
     def mark(self, block: IPv4Network, *, taken: bool) -> None:
-        """Give a block out, or take it back."""
+        """Mark a block as taken or free."""
         first = int(block.network_address) - int(RANGE.network_address)
         self._taken[first : first + block.num_addresses] = bytes([taken]) * block.num_addresses
 
@@ -58,7 +61,7 @@ def _range_of(cloud: Cloud) -> PublicRange:
 
 
 class PublicPrefix(NetworkKind):
-    """A public prefix: Standard, IPv4, of a size that stays."""
+    """A public prefix: Standard, IPv4, of a size that cannot change."""
 
     type = "Microsoft.Network/publicIPPrefixes"
     noun = "Public IP prefix"
@@ -66,7 +69,7 @@ class PublicPrefix(NetworkKind):
     users: Mapping[str, str] = {"publicIPAddresses": ADDRESSES}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Its size is one that Azure gives, and stays. The code for a size is assumed."""
+        """Refuse a size that Azure does not allocate, and a change of the size. The code for a size is assumed."""
         super().check(cloud, arm_id, body, previous)
         check_version(arm_id, body)
         length = properties_of(body).get("prefixLength")
@@ -79,7 +82,7 @@ class PublicPrefix(NetworkKind):
             raise property_change_not_allowed("properties.prefixLength", previous.properties["prefixLength"], length)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults, and the block that it has."""
+        """Add defaults and its block."""
         whole = super().complete(cloud, arm_id, body, previous)
         whole["sku"] = {"name": "Standard", "tier": "Regional", **(whole.get("sku") or {})}
         whole["properties"].setdefault("publicIPAddressVersion", "IPv4")
@@ -88,20 +91,20 @@ class PublicPrefix(NetworkKind):
         return whole
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """A new one gets the lowest free block."""
+        """Allocate the lowest free block for a new prefix."""
         if previous is None:
             resource.properties["ipPrefix"] = str(_range_of(cloud).take(resource.properties["prefixLength"]))
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """The block is free."""
+        """Release the block."""
         _range_of(cloud).mark(IPv4Network(resource.properties["ipPrefix"]), taken=False)
 
     def restored(self, cloud: Cloud, resource: Resource) -> None:
-        """The block is taken again."""
+        """Allocate the block again."""
         _range_of(cloud).mark(IPv4Network(resource.properties["ipPrefix"]), taken=True)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """With the NAT gateway that has it."""
+        """Return the body with the NAT gateway that uses the prefix."""
         told = super().view(cloud, resource, query)
         for gateway in users_by_type(cloud, resource).get(NAT_GATEWAYS, [])[:1]:
             told["properties"] = {**told["properties"], "natGateway": {"id": gateway}}
@@ -120,7 +123,7 @@ class PublicAddress(NetworkKind):
     in_use_code = "PublicIPAddressCannotBeDeleted"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Standard, static, and in the zones of its prefix."""
+        """Refuse Basic and dynamic addresses, a change of the prefix, and zones other than those of the prefix."""
         super().check(cloud, arm_id, body, previous)
         check_version(arm_id, body)
         if (body.get("sku") or {}).get("name", "Basic") == "Basic":
@@ -141,7 +144,7 @@ class PublicAddress(NetworkKind):
             raise invalid(message, arm_id.text, "PublicIpAndPublicIpPrefixZonesDoNotMatch")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults, and the address that it has."""
+        """Add defaults and its address."""
         whole = super().complete(cloud, arm_id, body, previous)
         whole["sku"].setdefault("tier", "Regional")
         inner: Json = whole["properties"]
@@ -152,7 +155,7 @@ class PublicAddress(NetworkKind):
         return whole
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """A new one gets the lowest free address, of its prefix where it has one."""
+        """Allocate the lowest free address for a new resource, of its prefix if it has one."""
         if previous is not None:
             return
         if prefix_id := id_of(resource.properties.get("publicIPPrefix")):
@@ -161,11 +164,11 @@ class PublicAddress(NetworkKind):
             resource.properties["ipAddress"] = str(_range_of(cloud).take(32).network_address)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """The address is free, of the range or of its prefix."""
+        """Release the address."""
         self._mark(cloud, resource, taken=False)
 
     def restored(self, cloud: Cloud, resource: Resource) -> None:
-        """The address is taken again."""
+        """Allocate the address again."""
         self._mark(cloud, resource, taken=True)
 
     def _mark(self, cloud: Cloud, resource: Resource, *, taken: bool) -> None:
@@ -174,7 +177,7 @@ class PublicAddress(NetworkKind):
 
 
 def _of_prefix(cloud: Cloud, resource: Resource, prefix: Resource) -> str:
-    """The lowest address of a prefix that none of its public addresses has."""
+    """Return the lowest address of a prefix that none of its public addresses uses."""
     users = [cloud.resources[key] for key in cloud.index.users(prefix.key) if key != resource.key]
     used = {one.properties.get("ipAddress") for one in users}
     block = IPv4Network(prefix.properties["ipPrefix"])

@@ -1,7 +1,7 @@
-"""Decides where DNS resolvers and their inbound endpoints may be.
+"""DNS private resolvers and their inbound endpoints.
 
-https://learn.microsoft.com/azure/dns/dns-private-resolver-overview: the restrictions are all on that page; the codes of the refusals, which
-it does not name, are assumed.
+https://learn.microsoft.com/azure/dns/dns-private-resolver-overview: the restrictions are all on that page; the codes of the refusals,
+which it does not name, are assumed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUBNET_LENGTHS = range(24, 29)
 DELEGATION = "microsoft.network/dnsresolvers"
 ENDPOINTS_PER_RESOLVER = 5
 KEPT_FIRST, KEPT_LAST = IPv4Address("10.0.1.0"), IPv4Address("10.0.16.255")
-"""Addresses that the resolver's service keeps for itself; an endpoint's subnet may not lie there."""
+"""Addresses that the resolver's service reserves; an endpoint's subnet cannot contain them."""
 
 
 class DnsResolver(NetworkKind):
@@ -32,7 +32,7 @@ class DnsResolver(NetworkKind):
     put_takes = "resolver.put"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Its network is in its region, has no other resolver, and stays."""
+        """Refuse a network of another region, a second resolver in a network, and a change of the network."""
         super().check(cloud, arm_id, body, previous)
         network_id = id_of(properties_of(body).get("virtualNetwork"))
         if not network_id:
@@ -49,14 +49,16 @@ class DnsResolver(NetworkKind):
                 raise AzureError(409, "Conflict", message, target=network_id)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """It is connected to its network."""
+        """Add the state Connected."""
         whole = super().complete(cloud, arm_id, body, previous)
         whole["properties"]["dnsResolverState"] = "Connected"
         return whole
 
 
 class InboundEndpoint(AddressHolder):
-    """An inbound endpoint: one address in a subnet of the resolver's network, delegated to resolvers and shared with nobody."""
+    """An inbound endpoint: one address in a subnet of the resolver's network, which is delegated to resolvers and used by no other
+    resource.
+    """
 
     type = "Microsoft.Network/dnsResolvers/inboundEndpoints"
     noun = "Inbound endpoint"
@@ -65,7 +67,7 @@ class InboundEndpoint(AddressHolder):
     nested = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Its only address is of a subnet that is right for it."""
+        """Require one ipConfiguration in a suitable subnet, and at most five endpoints per resolver."""
         items = list_of(body, "ipConfigurations")
         if len(items) != 1:
             raise invalid(

@@ -1,4 +1,4 @@
-"""Says which resource types of Microsoft.Network the embedded Azure has."""
+"""Resource types of Microsoft.Network in the embedded Azure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides which routes a route table takes. Where packets go is not modelled.
+"""Route tables and their routes. The path of packets is not modelled.
 
 https://learn.microsoft.com/azure/virtual-network/virtual-networks-udr-overview
 """
@@ -23,7 +23,7 @@ APPLIANCE = "VirtualAppliance"
 
 
 class Route(NetworkKind):
-    """A route of a table; changes of one table come one after another."""
+    """A route of a table; changes of one table run one after another."""
 
     type = "Microsoft.Network/routeTables/routes"
     noun = "Route"
@@ -31,7 +31,7 @@ class Route(NetworkKind):
     tracked = guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """It is well formed, and no other route of the table has its prefix."""
+        """Refuse an invalid route, and a second route with the same prefix."""
         siblings = child_resources.present(cloud, (arm_id.parent or "").lower(), COLLECTION)
         check_routes({**{one.id.name: one.body for one in siblings if one.key != arm_id.key}, arm_id.name: body})
 
@@ -46,20 +46,20 @@ class RouteTable(child_resources.ListingKind):
     users: Mapping[str, str] = {"subnets": Subnet.type.lower()}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Its routes are well formed and no two have one prefix."""
+        """Refuse invalid routes, and two routes with the same prefix."""
         super().check(cloud, arm_id, body, previous)
         check_parts_rest(cloud, arm_id.key)
         check_routes({one.name: route for one, route in (child_resources.listed(arm_id, body, COLLECTION) or {}).values()})
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Routes learnt from a gateway are taken unless it says otherwise."""
+        """Add the default: routes of gateways are propagated."""
         whole = super().complete(cloud, arm_id, body, previous)
         whole["properties"].setdefault("disableBgpRoutePropagation", False)
         return whole
 
 
 def check_routes(routes: Mapping[str, Json]) -> None:
-    """Refuse routes of one table: bodies by name."""
+    """Refuse invalid routes of one table; routes are bodies by name."""
     if len(routes) > ROUTES_PER_TABLE:
         message = f"A route table would have {len(routes)} routes, of at most {ROUTES_PER_TABLE}."
         raise invalid(message, COLLECTION, "RouteCountLimitReached")

@@ -1,4 +1,4 @@
-"""Decides which rules a security group takes, and which every group has. What the rules let through is not modelled.
+"""Network security groups, their rules and Azure's default rules. Filtering of packets is not modelled.
 
 https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview
 """
@@ -19,8 +19,9 @@ from rehearsal.azure.resource import Json, Resource
 COLLECTION = "securityRules"
 RULES_PER_GROUP = 1_000
 ADDRESSES_PER_SIDE = 4_000
-"""Addresses and ranges in one side of a rule; both bounds are of
-https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md"""
+"""Addresses and ranges in one side of a rule; both limits:
+https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md
+"""
 PRIORITIES = range(100, 4_097)
 """https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview#security-rules"""
 HIGHEST_PORT = 65_535
@@ -35,11 +36,12 @@ DEFAULT_RULES = (
     ("DenyAllOutBound", "Outbound", 65_500, "Deny", "*", "*"),
 )
 """Name, direction, priority, access, source and destination of the rules that every group has.
-https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview#default-security-rules"""
+https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview#default-security-rules
+"""
 
 
 class SecurityRule(NetworkKind):
-    """A rule of a group; changes of one group come one after another."""
+    """A rule of a group; changes of one group run one after another."""
 
     type = "Microsoft.Network/networkSecurityGroups/securityRules"
     noun = "Security rule"
@@ -47,13 +49,13 @@ class SecurityRule(NetworkKind):
     tracked = guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """It is well formed and nobody else in its group has its priority."""
+        """Refuse an invalid rule, and a priority that another rule of the group has."""
         group = arm_id.parent or ""
         siblings = {one.id.name: one.body for one in child_resources.present(cloud, group.lower(), COLLECTION) if one.key != arm_id.key}
         check_rules({**siblings, arm_id.name: body}, checked=siblings)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Azure answers the lists of several prefixes and ports, empty where one alone was given."""
+        """Add the lists of prefixes and ports, which Azure returns empty for a rule with single values."""
         whole = super().complete(cloud, arm_id, body, previous)
         for side in ("source", "destination"):
             whole["properties"].setdefault(f"{side}AddressPrefixes", [])
@@ -72,20 +74,20 @@ class SecurityGroup(child_resources.ListingKind):
     users: Mapping[str, str] = {"subnets": Subnet.type.lower(), "networkInterfaces": INTERFACES}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Its rules are well formed and no two of one direction have one priority."""
+        """Refuse invalid rules, and two rules of one direction with the same priority."""
         super().check(cloud, arm_id, body, previous)
         check_parts_rest(cloud, arm_id.key)
         wanted = child_resources.listed(arm_id, body, COLLECTION) or {}
         check_rules({one.name: rule for one, rule in wanted.values()})
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """With its own rules and those that every group has."""
+        """Return the body with its rules and the default rules."""
         told = super().view(cloud, resource, query)
         return {**told, "properties": {**told["properties"], "defaultSecurityRules": list(_default_rules(resource))}}
 
 
 def check_rules(rules: Mapping[str, Json], checked: Iterable[str] = ()) -> None:
-    """Refuse rules of one group: bodies by name; checked names those that were looked at before, but for their priorities."""
+    """Refuse invalid rules of one group. rules are bodies by name; of the rules in checked, only the priorities are checked again."""
     if len(rules) > RULES_PER_GROUP:
         message = f"A network security group would have {len(rules)} rules, of at most {RULES_PER_GROUP}."
         raise invalid(message, COLLECTION, "SecurityRuleCountLimitReached")
@@ -133,7 +135,7 @@ def _check_prefixes(name: str, rule: Json, side: str) -> None:
 
 
 def _is_prefix(text: str) -> bool:
-    """Whether a text that begins with a digit is an address or a CIDR; service tags begin with a letter."""
+    """Return whether a text that begins with a digit is an address or a CIDR; service tags begin with a letter."""
     try:
         ip_network(text, strict=False)
     except ValueError:
@@ -156,7 +158,7 @@ def _invalid_ports(text: str) -> AzureError:
 
 
 def _values(rule: Json, name: str, plural: str = "s") -> Iterator[str]:
-    """What a rule says under a name, alone or in a list."""
+    """Yield the values of a rule's property and of its plural form."""
     if rule.get(name):
         yield str(rule[name])
     yield from map(str, rule.get(f"{name}{plural}") or ())

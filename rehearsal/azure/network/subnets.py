@@ -1,4 +1,7 @@
-"""Decides which address prefixes Azure takes for networks and subnets: well written, inside, and apart from each other."""
+"""Subnets: their address prefixes, NAT gateway and delegations, and the refusals for subnets in use.
+
+https://learn.microsoft.com/rest/api/virtualnetwork/subnets
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ SMALLEST_SUBNET = 29
 
 
 def parse_prefix(text: str, owner: str) -> IPv4Network:
-    """A prefix; AzureError InvalidCIDRNotation where host bits are set or it is none at all. Only IPv4 is modelled."""
+    """Return a prefix; AzureError InvalidCIDRNotation for host bits or invalid text. Only IPv4 is modelled."""
     try:
         network = ip_network(text, strict=False)
     except ValueError:
@@ -36,7 +39,7 @@ def parse_prefix(text: str, owner: str) -> IPv4Network:
 
 
 def network_prefixes(body: Json, owner: str) -> tuple[IPv4Network, ...]:
-    """Prefixes of a virtual network's body, which do not overlap; AzureError."""
+    """Return the prefixes of a virtual network's body; AzureError for overlapping or missing ones."""
     space = properties_of(body).get("addressSpace") or {}
     found = tuple(parse_prefix(str(text), owner) for text in space.get("addressPrefixes") or ())
     if not found:
@@ -51,7 +54,7 @@ def network_prefixes(body: Json, owner: str) -> tuple[IPv4Network, ...]:
 
 
 def subnet_prefix(body: Json, owner: str) -> IPv4Network:
-    """The prefix of a subnet's body; AzureError. A subnet of several prefixes is not modelled."""
+    """Return the prefix of a subnet's body; AzureError. A subnet with several prefixes is not modelled."""
     inner = properties_of(body)
     texts = inner.get("addressPrefixes") or [inner["addressPrefix"]] if inner.get("addressPrefix") or inner.get("addressPrefixes") else []
     if not texts:
@@ -68,8 +71,9 @@ def subnet_prefix(body: Json, owner: str) -> IPv4Network:
 
 
 def check_prefix_inside(name: str, prefix: IPv4Network, network: ArmId, prefixes: Iterable[IPv4Network]) -> None:
-    """Refuse a subnet outside of its network.
-    https://github.com/MicrosoftDocs/azure-docs/pull/123869 shows both sentences of this module."""
+    """Refuse a subnet outside its network. https://github.com/MicrosoftDocs/azure-docs/pull/123869 shows this sentence and that of
+    check_prefixes_apart.
+    """
     if not any(prefix.subnet_of(one) for one in prefixes):
         message = (
             f"Subnet '{name}' is not valid because its IP address range is outside the IP address range of virtual network "
@@ -79,7 +83,7 @@ def check_prefix_inside(name: str, prefix: IPv4Network, network: ArmId, prefixes
 
 
 def check_prefixes_apart(network: ArmId, subnets: Mapping[str, IPv4Network]) -> None:
-    """Refuse subnets that overlap: in the order of their addresses only neighbours can."""
+    """Refuse subnets that overlap; sorted by address, only neighbours can."""
     ordered = sorted(subnets.items(), key=lambda item: (item[1].network_address, item[1].prefixlen))
     for (_, before), (name, prefix) in pairwise(ordered):
         if prefix.overlaps(before):
@@ -91,12 +95,12 @@ def check_prefixes_apart(network: ArmId, subnets: Mapping[str, IPv4Network]) -> 
 
 
 def prefixes_of_network(network: Resource) -> tuple[IPv4Network, ...]:
-    """Prefixes of a network that there is."""
+    """Return the prefixes of an existing network."""
     return tuple(IPv4Network(text) for text in network.properties["addressSpace"]["addressPrefixes"])
 
 
 def overlapping_prefixes(one: Sequence[IPv4Network], other: Sequence[IPv4Network]) -> list[str]:
-    """The prefixes of the first that overlap any of the second, as text."""
+    """Return the prefixes of the first sequence that overlap any of the second, as text."""
     return [str(prefix) for prefix in one if any(prefix.overlaps(their) for their in other)]
 
 
@@ -107,9 +111,13 @@ INTERFACES = "microsoft.network/networkinterfaces"
 
 
 class Subnet(NetworkKind):
-    """A subnet. Changes of one network come one after another: its siblings and the network itself are held meanwhile.
+    """A subnet. Changes of one network run one after another: a change locks the network and its other subnets.
 
-    A prefix is one IPv4 CIDR; while addresses of it are in use it stays. Service endpoints and policies are kept as sent, without effect.
+    Its prefix is one IPv4 CIDR, which cannot change while addresses of it are in use. Service endpoints and policies are stored
+    without effect.
+
+    A prefix is one IPv4 CIDR; while addresses of it are in use it stays. Service endpoints and policies are kept as sent, without
+    effect.
     """
 
     type = "Microsoft.Network/virtualNetworks/subnets"
@@ -120,7 +128,7 @@ class Subnet(NetworkKind):
     items = ("delegations",)
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """It lies in its network, apart from its siblings, and its prefix is free to change."""
+        """Refuse a subnet outside its network, an overlap with another, or a change of a prefix in use."""
         super().check(cloud, arm_id, body, previous)
         network = cloud.get(arm_id.parent or "")
         own = subnet_prefix(body, arm_id.text)
@@ -132,7 +140,7 @@ class Subnet(NetworkKind):
         check_subnet(cloud, arm_id, body, previous, network.location)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Policies as Azure sets them: off for private endpoints, on for private link services."""
+        """Add Azure's default policies: disabled for private endpoints, enabled for private link services."""
         whole = super().complete(cloud, arm_id, body, previous)
         inner: Json = whole["properties"]
         inner.setdefault("delegations", [])
@@ -141,14 +149,14 @@ class Subnet(NetworkKind):
         return whole
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """Another prefix is another pool; none of the old one is in use."""
+        """Forget the pool of a changed prefix; none of its addresses is in use."""
         addresses = addresses_of(cloud)
         pool = addresses.pools.get(resource.key)
         if pool is not None and str(pool.prefix) != prefix_of(resource):
             addresses.forget(resource.key)
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """It stays while addresses of it are in use, by machines too whose scale set names another subnet by now."""
+        """Refuse a delete while addresses are in use, also by machines whose scale set names another subnet by now."""
         super().removable(cloud, resource)
         used = pool_of(cloud, resource.key).used
         if used and not any(True for _ in cloud.index.users(resource.key)):
@@ -156,19 +164,19 @@ class Subnet(NetworkKind):
             raise AzureError(400, self.in_use_code, message, target=resource.id.text)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """Its pool goes with it."""
+        """Forget the pool."""
         addresses_of(cloud).forget(resource.key)
 
 
 def check_subnet_count(network: ArmId, count: int) -> None:
-    """Refuse more subnets than a network holds. Azure publishes the bound and not the code; this one is assumed."""
+    """Refuse more subnets than a network can have. Azure publishes the limit, but not the code; this code is assumed."""
     if count > SUBNETS_PER_NETWORK:
         message = f"Virtual network {network.text} would have {count} subnets, of at most {SUBNETS_PER_NETWORK}."
         raise invalid(message, network.text, "SubnetCountLimitReached")
 
 
 def check_subnet(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None, location: str) -> None:
-    """What concerns one subnet alone, whether it was sent by itself or in its network's body."""
+    """Check what concerns one subnet alone, in a PUT of the subnet or of its network."""
     if previous is not None and prefix_of(previous) != str(subnet_prefix(body, arm_id.text)) and pool_of(cloud, arm_id.text).used:
         message = f"IpPrefix {prefix_of(previous)} on Subnet {arm_id.name} has active allocations and cannot be deleted."
         raise invalid(message, arm_id.text, "InUsePrefixCannotBeDeleted")
@@ -180,8 +188,9 @@ def check_subnet(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | N
 
 
 def _check_nat_gateway(cloud: Cloud, arm_id: ArmId, gateway: str) -> None:
-    """A NAT gateway serves subnets of one network. The code is assumed.
-    https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource#limitations"""
+    """Refuse a NAT gateway that serves subnets of another network. The code is assumed.
+    https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource#limitations
+    """
     for key in cloud.index.users(gateway.lower()) if gateway else ():
         user = cloud.resources[key].id
         if user.type.lower() == Subnet.type.lower() and (user.parent or "").lower() != (arm_id.parent or "").lower():
@@ -190,10 +199,13 @@ def _check_nat_gateway(cloud: Cloud, arm_id: ArmId, gateway: str) -> None:
 
 
 def subnet_used_by(cloud: Cloud, arm_id: ArmId, subnet_id: str, location: str) -> Resource | None:
-    """The subnet that a resource wants addresses of; None where there is none, which the model itself refuses.
+    """Return the subnet that a resource allocates addresses from; None if there is none, which the model itself refuses.
 
-    AzureError InvalidResourceReference where the subnet's network is in another region, SubnetIsDelegated (assumed) where the subnet is
-    kept for a service.
+    AzureError InvalidResourceReference if the subnet's network is in another region, SubnetIsDelegated (assumed) if the subnet is
+    reserved for a service.
+
+    AzureError InvalidResourceReference where the subnet's network is in another region, SubnetIsDelegated (assumed) where the subnet
+    is kept for a service.
     """
     subnet = cloud.find(subnet_id)
     if subnet is None or subnet.id.type.lower() != Subnet.type.lower():
@@ -209,5 +221,5 @@ def subnet_used_by(cloud: Cloud, arm_id: ArmId, subnet_id: str, location: str) -
 
 
 def network_of(subnet_id: str) -> str:
-    """Id of the network that a subnet is in."""
+    """Return the id of the network that contains a subnet."""
     return parse(subnet_id).parent or ""

@@ -1,4 +1,4 @@
-"""Decides how virtual networks behave: their prefixes, and the subnets that come and go with their bodies.
+"""Virtual networks: their prefixes, and the subnets in their bodies.
 
 https://learn.microsoft.com/rest/api/virtualnetwork/virtual-networks
 """
@@ -44,7 +44,7 @@ class VirtualNetwork(NetworkKind):
     in_use_code = "InUseVirtualNetworkCannotBeDeleted"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Prefixes are well written; every subnet, sent or there, lies inside and apart; no subnet or peering of it is being changed."""
+        """Refuse invalid prefixes, subnets outside or overlapping, and changes while a subnet or peering is being changed."""
         super().check(cloud, arm_id, body, previous)
         own = network_prefixes(body, arm_id.text)
         check_parts_rest(cloud, arm_id.key)
@@ -66,7 +66,7 @@ class VirtualNetwork(NetworkKind):
             check_new_prefixes(cloud, previous, own)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults; subnets stay in the body until their references have been looked up."""
+        """Add defaults; the subnets stay in the body until their references were checked."""
         for item in properties_of(body).get(PEERINGS) or ():
             if cloud.find(f"{arm_id.text}/{PEERINGS}/{item.get('name')}") is None:
                 message = (
@@ -81,29 +81,29 @@ class VirtualNetwork(NetworkKind):
         return whole
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """The subnets become those of the body."""
+        """Replace the subnets by those of the body."""
         child_resources.exchange(cloud, resource, child_resources.listed(resource.id, resource.body, COLLECTION), COLLECTION)
 
     def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
-        """A PATCH leaves the subnets alone."""
+        """Return the last PUT without subnets, which a PATCH preserves."""
         inner = {name: value for name, value in properties_of(resource.sent).items() if name != COLLECTION}
         return {**resource.sent, "properties": inner}
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """Its subnets have to be free; Azure then speaks of the subnet."""
+        """Refuse a delete while a subnet is in use; as on Azure, the refusal names the subnet."""
         super().removable(cloud, resource)
         for part in child_resources.present(cloud, resource.key, COLLECTION):
             cloud.check_removable(part)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """What it used is forgotten, and the links that made private zones known in it are gone."""
+        """Forget its addresses, and delete the private DNS links of the network."""
         addresses_of(cloud).forget_network(resource.key)
         for key in list(cloud.index.users(resource.key)):
             if (user := cloud.resources[key]).id.type.lower() == LINKS:
                 cloud.drop(user)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """With its subnets and peerings as they are."""
+        """Return the body with its present subnets and peerings."""
         told = super().view(cloud, resource, query)
         found = {name: child_resources.shown(cloud, resource, name) for name in (COLLECTION, PEERINGS)}
         return {**told, "properties": {**told["properties"], **found}}
