@@ -24,9 +24,9 @@ from bench.overhead import run_ours
 from rehearsal.binaries.missing_binaries import BinariesMissingError
 from rehearsal.local_cluster.hub.hub_network import HubNetworkError, hub_namespace, unavailable_reason
 from rehearsal.local_up.update import Allowed
-from rehearsal.pulumi_cli.engine_choice import Programs, choose
-from rehearsal.pulumi_cli.stack_operations import Engine, EngineError, Telling, engine
-from rehearsal.pulumi_cli.verbs import Outcome, bring_up, refresh, tear_down
+from rehearsal.pulumi_cli.engine_choice import PulumiPrograms, choose_engine
+from rehearsal.pulumi_cli.region_commands import RegionResult, bring_up, refresh, tear_down
+from rehearsal.pulumi_cli.stack_operations import EngineError, ProgressReporter, RegionEngine, region_engine
 from rehearsal.pulumi_cli.workspace import EngineFolder, WorkspaceError
 from stacks.load import ROOT, load_catalog, load_plan
 
@@ -53,12 +53,12 @@ class Row:
 class Bench:
     """One region, measured verb by verb."""
 
-    engine: Engine
+    engine: RegionEngine
     say: Say
     allowed: Allowed
     rows: list[Row] = field(default_factory=list)
 
-    def take(self, name: str, verb: Callable[[Engine], Outcome]) -> None:
+    def take(self, name: str, verb: Callable[[RegionEngine], RegionResult]) -> None:
         """Measure one verb; NotUp unless it is complete."""
         self.say(name)
         began = time.monotonic()
@@ -101,7 +101,7 @@ def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpo
     something failed.
     """
     told = Told()
-    choice = choose(unavailable_reason)
+    choice = choose_engine(unavailable_reason)
     if choice.programs is None:
         told.console.print(f"skipped: {choice.why}", markup=False)
         return
@@ -148,7 +148,7 @@ def _pairs(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[fl
     return took[1:]
 
 
-def _program_seconds(engine: Engine, name: str, folder: Path, graph: Path) -> float:
+def _program_seconds(engine: RegionEngine, name: str, folder: Path, graph: Path) -> float:
     """CPU seconds that a program of the bench spends on a preview of the clusters' stack."""
     path, cpu = engine.folder.project / "Pulumi.yaml", folder / "cpu"
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "main": str(PROGRAMS / name)}))
@@ -173,13 +173,13 @@ def _other_image(region: str, folder: Path) -> Path:
 
 
 @contextmanager
-def _at_work(region: str, folder: Path, programs: Programs, factor: float, no_checkpoints: bool, say: Say) -> Iterator[Engine]:
+def _at_work(region: str, folder: Path, programs: PulumiPrograms, factor: float, no_checkpoints: bool, say: Say) -> Iterator[RegionEngine]:
     plan, ours = load_plan(region), EngineFolder(folder / "engine")
-    telling = Telling(lambda text: say(f"  {text}"), lambda _: None)
+    telling = ProgressReporter(lambda text: say(f"  {text}"), lambda _: None)
     more = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"} if no_checkpoints else {}
     with ours.held() as hold, hub_namespace(plan, ours.inside, factor=factor, say=telling.say) as inside:
         given = type(inside)(inside.command, {**inside.environment, **more, "PYTHONPATH": str(ROOT)})
-        with engine(plan, region, ours, programs, given, hold, telling) as at_work:
+        with region_engine(plan, region, ours, programs, given, hold, telling) as at_work:
             yield at_work
 
 

@@ -53,11 +53,11 @@ def destroy(region: str, asked: Asked, engine: EngineAsked, purge: bool, only_pu
     plan = load_plan(region)
     conditions = asked.conditions()
     if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
-        from rehearsal.pulumi_cli import verbs
+        from rehearsal.pulumi_cli import region_commands
 
         if only_purge:
-            run_on_engine(console, work, verbs.purge_only)
-        run_on_engine(console, work, lambda at_work: verbs.tear_down(at_work, asked.allowed(), purge=purge))
+            run_on_engine(console, work, region_commands.purge_only)
+        run_on_engine(console, work, lambda at_work: region_commands.tear_down(at_work, asked.allowed(), purge=purge))
     folder = asked.folder(plan.name)
     if not folder.exists():
         console.print(f"{plan.name} has no embedded Azure in {folder}: nothing to destroy", markup=False, soft_wrap=True)

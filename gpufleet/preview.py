@@ -45,9 +45,9 @@ def preview(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int 
     raise_if_broken(plan, load_siblings(region).plans)
     conditions = asked.conditions()
     if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
-        from rehearsal.pulumi_cli import verbs
+        from rehearsal.pulumi_cli import region_commands
 
-        run_on_engine(console, work, lambda at_work: verbs.preview(at_work, asked.allowed(accept_loss_of)), everything=everything)
+        run_on_engine(console, work, lambda at_work: region_commands.preview(at_work, asked.allowed(accept_loss_of)), everything=everything)
     folder = asked.folder(plan.name)
     with refusals_told(console, region, folder), shown(console, "preview") as progress:
         if folder.exists():

@@ -21,10 +21,10 @@ from gpufleet.engine_options import EngineAsked
 
 if TYPE_CHECKING:
     from components.plan.model import RegionPlan
-    from rehearsal.pulumi_cli.engine_choice import Programs
-    from rehearsal.pulumi_cli.events import Course
-    from rehearsal.pulumi_cli.stack_operations import Engine, Telling
-    from rehearsal.pulumi_cli.verbs import Outcome
+    from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
+    from rehearsal.pulumi_cli.events import OperationTimeline
+    from rehearsal.pulumi_cli.region_commands import RegionResult
+    from rehearsal.pulumi_cli.stack_operations import ProgressReporter, RegionEngine
 
 EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 1, 2, 130
 LIVE_APART, LINES_APART = 0.2, 10.0
@@ -38,30 +38,30 @@ class Work:
     plan: RegionPlan
     region: str
     folder: Path
-    programs: Programs
+    programs: PulumiPrograms
     scenario: str | None
     factor: float
 
 
-def work_for_engine(console: Console, plan: RegionPlan, region: str, asked: Asked, engine: EngineAsked) -> Work | None:
+def work_for_engine(console: Console, plan: RegionPlan, region: str, asked: Asked, region_engine: EngineAsked) -> Work | None:
     """Say which engine does the work, and why; None where it is the one in process, and exits where that will not do."""
-    if not engine.wanted:
+    if not region_engine.wanted:
         return None
     from rehearsal.local_cluster.hub.hub_network import unavailable_reason
-    from rehearsal.pulumi_cli.engine_choice import choose
+    from rehearsal.pulumi_cli.engine_choice import choose_engine
 
-    factor = _factor(engine.clock)
-    choice = choose(unavailable_reason)
+    factor = _factor(region_engine.clock)
+    choice = choose_engine(unavailable_reason)
     console.print(choice.line, markup=False, soft_wrap=True)
     if choice.programs is not None:
         return Work(plan, region, asked.state or OUT / plan.name / "engine", choice.programs, asked.scenario, factor)
-    if engine.no_fallback:
+    if region_engine.no_fallback:
         click.echo("refused, because nothing but Pulumi's own engine will do; nothing was changed", err=True)
         sys.exit(EXIT_REFUSED)
     return None
 
 
-def run_on_engine(console: Console, work: Work, verb: Callable[[Engine], Outcome], *, everything: bool = False) -> NoReturn:
+def run_on_engine(console: Console, work: Work, verb: Callable[[RegionEngine], RegionResult], *, everything: bool = False) -> NoReturn:
     """Do a verb's work, print what it came to, and exit as it ended: 0 complete, 1 failed or refused, 2 not begun, 130 interrupted."""
     from rehearsal.binaries.missing_binaries import BinariesMissingError
     from rehearsal.local_cluster.hub.hub_network import HubNetworkError
@@ -94,9 +94,9 @@ def run_on_engine(console: Console, work: Work, verb: Callable[[Engine], Outcome
     sys.exit(EXIT_INTERRUPTED if outcome.interrupted else 0 if outcome.complete else EXIT_FAILED)
 
 
-def _done(console: Console, work: Work, verb: Callable[[Engine], Outcome]) -> Outcome:
+def _done(console: Console, work: Work, verb: Callable[[RegionEngine], RegionResult]) -> RegionResult:
     from rehearsal.local_cluster.hub.hub_network import hub_namespace
-    from rehearsal.pulumi_cli.stack_operations import engine
+    from rehearsal.pulumi_cli.stack_operations import region_engine
     from rehearsal.pulumi_cli.workspace import EngineFolder
 
     folder = EngineFolder(work.folder)
@@ -104,7 +104,7 @@ def _done(console: Console, work: Work, verb: Callable[[Engine], Outcome]) -> Ou
         folder.held() as hold,
         _shown(console) as telling,
         hub_namespace(work.plan, folder.inside, scenario=work.scenario, factor=work.factor, say=telling.say) as inside,
-        engine(work.plan, work.region, folder, work.programs, inside, hold, telling) as at_work,
+        region_engine(work.plan, work.region, folder, work.programs, inside, hold, telling) as at_work,
     ):
         return verb(at_work)
 
@@ -128,17 +128,17 @@ def _command() -> str:
 
 
 @contextmanager
-def _shown(console: Console) -> Iterator[Telling]:
+def _shown(console: Console) -> Iterator[ProgressReporter]:
     """Where progress goes: one live line on a terminal, elsewhere a line at a stack's start and then from time to time."""
     from rehearsal.pulumi_cli.messages import progress
-    from rehearsal.pulumi_cli.stack_operations import Telling
+    from rehearsal.pulumi_cli.stack_operations import ProgressReporter
 
     lock, last = threading.Lock(), {"": 0.0}
 
     def say(sentence: str) -> None:
         console.print(sentence, markup=False, soft_wrap=True)
 
-    def due(course: Course, apart: float) -> bool:
+    def due(course: OperationTimeline, apart: float) -> bool:
         """Whether it is time to tell; a course's first moment always is. Events come from a thread of the CLI's."""
         with lock:
             now, key = time.monotonic(), f"{course.verb} {course.stack}"
@@ -148,8 +148,8 @@ def _shown(console: Console) -> Iterator[Telling]:
             return True
 
     if not console.is_terminal:
-        yield Telling(say, lambda course: say(progress(course)) if due(course, LINES_APART) else None)
+        yield ProgressReporter(say, lambda course: say(progress(course)) if due(course, LINES_APART) else None)
         return
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bars:
         task = bars.add_task("making a place inside the hub's network", total=None)
-        yield Telling(say, lambda course: bars.update(task, description=progress(course)) if due(course, LIVE_APART) else None)
+        yield ProgressReporter(say, lambda course: bars.update(task, description=progress(course)) if due(course, LIVE_APART) else None)

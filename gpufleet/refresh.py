@@ -33,7 +33,7 @@ def refresh(region: str, asked: Asked, clock: str | None, only_show: bool, every
     Exits 0 whether or not something has changed, 1 when something failed, 2 when an option is refused, the CLI is missing, or nothing
     was brought up.
     """
-    from rehearsal.pulumi_cli.verbs import refresh as refreshed
+    from rehearsal.pulumi_cli.region_commands import refresh as refreshed
     from rehearsal.pulumi_cli.workspace import EngineFolder
 
     if asked.unprotect:

@@ -62,9 +62,11 @@ def up(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int | Non
     raise_if_broken(plan, load_siblings(region).plans)
     conditions = asked.conditions()
     if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
-        from rehearsal.pulumi_cli import verbs
+        from rehearsal.pulumi_cli import region_commands
 
-        run_on_engine(console, work, lambda at_work: verbs.bring_up(at_work, asked.allowed(accept_loss_of)), everything=everything)
+        run_on_engine(
+            console, work, lambda at_work: region_commands.bring_up(at_work, asked.allowed(accept_loss_of)), everything=everything
+        )
     folder = asked.folder(plan.name)
     with refusals_told(console, region, folder), StateDirectory(folder) as directory, shown(console, "up") as progress:
         cloud = kept_azure(directory, plan, conditions)

@@ -14,27 +14,27 @@ from typing import IO
 from pulumi.automation import CommandResult, PulumiCommand
 from pulumi.automation.errors import create_command_error
 
-from rehearsal.pulumi_cli.engine_choice import Programs
+from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
 
-LOOKS_APART = 0.1
+POLL_SECONDS = 0.1
 """Seconds between two looks at the file of events."""
-PATIENCE = 15.0
+STOP_TIMEOUT_SECONDS = 15.0
 """Seconds that a CLI which was told twice to stop may still take, before it is killed."""
 
-STOP_AT_ONCE = 2
+INTERRUPTS_TO_KILL = 2
 """Interrupts after which it shall not end what is under way."""
 
-OnLine = Callable[[str], None]
+LineHandler = Callable[[str], None]
 
 
-class Cli(PulumiCommand):
+class PulumiCli(PulumiCommand):
     """The CLI, run inside a hub's network: prefix is what a program is started with to be there.
 
     It is in a process group of its own, so that Ctrl-C reaches it as one request, from here, and none of the providers: the first SIGINT
     lets it end what is under way, the second makes it stop at once.
     """
 
-    def __init__(self, programs: Programs, prefix: Sequence[str], environment: Mapping[str, str], hold: int) -> None:
+    def __init__(self, programs: PulumiPrograms, prefix: Sequence[str], environment: Mapping[str, str], hold: int) -> None:
         """hold is a file descriptor that stays open in whatever is started, for as long as it lives."""
         super().__init__()
         self.command = str(programs.cli)
@@ -48,8 +48,8 @@ class Cli(PulumiCommand):
         args: list[str],
         cwd: str,
         additional_env: Mapping[str, str],
-        on_output: OnLine | None = None,
-        on_error: OnLine | None = None,
+        on_output: LineHandler | None = None,
+        on_error: LineHandler | None = None,
     ) -> CommandResult:
         """Run one command to its end; CommandError where it fails."""
         result = self.execute(args, cwd, additional_env, on_output, on_error)
@@ -62,8 +62,8 @@ class Cli(PulumiCommand):
         args: Sequence[str],
         cwd: str,
         additional_env: Mapping[str, str],
-        on_output: OnLine | None = None,
-        on_error: OnLine | None = None,
+        on_output: LineHandler | None = None,
+        on_error: LineHandler | None = None,
     ) -> CommandResult:
         """Run one command to its end, however it ends."""
         # Entering another mount namespace leaves the working directory.
@@ -74,8 +74,8 @@ class Cli(PulumiCommand):
         self,
         words: Sequence[str],
         additional_env: Mapping[str, str],
-        on_output: OnLine | None = None,
-        on_error: OnLine | None = None,
+        on_output: LineHandler | None = None,
+        on_error: LineHandler | None = None,
     ) -> CommandResult:
         """Run any program inside the hub's network, to its end."""
         environment = {**self._environment, **additional_env, "PULUMI_AUTOMATION_API": "true"}
@@ -102,7 +102,7 @@ class Cli(PulumiCommand):
         finally:
             self._process = None
         for reader in readers:
-            reader.join(PATIENCE)
+            reader.join(STOP_TIMEOUT_SECONDS)
         return CommandResult("\n".join(told[0]), "\n".join(told[1]), process.returncode)
 
     @contextmanager
@@ -121,12 +121,12 @@ class Cli(PulumiCommand):
         if process is None or process.poll() is not None:
             return
         process.send_signal(signal.SIGINT)
-        if self.interrupts == STOP_AT_ONCE:
+        if self.interrupts == INTERRUPTS_TO_KILL:
             threading.Thread(target=_kill_later, args=(process,), daemon=True).start()
 
 
 @contextmanager
-def followed(path: Path, tell: OnLine) -> Iterator[None]:
+def follow_file(path: Path, tell: LineHandler) -> Iterator[None]:
     """Tell every line that is written to a file, which is made for it and gone afterwards; in a thread of its own."""
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
@@ -141,7 +141,7 @@ def followed(path: Path, tell: OnLine) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _follow(path: Path, tell: OnLine, ended: threading.Event) -> None:
+def _follow(path: Path, tell: LineHandler, ended: threading.Event) -> None:
     rest = ""
     with path.open(encoding="utf-8") as stream:
         while True:
@@ -152,10 +152,10 @@ def _follow(path: Path, tell: OnLine, ended: threading.Event) -> None:
                     tell(line)
             if last:
                 return
-            ended.wait(LOOKS_APART)
+            ended.wait(POLL_SECONDS)
 
 
-def _read(stream: IO[str] | None, lines: list[str], tell: OnLine | None) -> None:
+def _read(stream: IO[str] | None, lines: list[str], tell: LineHandler | None) -> None:
     if stream is None:
         return
     with stream:
@@ -166,8 +166,8 @@ def _read(stream: IO[str] | None, lines: list[str], tell: OnLine | None) -> None
 
 
 def _kill_later(process: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + STOP_TIMEOUT_SECONDS
     while process.poll() is None and time.monotonic() < until:
-        time.sleep(LOOKS_APART)
+        time.sleep(POLL_SECONDS)
     if process.poll() is None:
         process.kill()

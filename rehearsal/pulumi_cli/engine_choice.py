@@ -15,14 +15,14 @@ from semver import VersionInfo
 
 from stacks.load import ROOT
 
-OLDEST = VersionInfo(3, 200)
+OLDEST_CLI = VersionInfo(3, 200)
 """The oldest CLI that is taken. Tried are 3.260 and none that is older."""
 CLI, LANGUAGE_HOST, UV = "pulumi", "pulumi-language-python", "uv"
 INSTALL = "https://www.pulumi.com/docs/install/ has it"
 
 
 @dataclass(frozen=True)
-class Programs:
+class PulumiPrograms:
     """What Pulumi's own engine is run with: the CLI and its version, and the folders that must be on its PATH."""
 
     cli: Path
@@ -31,10 +31,10 @@ class Programs:
 
 
 @dataclass(frozen=True)
-class Choice:
+class EngineChoice:
     """The engine that a command runs on: Pulumi's with its programs, or the one in process where programs is None, and why."""
 
-    programs: Programs | None
+    programs: PulumiPrograms | None
     why: str
 
     @property
@@ -45,21 +45,21 @@ class Choice:
         return f"engine: Pulumi's own, {self.programs.version} ({self.programs.cli}), because {self.why}"
 
 
-def choose(why_not: Callable[[], str | None]) -> Choice:
+def choose_engine(why_not: Callable[[], str | None]) -> EngineChoice:
     """Pulumi's own engine where its CLI is on PATH, can run a Python program, and can be inside a hub; in process otherwise.
 
     why_not says why a hub's network cannot be made on this machine, None where it can; it is asked where the CLI can be used.
     """
-    found = find()
+    found = find_programs()
     if isinstance(found, str):
-        return Choice(None, found)
+        return EngineChoice(None, found)
     outside = why_not()
     if outside is not None:
-        return Choice(None, f"the CLI is on PATH, but no hub's network can be made here: {outside}")
-    return Choice(found, "the CLI is on PATH and a hub's network can be made here")
+        return EngineChoice(None, f"the CLI is on PATH, but no hub's network can be made here: {outside}")
+    return EngineChoice(found, "the CLI is on PATH and a hub's network can be made here")
 
 
-def find() -> Programs | str:
+def find_programs() -> PulumiPrograms | str:
     """The programs that are needed, or the sentence that says which is missing."""
     cli = shutil.which(CLI)
     if cli is None:
@@ -71,7 +71,7 @@ def find() -> Programs | str:
     if uv is None:
         return f"{UV}, through which {CLI} runs Python, is neither on PATH nor in .bootstrap/bin (make setup puts it there)"
     try:
-        version = PulumiCommand(version=OLDEST).version
+        version = PulumiCommand(version=OLDEST_CLI).version
     except (InvalidVersionError, OSError, subprocess.CalledProcessError) as error:
         return f"{cli} cannot be used: {str(error).strip() or type(error).__name__}"
-    return Programs(folder / CLI, f"v{version}", (folder, Path(uv).parent))
+    return PulumiPrograms(folder / CLI, f"v{version}", (folder, Path(uv).parent))

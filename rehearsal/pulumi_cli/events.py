@@ -13,7 +13,7 @@ Json = dict[str, Any]
 STACK, PROVIDER = "pulumi:pulumi:Stack", "pulumi:providers:"
 UNCHANGED = ("same", "read", "refresh")
 """Steps after which nothing is different."""
-PARTS_OF_REPLACE = {
+REPLACEMENT_STEPS = {
     "create-replacement": "replace",
     "delete-replaced": "replace",
     "read-replacement": "replace",
@@ -26,11 +26,11 @@ URN = re.compile(r"urn:pulumi:[^\s'\"]*::([^\s'\":]+)")
 CANCELLED = re.compile(r"\bcancell?ed\b", re.IGNORECASE)
 AZURE_ID = re.compile(r"/subscriptions/[^\s'\"]*/providers/[^/\s'\"]+/(?=[^/\s'\"]+/)")
 ADVICE = (" To unprotect the resource,", "; to let the stack have it, import it", "; Azure may go on with it, and `pulumi refresh`")
-SAYS_NOTHING = re.compile(r"(update|preview|refresh|destroy) (failed|canceled)$")
+UNINFORMATIVE = re.compile(r"(update|preview|refresh|destroy) (failed|canceled)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ResourceStep:
     """One step of one resource: op as the engine names it, paths what differs by kind, diffs and keys the
     properties that do, and those that force a replacement."""
 
@@ -55,7 +55,7 @@ class Step:
 
 
 @dataclass
-class Course:
+class OperationTimeline:
     """The course of one operation of the engine on one stack, as its events tell it.
 
     begun and ended hold one step per URN: the engine tells some more than once. failures have what the engine and the providers said, by
@@ -64,8 +64,8 @@ class Course:
 
     stack: str
     verb: str
-    begun: dict[str, Step] = field(default_factory=dict)
-    ended: dict[str, Step] = field(default_factory=dict)
+    begun: dict[str, ResourceStep] = field(default_factory=dict)
+    ended: dict[str, ResourceStep] = field(default_factory=dict)
     failures: dict[str, list[str]] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Course:
         """Take up how the CLI ended; what it said counts where no event tells why it failed."""
         self.code = code
         if code and not self.failures:
-            self.failures[""] = [_shortened(said) or f"the CLI ended with status {code}"]
+            self.failures[""] = [_one_line(said) or f"the CLI ended with status {code}"]
 
     @property
     def complete(self) -> bool:
@@ -108,7 +108,7 @@ class Course:
         return self.code == 0 and not self.failures
 
     @property
-    def under_way(self) -> list[Step]:
+    def under_way(self) -> list[ResourceStep]:
         """What has begun and not ended, the oldest first; components last as long as what is in them, and are none of it."""
         going = (step for urn, step in self.begun.items() if urn not in self.ended and urn not in self.failed)
         return [step for step in going if step.state.get("custom")]
@@ -120,19 +120,19 @@ class Course:
 
     def counts(self) -> Counter[str]:
         """Resources that have ended by what became of them, a replacement as one."""
-        return Counter(PARTS_OF_REPLACE.get(step.op, step.op) for step in self.resources())
+        return Counter(REPLACEMENT_STEPS.get(step.op, step.op) for step in self.resources())
 
-    def resources(self) -> Iterator[Step]:
+    def resources(self) -> Iterator[ResourceStep]:
         """What has ended, less the stack itself and the default providers, which Pulumi does not count either."""
         return (step for step in self.ended.values() if step.type != STACK and not _default_provider(step))
 
-    def changed(self) -> list[Step]:
+    def changed(self) -> list[ResourceStep]:
         """What has ended and is different, in the order in which it ended."""
         return [step for step in self.resources() if step.op not in UNCHANGED]
 
-    def _step(self, into: dict[str, Step], body: Json) -> None:
+    def _step(self, into: dict[str, ResourceStep], body: Json) -> None:
         told = body["metadata"]
-        step = Step(
+        step = ResourceStep(
             op=told.get("op", ""),
             urn=told["urn"],
             type=told.get("type", ""),
@@ -143,23 +143,23 @@ class Course:
             diffs=tuple(told.get("diffs") or ()),
         )
         before = into.get(step.urn)
-        if before is None or _weight(step) >= _weight(before):
+        if before is None or _precedence(step) >= _precedence(before):
             into[step.urn] = step
 
     def _said(self, body: Json) -> str | None:
         severity, urn = body.get("severity"), body.get("urn") or ""
-        text = _shortened(body.get("message", ""))
-        if severity == "error" and text and not SAYS_NOTHING.match(text):
+        text = _one_line(body.get("message", ""))
+        if severity == "error" and text and not UNINFORMATIVE.match(text):
             told = self.failures.setdefault(urn, [])
             if text not in told:
                 told.append(text)
-                return f"failed: {_named(urn)}{text}" if urn else f"failed: {text}"
+                return f"failed: {_resource_label(urn)}{text}" if urn else f"failed: {text}"
         elif severity == "warning" and text and text not in self.warnings:
             self.warnings.append(text)
         return None
 
 
-def _shortened(message: str) -> str:
+def _one_line(message: str) -> str:
     """A message in one line, without colours, names in place of URNs and of Azure's ids, and no advice that is for another command."""
     text = AZURE_ID.sub("", URN.sub(r"\1", COLOR.sub("", message)))
     for advice in ADVICE:
@@ -167,15 +167,15 @@ def _shortened(message: str) -> str:
     return " ".join(text.split())
 
 
-def _weight(step: Step) -> int:
+def _precedence(step: ResourceStep) -> int:
     """Which of several steps of one resource says most: its replacement as a whole, then that anything changes at all."""
-    return 2 if step.op in ("replace", *PARTS_OF_REPLACE) else 1 if step.op not in UNCHANGED else 0
+    return 2 if step.op in ("replace", *REPLACEMENT_STEPS) else 1 if step.op not in UNCHANGED else 0
 
 
-def _default_provider(step: Step) -> bool:
+def _default_provider(step: ResourceStep) -> bool:
     return step.type.startswith(PROVIDER) and step.name.startswith("default")
 
 
-def _named(urn: str) -> str:
+def _resource_label(urn: str) -> str:
     chain, _, name = urn.rpartition("::")
     return f"{chain.rpartition(':')[2]} {name}: "

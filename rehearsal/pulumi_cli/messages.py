@@ -6,18 +6,18 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rehearsal.local_up.failure_text import NAMED, REMEDIES
-from rehearsal.pulumi_cli import diff_view
-from rehearsal.pulumi_cli.events import STACK, Course
-from rehearsal.pulumi_cli.verbs import Outcome
+from rehearsal.pulumi_cli import change_tree
+from rehearsal.pulumi_cli.events import STACK, OperationTimeline
+from rehearsal.pulumi_cli.region_commands import RegionResult
 
-DOING: Mapping[str, Mapping[str, str]] = {
+PROGRESS_WORDS: Mapping[str, Mapping[str, str]] = {
     "up": {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted", "same": "unchanged"},
     "preview": {"create": "to create", "update": "to update", "replace": "to replace", "delete": "to delete", "same": "unchanged"},
     "refresh": {"update": "changed", "delete": "gone", "create": "found", "same": "unchanged", "refresh": "unchanged"},
     "destroy": {"delete": "deleted"},
 }
-OTHERWISE = "mend what is named above, then run the same command again"
-RULES: tuple[tuple[re.Pattern[str], str], ...] = (
+DEFAULT_REMEDY = "mend what is named above, then run the same command again"
+REMEDY_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"already exist"),
         "it is there, and this state does not know it: delete it where it is, or let the state have it (pulumi import, docs/pulumi.md)",
@@ -35,9 +35,9 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 """What a failure says, and what to do, where Azure's own code does not tell it."""
 
 
-def progress(course: Course) -> str:
+def progress(course: OperationTimeline) -> str:
     """How far an operation has come, in one line."""
-    counts, words = course.counts(), DOING[course.verb]
+    counts, words = course.counts(), PROGRESS_WORDS[course.verb]
     told = [f"{counts[op]:,} {word}" for op, word in words.items() if counts[op] and op != "refresh"]
     failed = len(course.failed)
     told += [f"{failed:,} failed"] if failed else []
@@ -49,12 +49,12 @@ def progress(course: Course) -> str:
     return f"{course.verb} {course.stack}: {', '.join(told) or 'starting'}"
 
 
-def conclusion(outcome: Outcome, command: str, *, everything: bool) -> list[str]:
+def conclusion(outcome: RegionResult, command: str, *, everything: bool) -> list[str]:
     """All that a person reads at the end; command is what they typed, to be typed again."""
     told: list[str] = []
     for course in outcome.courses:
-        told += diff_view.lines(course, everything=everything)
-        told.append(f"{course.stack}: {diff_view.count_line(course)} ({course.seconds:.0f} s)")
+        told += change_tree.tree_of_changes(course, everything=everything)
+        told.append(f"{course.stack}: {change_tree.count_line(course)} ({course.seconds:.0f} s)")
     if outcome.purged:
         told.append(f"{outcome.purged:,} deleted vault{'' if outcome.purged == 1 else 's'} purged, whose names are free now")
     if outcome.complete:
@@ -64,35 +64,35 @@ def conclusion(outcome: Outcome, command: str, *, everything: bool) -> list[str]
     if outcome.untried:
         ending.append(f"Stack {outcome.untried}.")
     if outcome.interrupted:
-        ending.append(f"Interrupted{_cut_off(cut_off)}. What had ended is in the state. To go on from there: {command}")
+        ending.append(f"Interrupted{_interrupted_text(cut_off)}. What had ended is in the state. To go on from there: {command}")
     elif any(course.failures for course in outcome.courses):
         ending.append(f"What is done stays done. When it is mended: {command}")
     return [*told, *(line for sentence in ending for line in ("", sentence))]
 
 
-def _cut_off(urns: Sequence[str]) -> str:
+def _interrupted_text(urns: Sequence[str]) -> str:
     """What did not come to its end, in a clause."""
     if not urns:
         return ""
-    names = ", ".join(_named(urn).rstrip(": ") for urn in urns[:NAMED])
+    names = ", ".join(_resource_label(urn).rstrip(": ") for urn in urns[:NAMED])
     more = f" and {len(urns) - NAMED:,} more" if len(urns) > NAMED else ""
     return f": {len(urns):,} operation{'' if len(urns) == 1 else 's'} cut off ({names}{more}), which Azure may still finish"
 
 
-def _failures(course: Course, cut_off: Collection[str]) -> Iterator[str]:
+def _failures(course: OperationTimeline, cut_off: Collection[str]) -> Iterator[str]:
     """A paragraph for each kind of failure: whom it met, what was said, what to do. What only says that something failed is left out."""
     groups: dict[tuple[str, str], list[str]] = {}
     for urn, messages in course.failures.items():
         if urn in cut_off:
             continue
         message = messages[0]
-        groups.setdefault((_remedy(message), _kind(message)), []).append(f"{_named(urn)}{message}")
+        groups.setdefault((_remedy(message), _failure_group(message)), []).append(f"{_resource_label(urn)}{message}")
     for (remedy, _), told in groups.items():
         more = f"\nand {len(told) - NAMED:,} more like it" if len(told) > NAMED else ""
         yield "{}{}\nWhat to do: {}.".format("\n".join(told[:NAMED]), more, remedy)
 
 
-def _kind(message: str) -> str:
+def _failure_group(message: str) -> str:
     """What makes two failures one kind: Azure's code, or the first words."""
     return next((code for code in REMEDIES if code in message), message[:40])
 
@@ -101,10 +101,10 @@ def _remedy(message: str) -> str:
     for code, remedy in REMEDIES.items():
         if code in message:
             return remedy
-    return next((remedy for pattern, remedy in RULES if pattern.search(message)), OTHERWISE)
+    return next((remedy for pattern, remedy in REMEDY_PATTERNS if pattern.search(message)), DEFAULT_REMEDY)
 
 
-def _named(urn: str) -> str:
+def _resource_label(urn: str) -> str:
     if not urn or STACK in urn.rpartition("::")[0].rpartition("$")[2]:
         return ""
     chain, _, name = urn.rpartition("::")

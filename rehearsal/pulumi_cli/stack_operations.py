@@ -18,12 +18,12 @@ from rehearsal.azure.stack_records import Record
 from rehearsal.local_cluster.hub.hub_network import HubNamespace
 from rehearsal.local_up.up import PROJECT
 from rehearsal.pulumi_cli import state_repair
-from rehearsal.pulumi_cli.cli_process import Cli, followed
-from rehearsal.pulumi_cli.engine_choice import Programs
-from rehearsal.pulumi_cli.events import CANCELLED, Course
+from rehearsal.pulumi_cli.cli_process import PulumiCli, follow_file
+from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
+from rehearsal.pulumi_cli.events import CANCELLED, OperationTimeline
 from rehearsal.pulumi_cli.workspace import EngineFolder
 
-SECRETS = "passphrase"
+SECRETS_PROVIDER = "passphrase"
 
 
 class EngineError(GpufleetError):
@@ -34,22 +34,22 @@ class EngineError(GpufleetError):
 
 
 @dataclass(frozen=True)
-class Telling:
+class ProgressReporter:
     """Where the course of a command is told: sentences, and how far an operation has come."""
 
     say: Callable[[str], None]
-    went_on: Callable[[Course], None]
+    went_on: Callable[[OperationTimeline], None]
 
 
 @dataclass
-class Engine:
+class RegionEngine:
     """Pulumi's own engine at work on one region, whose folder is held."""
 
     plan: RegionPlan
     folder: EngineFolder
-    cli: Cli
+    cli: PulumiCli
     workspace: LocalWorkspace
-    telling: Telling
+    telling: ProgressReporter
 
     @property
     def interrupted(self) -> bool:
@@ -58,17 +58,17 @@ class Engine:
 
     def take_up(self, stack: str) -> None:
         """Make a stack where there is none; free it of dead locks, and settle what was under way when its last command died."""
-        for lock in state_repair.locks(self.folder.backend, PROJECT, stack):
+        for lock in state_repair.lock_files(self.folder.backend, PROJECT, stack):
             lock.unlink(missing_ok=True)
             self.telling.say(f"{stack}: freed of the lock of a command that has died")
-            if state_repair.mended(self.folder.backend, PROJECT, stack):
+            if state_repair.restore_backup(self.folder.backend, PROJECT, stack):
                 self.telling.say(f"{stack}: its last checkpoint was cut off while it was written; the one before is taken")
         try:
             Stack.create_or_select(stack, self.workspace)
         except CommandError as error:
             raise EngineError(f"pulumi cannot take up stack {stack}", " ".join(str(error).rpartition("stderr:")[2].split())) from error
-        if under_way := state_repair.pending(self.deployment(stack)):
-            self.telling.say(state_repair.told(stack, under_way))
+        if under_way := state_repair.pending_operations(self.deployment(stack)):
+            self.telling.say(state_repair.pending_text(stack, under_way))
             self._settle(stack, under_way)
 
     def deployment(self, stack: str) -> Mapping[str, Any]:
@@ -77,7 +77,7 @@ class Engine:
 
     def records(self, stack: str) -> list[Record]:
         """What a stack has."""
-        return [record(item) for item in self.deployment(stack).get("resources") or ()]
+        return [stack_record(item) for item in self.deployment(stack).get("resources") or ()]
 
     def unprotect(self, stack: str, urns: Sequence[str]) -> None:
         """Take the protection from resources."""
@@ -94,9 +94,9 @@ class Engine:
             raise EngineError("vaults were not purged", " ".join(result.stderr.split()))
         return len(result.stdout.splitlines())
 
-    def operate(self, verb: str, stack: str, flags: Iterable[str] = (), more: Mapping[str, str] | None = None) -> Course:
+    def operate(self, verb: str, stack: str, flags: Iterable[str] = (), more: Mapping[str, str] | None = None) -> OperationTimeline:
         """Run up, preview, refresh or destroy of one stack and watch it; more is environment."""
-        course = Course(stack, verb)
+        course = OperationTimeline(stack, verb)
         log = self.folder.path / f"events-{stack}.jsonl"
         args = [verb, "--stack", stack, "--event-log", str(log.resolve()), "--suppress-outputs", "--color", "never", *flags]
 
@@ -107,15 +107,15 @@ class Engine:
             self.telling.went_on(course)
 
         self.telling.went_on(course)
-        with followed(log, take):
+        with follow_file(log, take):
             result = self.cli.execute(args, self.workspace.work_dir, more or {})
         course.concluded(result.code, result.stderr or result.stdout)
         return course
 
-    def _settle(self, stack: str, under_way: Sequence[state_repair.Pending]) -> None:
+    def _settle(self, stack: str, under_way: Sequence[state_repair.PendingOperation]) -> None:
         """Have the providers read what a dead command was working on, and drop what is not there."""
         exported = json.loads(self._must("stack", "export", "--stack", stack))
-        state = state_repair.taken_over(exported["deployment"], under_way)
+        state = state_repair.with_created_resources(exported["deployment"], under_way)
         path = self.folder.path.resolve() / f"settled-{stack}.json"
         path.touch(mode=0o600)
         path.write_text(json.dumps({**exported, "deployment": state}))
@@ -134,24 +134,30 @@ class Engine:
 
 
 @contextmanager
-def engine(
-    plan: RegionPlan, region: str, folder: EngineFolder, programs: Programs, inside: HubNamespace, hold: int, telling: Telling
-) -> Iterator[Engine]:
+def region_engine(
+    plan: RegionPlan,
+    region: str,
+    folder: EngineFolder,
+    programs: PulumiPrograms,
+    inside: HubNamespace,
+    hold: int,
+    telling: ProgressReporter,
+) -> Iterator[RegionEngine]:
     """Pulumi's own engine, ready to work on a region from inside its hub; region is the name or path that the plan was loaded from."""
     folder.prepare(plan, region)
     environment = folder.environment(programs, inside.environment)
-    cli = Cli(programs, inside.command, environment, hold)
+    cli = PulumiCli(programs, inside.command, environment, hold)
     workspace = LocalWorkspace(
         work_dir=str(folder.project.resolve()),
         pulumi_home=environment["PULUMI_HOME"],
-        secrets_provider=SECRETS,
+        secrets_provider=SECRETS_PROVIDER,
         pulumi_command=cli,
     )
     with cli.interruptible():
-        yield Engine(plan, folder, cli, workspace, telling)
+        yield RegionEngine(plan, folder, cli, workspace, telling)
 
 
-def record(item: Mapping[str, Any]) -> Record:
+def stack_record(item: Mapping[str, Any]) -> Record:
     """A resource of a state, as the verbs that work in process know one."""
     return Record(
         urn=item["urn"],

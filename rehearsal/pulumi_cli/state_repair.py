@@ -16,7 +16,7 @@ CREATING = "creating"
 NAMED = 3
 
 
-def locks(backend: Path, project: str, stack: str) -> list[Path]:
+def lock_files(backend: Path, project: str, stack: str) -> list[Path]:
     """The locks of a stack: https://github.com/pulumi/pulumi/blob/1e5fa8de0283b9abc50877f1122a0ff3c035f516/pkg/backend/diy/lock.go
 
     Whoever holds the folder knows that whoever took them has died, because every command of ours keeps it held.
@@ -24,7 +24,7 @@ def locks(backend: Path, project: str, stack: str) -> list[Path]:
     return sorted((backend / ".pulumi" / "locks" / "organization" / project / stack).glob("*.json"))
 
 
-def mended(backend: Path, project: str, stack: str) -> bool:
+def restore_backup(backend: Path, project: str, stack: str) -> bool:
     """Put the last whole checkpoint in place of one that was cut off while it was written; whether that was needed.
 
     The file backend writes a checkpoint over the one before, of which it has made a copy:
@@ -48,7 +48,7 @@ def _is_whole(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingOperation:
     """An operation that had begun when its command died: what it is, and the id that it leads to, empty where there is no telling."""
 
     urn: str
@@ -62,17 +62,17 @@ class Pending:
         return f"{chain.rpartition(':')[2]} {name}"
 
 
-def pending(deployment: Mapping[str, Any]) -> list[Pending]:
+def pending_operations(deployment: Mapping[str, Any]) -> list[PendingOperation]:
     """What a state says was under way."""
     subscriptions = dict(_subscriptions(deployment))
     found = []
     for operation in deployment.get("pending_operations") or ():
         resource = operation["resource"]
-        found.append(Pending(resource["urn"], operation["type"], resource.get("id") or _id(resource, subscriptions)))
+        found.append(PendingOperation(resource["urn"], operation["type"], resource.get("id") or _id(resource, subscriptions)))
     return found
 
 
-def taken_over(deployment: Mapping[str, Any], under_way: Iterable[Pending]) -> Json:
+def with_created_resources(deployment: Mapping[str, Any], under_way: Iterable[PendingOperation]) -> Json:
     """The state with what was being created in it as if it were there, so that a refresh reads it, or finds that it is not.
 
     The CLI has a flag for this, --import-pending-creates, after which the refresh drops the operations and imports nothing: what Azure
@@ -91,7 +91,7 @@ def taken_over(deployment: Mapping[str, Any], under_way: Iterable[Pending]) -> J
     return {**deployment, "resources": [*(deployment.get("resources") or ()), *taken], "pending_operations": []}
 
 
-def told(stack: str, under_way: list[Pending]) -> str:
+def pending_text(stack: str, under_way: list[PendingOperation]) -> str:
     """What a person reads of it."""
     names = ", ".join(f"{one.name} ({one.kind})" for one in under_way[:NAMED])
     more = f" and {len(under_way) - NAMED:,} more" if len(under_way) > NAMED else ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.metadata
 import os
 import secrets
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,13 +20,50 @@ import yaml
 from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from rehearsal.local_up.up import PROJECT
-from rehearsal.pulumi_cli import plugins
-from rehearsal.pulumi_cli.engine_choice import Programs
+from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
 from stacks.load import ROOT, region_names, region_path
 
-FOREIGN = ("PULUMI_", "ARM_", "AZURE_", "KUBE")
+PROVIDERS: Mapping[str, tuple[str, str]] = {
+    "azure-native": ("pulumi-azure-native", "rehearsal.pulumi_cli.providers.azure_native"),
+    "kubernetes": ("pulumi-kubernetes", "rehearsal.pulumi_cli.providers.kubernetes"),
+}
+"""By Pulumi's name: the SDK whose version the engine asks for, and the module that serves it."""
+
+
+def plugin_versions() -> dict[str, str]:
+    """The version of each provider that a program of this environment asks for."""
+    return {name: importlib.metadata.version(sdk) for name, (sdk, _) in PROVIDERS.items()}
+
+
+def install_plugins(home: Path) -> None:
+    """Write the plugins into a PULUMI_HOME, laid out as `pulumi plugin install` does it; what stands there already is written again.
+
+    The plugin of a name and version is looked for in plugins/resource-NAME-vVERSION/pulumi-resource-NAME:
+    https://github.com/pulumi/pulumi/blob/008a315303507297fd13aea17efd6516379cd4ec/sdk/go/common/workspace/plugins.go
+    """
+    for name, version in plugin_versions().items():
+        path = plugin_executable(home, name, version)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(".new")
+        beside.write_text(_plugin_script(PROVIDERS[name][1]))
+        beside.chmod(0o755)
+        # At once: a command that runs beside this one must never meet half a file.
+        beside.replace(path)
+
+
+def plugin_executable(home: Path, name: str, version: str) -> Path:
+    """Where the executable of a plugin stands."""
+    return home / "plugins" / f"resource-{name}-v{version}" / f"pulumi-resource-{name}"
+
+
+def _plugin_script(module: str) -> str:
+    """A program that becomes the provider, run by this very Python."""
+    return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {module} "$@"\n'
+
+
+FOREIGN_VARIABLES = ("PULUMI_", "ARM_", "AZURE_", "KUBE")
 """Beginnings of the variables that never reach the CLI from a person's shell: no rehearsal meets a real cloud, state or cluster."""
-OURS = ("config",)
+COPIED_SETTINGS = ("config",)
 """Keys of a stack's settings that a rehearsal takes over. The others name the key of the real stack's state."""
 
 
@@ -103,16 +142,16 @@ class EngineFolder:
         # The CLI writes a log of every command, of a large region over 100 MB: those of the latest are enough.
         shutil.rmtree(self.home / "logs", ignore_errors=True)
         self._make_passphrase()
-        plugins.install(self.home)
-        _write(self.project / "Pulumi.yaml", _project())
+        install_plugins(self.home)
+        _write_yaml(self.project / "Pulumi.yaml", _project_settings())
         for stack in (plan.base_stack, plan.stack):
             path = self.project / f"Pulumi.{stack}.yaml"
-            kept = {key: value for key, value in _mapping(path).items() if key not in OURS}
-            _write(path, {**kept, "config": {**_config(stack), **_region_file(plan, region)}})
+            kept = {key: value for key, value in _read_yaml(path).items() if key not in COPIED_SETTINGS}
+            _write_yaml(path, {**kept, "config": {**_stack_config(stack), **_region_file_setting(plan, region)}})
 
-    def environment(self, programs: Programs, more: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, programs: PulumiPrograms, more: Mapping[str, str]) -> dict[str, str]:
         """What the CLI and all that it starts have in their environment; more is what leads to the embedded Azure."""
-        person = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+        person = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN_VARIABLES)}
         return {
             **person,
             "PATH": os.pathsep.join([*map(str, programs.path), os.environ.get("PATH", "")]),
@@ -140,34 +179,34 @@ class EngineFolder:
             beside.replace(self.passphrase)
 
 
-def _project() -> dict[str, Any]:
+def _project_settings() -> dict[str, Any]:
     """The repository's Pulumi.yaml, with the program's folder and this very environment by paths that hold from anywhere."""
-    found = _mapping(ROOT / "Pulumi.yaml")
+    found = _read_yaml(ROOT / "Pulumi.yaml")
     runtime = found["runtime"]
     options = {**runtime["options"], "virtualenv": sys.prefix}
     rest = {key: value for key, value in found.items() if key != "stackConfigDir"}
     return {**rest, "runtime": {**runtime, "options": options}, "main": str(ROOT / found["main"])}
 
 
-def _config(stack: str) -> dict[str, Any]:
+def _stack_config(stack: str) -> dict[str, Any]:
     """What a rehearsal takes over of a stack's settings; of a region without any, what those of every other say."""
     path = ROOT / "stacks" / f"Pulumi.{stack}.yaml"
-    found = _mapping(path if path.exists() else ROOT / "stacks" / "Pulumi.dev.yaml")
+    found = _read_yaml(path if path.exists() else ROOT / "stacks" / "Pulumi.dev.yaml")
     return {key: value for key, value in found.get("config", {}).items() if not (isinstance(value, dict) and "secure" in value)}
 
 
-def _region_file(plan: RegionPlan, region: str) -> dict[str, str]:
+def _region_file_setting(plan: RegionPlan, region: str) -> dict[str, str]:
     """Where the program finds a region file that is not under stacks/regions."""
     path = region_path(region).resolve()
     known = plan.name in region_names() and path == region_path(plan.name).resolve()
     return {} if known else {f"{PROJECT}:region-file": str(path)}
 
 
-def _mapping(path: Path) -> dict[str, Any]:
+def _read_yaml(path: Path) -> dict[str, Any]:
     return yaml.safe_load(path.read_text()) or {} if path.exists() else {}
 
 
-def _write(path: Path, document: Mapping[str, Any]) -> None:
+def _write_yaml(path: Path, document: Mapping[str, Any]) -> None:
     text = yaml.safe_dump(dict(document), sort_keys=False)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)

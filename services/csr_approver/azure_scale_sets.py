@@ -11,8 +11,8 @@ from azure.core.exceptions import AzureError, HttpResponseError, ResourceNotFoun
 from azure.core.rest import HttpRequest
 from azure.mgmt.compute import ComputeManagementClient
 
-from services.csr_approver.approver import Instance
-from services.csr_approver.loop import ApiServerUnreachableError
+from services.csr_approver.approval_loop import ServiceUnreachableError
+from services.csr_approver.verdicts import Instance
 
 RESOURCE_MANAGER = "https://management.azure.com"
 NETWORK_API_VERSION = "2018-10-01"
@@ -29,15 +29,15 @@ OK = 200
 Json = dict[str, Any]
 
 
-def no_answer(error: AzureError) -> ApiServerUnreachableError:
+def unreachable_error(error: AzureError) -> ServiceUnreachableError:
     """NoAnswer of a failed request, with the time that Azure asks us to stay away where it does."""
     response = error.response if isinstance(error, HttpResponseError) else None
     if response is None:
-        return ApiServerUnreachableError(
+        return ServiceUnreachableError(
             f"{type(error).__name__}: {str(error).splitlines()[0][:REASON_CHARACTERS]}" if str(error) else type(error).__name__
         )
     after = str(getattr(response, "headers", {}).get("Retry-After", ""))
-    return ApiServerUnreachableError(f"HTTP {response.status_code}", float(after) if after.isdecimal() else None)
+    return ServiceUnreachableError(f"HTTP {response.status_code}", float(after) if after.isdecimal() else None)
 
 
 def primary_address(interface: Json) -> str | None:
@@ -80,7 +80,7 @@ class AzureScaleSets:
             listed = self._client.virtual_machine_scale_sets.list(self._group)
             return frozenset(item.name for item in listed if item.name and item.name.startswith(self._prefix))
         except AzureError as error:
-            raise no_answer(error) from error
+            raise unreachable_error(error) from error
 
     def instances(self, scale_set: str) -> tuple[Instance, ...]:
         """Machines of one scale set, with their NICs' primary addresses; NoAnswer where Azure does not list all of either."""
@@ -90,9 +90,9 @@ class AzureScaleSets:
         except ResourceNotFoundError:
             return ()
         except AzureError as error:
-            raise no_answer(error) from error
+            raise unreachable_error(error) from error
         except (KeyError, TypeError, ValueError) as error:
-            raise ApiServerUnreachableError(f"an answer that cannot be read: {type(error).__name__} {error}") from error
+            raise ServiceUnreachableError(f"an answer that cannot be read: {type(error).__name__} {error}") from error
         return tuple(
             Instance(
                 name=str(machine.os_profile.computer_name).lower(),

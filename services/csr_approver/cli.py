@@ -23,21 +23,21 @@ import yaml
 from azure.identity import ManagedIdentityCredential
 from kubernetes import client, config
 
+from services.csr_approver.approval_loop import ApprovalLoop
 from services.csr_approver.azure_scale_sets import RESOURCE_MANAGER, AzureScaleSets
-from services.csr_approver.kubernetes_api import Requests, Settled, Undecided
-from services.csr_approver.lease import LEASE_SECONDS, RENEW_SECONDS, Lease
-from services.csr_approver.loop import Approver
+from services.csr_approver.kubernetes_api import PendingEvent, SettledEvent, SigningRequests
+from services.csr_approver.leadership import LEASE_SECONDS, RENEW_SECONDS, Lease
 
 LOG = logging.getLogger("gpufleet.csr-approver")
 RESOURCE_MANAGER_VARIABLE = "GPUFLEET_RESOURCE_MANAGER"
 LEASE_NAMESPACE = "kube-system"
 LEASE_NAME = "gpufleet-csr-approver"
-EVENTS_AHEAD = 1_000
+EVENT_QUEUE_SIZE = 1_000
 """Events that are read ahead of the decisions; beyond them the watch waits."""
 LONGEST_PAUSE_SECONDS = 60.0
-SILENCE_SECONDS = 900.0
+API_SERVER_TIMEOUT_SECONDS = 900.0
 """Silence of the API server after which this process ends; a watch is given up for dead after 180 s, so this is several attempts."""
-RENEWAL_SECONDS = 60.0
+KUBECONFIG_CHECK_SECONDS = 60.0
 """Between two looks at the kubeconfig, as often as Kubernetes' own programs look at theirs."""
 KUBERNETES_ERRORS = (client.ApiException, urllib3.exceptions.HTTPError)
 
@@ -87,7 +87,7 @@ def resource_manager() -> str:
     return url.rstrip("/")
 
 
-def become_leader(lease: Lease) -> None:
+def acquire_lease(lease: Lease) -> None:
     """Return once this process holds the Lease."""
     failures = 0
     while True:
@@ -102,7 +102,7 @@ def become_leader(lease: Lease) -> None:
         time.sleep(max(RENEW_SECONDS, pause_after(failures) if failures else 0.0))
 
 
-def keep_leading(lease: Lease) -> None:
+def renew_lease(lease: Lease) -> None:
     """Renew the Lease, and return when another holds it or it has run out."""
     renewed = time.monotonic()
     while time.monotonic() < renewed + LEASE_SECONDS - RENEW_SECONDS:
@@ -115,7 +115,7 @@ def keep_leading(lease: Lease) -> None:
             LOG.warning("the lease was not renewed: %s", one_line(error))
 
 
-def follow(requests: Requests, events: queue.Queue[Undecided | Settled]) -> None:
+def watch_requests(requests: SigningRequests, events: queue.Queue[PendingEvent | SettledEvent]) -> None:
     """Put every event into the queue, for ever; after a fault from a new listing."""
     failures = 0
     while True:
@@ -129,12 +129,12 @@ def follow(requests: Requests, events: queue.Queue[Undecided | Settled]) -> None
             time.sleep(pause_after(failures))
 
 
-def take(approver: Approver, events: queue.Queue[Undecided | Settled], wait: float) -> None:
+def drain_events(approver: ApprovalLoop, events: queue.Queue[PendingEvent | SettledEvent], wait: float) -> None:
     """Hand the events that have come to the approver; waits at most so many seconds for the first."""
     try:
         event = events.get(timeout=wait) if wait else events.get_nowait()
         while True:
-            if isinstance(event, Undecided):
+            if isinstance(event, PendingEvent):
                 approver.offer(event.request)
             else:
                 approver.backlog.discard(event.name)
@@ -143,10 +143,10 @@ def take(approver: Approver, events: queue.Queue[Undecided | Settled], wait: flo
         return
 
 
-def end_when_renewed(kubeconfig: Path, read: bytes) -> None:
+def exit_when_renewed(kubeconfig: Path, read: bytes) -> None:
     """End this process, to be started again, once the file holds something other than what was read from it: a renewed certificate."""
     while True:
-        time.sleep(RENEWAL_SECONDS)
+        time.sleep(KUBECONFIG_CHECK_SECONDS)
         try:
             now = kubeconfig.read_bytes()
         except OSError as error:
@@ -158,7 +158,7 @@ def end_when_renewed(kubeconfig: Path, read: bytes) -> None:
             return
 
 
-def begin(ended: threading.Event, work: Callable[..., None], *arguments: object) -> None:
+def start_thread(ended: threading.Event, work: Callable[..., None], *arguments: object) -> None:
     """Do work in a thread of its own; when it returns, or fails, ended is set."""
 
     def run() -> None:
@@ -170,14 +170,16 @@ def begin(ended: threading.Event, work: Callable[..., None], *arguments: object)
     threading.Thread(target=run, name=work.__name__, daemon=True).start()
 
 
-def decide(approver: Approver, requests: Requests, events: queue.Queue[Undecided | Settled], ended: threading.Event) -> str:
+def run_loop(
+    approver: ApprovalLoop, requests: SigningRequests, events: queue.Queue[PendingEvent | SettledEvent], ended: threading.Event
+) -> str:
     """Decide requests until this process must end; returns why."""
     wait = 0.0
     while not ended.is_set():
-        take(approver, events, wait)
+        drain_events(approver, events, wait)
         wait = approver.step(time.monotonic())
-        if time.monotonic() > requests.heard_at + SILENCE_SECONDS:
-            return f"nothing was heard from the API server for {SILENCE_SECONDS:.0f} s"
+        if time.monotonic() > requests.heard_at + API_SERVER_TIMEOUT_SECONDS:
+            return f"nothing was heard from the API server for {API_SERVER_TIMEOUT_SECONDS:.0f} s"
     return "the lease is lost, or the watch failed"
 
 
@@ -224,17 +226,17 @@ def main(kubeconfig: Path, subscription: str, resource_group: str, scale_set_pre
     signal.signal(signal.SIGTERM, stop)
     read = kubeconfig.read_bytes()
     api = api_client(kubeconfig)
-    threading.Thread(target=end_when_renewed, args=(kubeconfig, read), name="renewal", daemon=True).start()
+    threading.Thread(target=exit_when_renewed, args=(kubeconfig, read), name="renewal", daemon=True).start()
     lease = Lease(client.CoordinationV1Api(api), LEASE_NAMESPACE, LEASE_NAME, f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}")
-    requests = Requests(client.CertificatesV1Api(api))
+    requests = SigningRequests(client.CertificatesV1Api(api))
     lookup = AzureScaleSets(ManagedIdentityCredential(), subscription, resource_group, scale_set_prefix, resource_manager())
-    become_leader(lease)
+    acquire_lease(lease)
     requests.heard_at = time.monotonic()
-    events: queue.Queue[Undecided | Settled] = queue.Queue(EVENTS_AHEAD)
+    events: queue.Queue[PendingEvent | SettledEvent] = queue.Queue(EVENT_QUEUE_SIZE)
     ended = threading.Event()
-    begin(ended, keep_leading, lease)
-    begin(ended, follow, requests, events)
-    why = decide(Approver(scale_set_prefix, lookup, requests), requests, events, ended)
+    start_thread(ended, renew_lease, lease)
+    start_thread(ended, watch_requests, requests, events)
+    why = run_loop(ApprovalLoop(scale_set_prefix, lookup, requests), requests, events, ended)
     LOG.error("ends: %s", why)
     sys.exit(1)
 

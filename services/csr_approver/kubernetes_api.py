@@ -14,8 +14,8 @@ from typing import Any
 import urllib3
 from kubernetes import client, watch
 
-from services.csr_approver.approver import PEM_BYTES, SIGNER, SigningRequest
-from services.csr_approver.loop import ApiServerUnreachableError, LeadershipLostError
+from services.csr_approver.approval_loop import RequestChangedError, ServiceUnreachableError
+from services.csr_approver.verdicts import PEM_BYTES, SIGNER, SigningRequest
 
 SELECTOR = f"spec.signerName={SIGNER}"
 PAGE = 500
@@ -25,20 +25,20 @@ QUIET_SECONDS = 180
 """Silence after which a watch is given up for dead; the API server sends a bookmark about once a minute."""
 REQUEST_SECONDS = 30
 CONDITION_REASON = "GpufleetCsrApprover"
-OVERTAKEN = (404, 409)
+CHANGED_STATUSES = (404, 409)
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Undecided:
+class PendingEvent:
     """A request that waits for a decision; seen is our monotonic time in seconds."""
 
     request: SigningRequest
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettledEvent:
     """A request that is decided, issued or deleted."""
 
     name: str
@@ -64,15 +64,15 @@ def request_of(item: Json, seen: float) -> SigningRequest:
     )
 
 
-def event_of(item: Json, kind: str, seen: float) -> Undecided | Settled:
+def event_of(item: Json, kind: str, seen: float) -> PendingEvent | SettledEvent:
     """What an event of the watch, or an entry of a listing, means for us."""
     status = item.get("status") or {}
     if kind == "DELETED" or status.get("conditions") or status.get("certificate"):
-        return Settled(item["metadata"]["name"])
-    return Undecided(request_of(item, seen))
+        return SettledEvent(item["metadata"]["name"])
+    return PendingEvent(request_of(item, seen))
 
 
-class Requests:
+class SigningRequests:
     """The requests of our signer, and the place where decisions on them are written."""
 
     def __init__(self, api: client.CertificatesV1Api) -> None:
@@ -80,7 +80,7 @@ class Requests:
         self.heard_at = time.monotonic()
         """When the API server last answered, monotonic, in seconds."""
 
-    def events(self) -> Iterator[Undecided | Settled]:
+    def events(self) -> Iterator[PendingEvent | SettledEvent]:
         """One listing, then every change until the watch ends; ApiException or urllib3's HTTPError where the API server does not answer."""
         following = ""
         while True:
@@ -134,8 +134,8 @@ class Requests:
         try:
             self._api.replace_certificate_signing_request_approval(request.name, body, _request_timeout=REQUEST_SECONDS)
         except client.ApiException as error:
-            if error.status in OVERTAKEN:
-                raise LeadershipLostError(f"HTTP {error.status}") from error
-            raise ApiServerUnreachableError(f"HTTP {error.status} {error.reason}") from error
+            if error.status in CHANGED_STATUSES:
+                raise RequestChangedError(f"HTTP {error.status}") from error
+            raise ServiceUnreachableError(f"HTTP {error.status} {error.reason}") from error
         except urllib3.exceptions.HTTPError as error:
-            raise ApiServerUnreachableError(type(error).__name__) from error
+            raise ServiceUnreachableError(type(error).__name__) from error

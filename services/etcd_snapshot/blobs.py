@@ -20,9 +20,9 @@ from typing import Any
 IMDS = os.environ.get("GPUFLEET_IMDS", "http://169.254.169.254")
 DEADLINE_SECONDS = float(os.environ.get("GPUFLEET_DEADLINE_SECONDS", "900"))
 BLOCK_BYTES = int(os.environ.get("GPUFLEET_BLOCK_BYTES", str(16 * 1024 * 1024)))
-VERSION = "2023-11-03"
+API_VERSION = "2023-11-03"
 """Of https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api"""
-AGAIN = {408, 429, 500, 502, 503, 504}
+RETRIED_STATUSES = {408, 429, 500, 502, 503, 504}
 
 
 class BlobRequestError(Exception):
@@ -41,7 +41,7 @@ class BlobResponseError(Exception):
         self.status, self.code = status, code
 
 
-class NoRedirect(urllib.request.HTTPRedirectHandler):
+class NoRedirectHandler(urllib.request.HTTPRedirectHandler):
     """A redirect would carry the access token to another host."""
 
     def redirect_request(self, *_: Any) -> None:
@@ -49,7 +49,7 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 # No proxy from the environment: neither the metadata service nor a private endpoint is behind one.
-OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), NoRedirect())
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), NoRedirectHandler())
 
 
 def md5(data: bytes) -> str:
@@ -63,7 +63,7 @@ def send(request: urllib.request.Request) -> tuple[dict[str, str], bytes]:
         with OPENER.open(request, timeout=60) as answer:
             return {name.lower(): value for name, value in answer.headers.items()}, answer.read()
     except urllib.error.HTTPError as error:
-        if error.code in AGAIN:
+        if error.code in RETRIED_STATUSES:
             raise BlobServiceUnreachableError(f"HTTP {error.code}") from None
         raise BlobResponseError(error.code, error.headers.get("x-ms-error-code") or "") from None
     except (OSError, http.client.HTTPException) as error:
@@ -93,7 +93,7 @@ class Container:
         return self.token
 
     def _once(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> tuple[dict[str, str], bytes]:
-        given = {"Authorization": f"Bearer {self._token()}", "x-ms-version": VERSION, **headers}
+        given = {"Authorization": f"Bearer {self._token()}", "x-ms-version": API_VERSION, **headers}
         if body is not None:
             # urllib would name a content type of forms, which storage would keep.
             given = {"Content-Type": "application/octet-stream", "Content-MD5": md5(body), **given}

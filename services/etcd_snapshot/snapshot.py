@@ -28,15 +28,15 @@ from services.etcd_snapshot.blobs import (
 MANIFEST = os.environ.get("GPUFLEET_SNAPSHOT_MANIFEST", "/etc/gpufleet/etcd-snapshot.json")
 TRAILER_BYTES = 32
 SECTOR_BYTES = 512
-LEFT_SECONDS = 3600
+STALE_FILE_SECONDS = 3600
 """Age of a file that no run of the program is still writing: systemd ends one after half as long."""
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(f"gpufleet-etcd-snapshot: {text}", file=sys.stderr, flush=True)
 
 
-def run(*command: str) -> str:
+def run_etcd_program(*command: str) -> str:
     """Output of etcd's own programs; Refused with their last words."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 a program of the image
@@ -49,7 +49,7 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-class Member:
+class EtcdMember:
     """This machine's etcd member, and the programs that ask it."""
 
     def __init__(self, manifest: dict[str, Any]) -> None:
@@ -60,7 +60,7 @@ class Member:
         """Output of etcdctl, asked of this member alone, with its own certificate."""
         named = {"endpoints": "endpoint", "cacert": "authority", "cert": "certificate", "key": "key"}
         flags = (f"--{flag}={self.manifest[name]}" for flag, name in named.items())
-        return run(f"{self.programs}/etcdctl", *words, *flags, f"--command-timeout={seconds}s")
+        return run_etcd_program(f"{self.programs}/etcdctl", *words, *flags, f"--command-timeout={seconds}s")
 
     def save(self, path: Path) -> dict[str, str]:
         """A checked snapshot at path, and what is known of it; a member without its quorum, whose data may be old, is refused."""
@@ -90,7 +90,7 @@ class Member:
                 left -= len(part)
             if file.read() != digest.digest():
                 raise BlobRequestError(f"{path.name} is not what etcd wrote: its checksum differs")
-        status = json.loads(run(f"{self.programs}/etcdutl", "snapshot", "status", str(path), "--write-out=json"))
+        status = json.loads(run_etcd_program(f"{self.programs}/etcdutl", "snapshot", "status", str(path), "--write-out=json"))
         return {"revision": str(status["revision"]), "hash": f"{status['hash']:08x}", "sha256": digest.hexdigest(), "bytes": str(size)}
 
 
@@ -101,16 +101,16 @@ def save(manifest: dict[str, Any], container: Container, unless_newer: float) ->
     if unless_newer:
         for newest in container.blobs(prefix)[-1:]:
             if age_minutes(newest["name"], now) < unless_newer:
-                say(f"{newest['name']} is young enough")
+                log(f"{newest['name']} is young enough")
                 return {**newest, "made": ""}
     directory = Path(manifest["directory"])
     directory.mkdir(mode=0o700, exist_ok=True)
     for left in directory.iterdir():
-        if left.stat().st_mtime < now.timestamp() - LEFT_SECONDS:
+        if left.stat().st_mtime < now.timestamp() - STALE_FILE_SECONDS:
             left.unlink()
     path = directory / f"{now:%Y%m%dT%H%M%SZ}.db"
     try:
-        known = Member(manifest).save(path)
+        known = EtcdMember(manifest).save(path)
         metadata = {**{key: str(manifest[key]) for key in ("cluster", "ring", "member")}, **known}
         name = f"{prefix}{now:%Y-%m-%dT%H-%M-%SZ}-revision-{known['revision']}.db"
         # Storage has its whole patience from here on, however long etcd took.
@@ -119,7 +119,7 @@ def save(manifest: dict[str, Any], container: Container, unless_newer: float) ->
     finally:
         for left in (path, path.with_name(f"{path.name}.part")):
             left.unlink(missing_ok=True)
-    say(f"{name}: revision {known['revision']}, {known['keys']} keys, {known['bytes']} bytes")
+    log(f"{name}: revision {known['revision']}, {known['keys']} keys, {known['bytes']} bytes")
     return {"name": name, "made": "yes", **metadata}
 
 
@@ -142,13 +142,13 @@ def fetch(manifest: dict[str, Any], container: Container, wanted: str, target: P
     faults = []
     for blob in chosen:
         try:
-            if target.exists() and Member(manifest).check(target)["sha256"] == blob.get("sha256"):
+            if target.exists() and EtcdMember(manifest).check(target)["sha256"] == blob.get("sha256"):
                 return blob
         except BlobRequestError:
-            say(f"{target} is not whole; it is fetched again")
+            log(f"{target} is not whole; it is fetched again")
         try:
             download(container, blob, target)
-            found = Member(manifest).check(target)
+            found = EtcdMember(manifest).check(target)
             wrong = [key for key, value in found.items() if blob.get(key) != value]
             if wrong:
                 raise BlobRequestError(f"its {wrong[0]} is {found[wrong[0]]}, where {blob.get(wrong[0])} was saved")
@@ -156,11 +156,11 @@ def fetch(manifest: dict[str, Any], container: Container, wanted: str, target: P
         except BlobRequestError as error:
             target.unlink(missing_ok=True)
             faults.append(f"{blob['name']}: {error}")
-            say(faults[-1])
+            log(faults[-1])
     raise BlobRequestError("; ".join(faults))
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="gpufleet-etcd-snapshot", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     saving = verbs.add_parser("save", help="save this member's ring now")
@@ -175,11 +175,11 @@ def parsed() -> argparse.Namespace:
 def main() -> int:
     """Do what the command line asks, and give the exit status: 1 where there is no snapshot, with the reason on standard error."""
     os.umask(0o077)
-    options = parsed()
+    options = parse_arguments()
     try:
         manifest = json.loads(Path(MANIFEST).read_text())
     except (OSError, ValueError) as error:
-        say(f"{MANIFEST} cannot be read: {error}")
+        log(f"{MANIFEST} cannot be read: {error}")
         return 1
     try:
         container = Container(manifest["container"], manifest["identity"])
@@ -195,13 +195,13 @@ def main() -> int:
             if error.status == 403
             else "see the storage account"
         )
-        say(f"{manifest['container']}: {error}: {remedy}")
+        log(f"{manifest['container']}: {error}: {remedy}")
         return 1
     except (BlobRequestError, BlobServiceUnreachableError, ElementTree.ParseError) as error:
-        say(str(error))
+        log(str(error))
         return 1
     except OSError as error:
-        say(f"{error.filename}: {error.strerror}")
+        log(f"{error.filename}: {error.strerror}")
         return 1
     print(json.dumps(answer, indent=1))
     return 0

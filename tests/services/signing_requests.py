@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from services.csr_approver.approver import NODE_USER, NODES_GROUP, SIGNER, Instance, Instances, ScaleSets, SigningRequest
+from services.csr_approver.verdicts import NODE_USER, NODES_GROUP, SIGNER, Instance, InstanceList, ScaleSetList, SigningRequest
 
 PREFIX = "frontier-"
 SCALE_SET = "frontier-h100-000"
@@ -75,11 +75,11 @@ def request(
     )
 
 
-def scale_sets(read_at: float = 10.0, names: Iterable[str] = (SCALE_SET,)) -> ScaleSets:
+def scale_sets(read_at: float = 10.0, names: Iterable[str] = (SCALE_SET,)) -> ScaleSetList:
     """What Azure lists of scale sets."""
-    return ScaleSets(read_at, frozenset(names))
+    return ScaleSetList(read_at, frozenset(names))
 
 
-def machines(read_at: float = 10.0, state: str = "succeeded", addresses: Iterable[str] = (ADDRESS,), name: str = NODE) -> Instances:
+def machines(read_at: float = 10.0, state: str = "succeeded", addresses: Iterable[str] = (ADDRESS,), name: str = NODE) -> InstanceList:
     """What Azure lists of one scale set: one machine."""
-    return Instances(read_at, {name: Instance(name, frozenset(addresses), state)})
+    return InstanceList(read_at, {name: Instance(name, frozenset(addresses), state)})

@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.plan import naming
-from services.csr_approver.approver import (
+from services.csr_approver.verdicts import (
     APPEARANCE_SECONDS,
     FRESH_SECONDS,
     PEM_BYTES,
     Approve,
-    Claim,
     Deny,
-    Instances,
-    ScaleSets,
+    InstanceList,
+    NodeClaim,
+    Postpone,
+    ScaleSetList,
     SigningRequest,
     Verdict,
-    Wait,
     claim_of,
     judge,
 )
@@ -36,13 +36,13 @@ DER = x509.load_pem_x509_csr(made.pem()).public_bytes(serialization.Encoding.DER
 
 def verdict(
     request: SigningRequest,
-    sets: ScaleSets | None = made.scale_sets(),  # noqa: B008 - frozen
-    instances: Instances | None = made.machines(),  # noqa: B008 - frozen
+    sets: ScaleSetList | None = made.scale_sets(),  # noqa: B008 - frozen
+    instances: InstanceList | None = made.machines(),  # noqa: B008 - frozen
     now: float = NOW,
 ) -> Verdict:
     """What becomes of a request, given what Azure last said."""
     claim = claim_of(request, made.PREFIX)
-    return judge(claim, request.seen, sets, instances, now) if isinstance(claim, Claim) else claim
+    return judge(claim, request.seen, sets, instances, now) if isinstance(claim, NodeClaim) else claim
 
 
 def denial(request: SigningRequest) -> str:
@@ -217,30 +217,30 @@ def test_a_machine_that_is_being_deleted_is_denied(state: str) -> None:
 
 @pytest.mark.parametrize("state", ["failed", "canceled", "none", ""])
 def test_a_machine_in_a_state_that_says_neither_waits(state: str) -> None:
-    assert isinstance(verdict(made.request(), instances=made.machines(state=state)), Wait)
+    assert isinstance(verdict(made.request(), instances=made.machines(state=state)), Postpone)
 
 
 def test_nothing_is_decided_before_azure_has_said_anything() -> None:
-    assert isinstance(verdict(made.request(), sets=None, instances=None), Wait)
-    assert isinstance(verdict(made.request(), instances=None), Wait)
+    assert isinstance(verdict(made.request(), sets=None, instances=None), Postpone)
+    assert isinstance(verdict(made.request(), instances=None), Postpone)
 
 
 def test_an_old_answer_of_azure_is_no_answer() -> None:
     late = 10.0 + FRESH_SECONDS
     assert isinstance(verdict(made.request(), now=late), Approve)
-    assert isinstance(verdict(made.request(), now=late + 1), Wait)
+    assert isinstance(verdict(made.request(), now=late + 1), Postpone)
 
 
 def test_nothing_is_denied_on_an_answer_that_is_older_than_the_request() -> None:
     foreign = made.request(made.pem((made.address("10.12.0.40"),)), seen=11.0)
-    assert verdict(foreign) == Wait("Azure's answer is older than the request", 11.0)
+    assert verdict(foreign) == Postpone("Azure's answer is older than the request", 11.0)
     assert isinstance(verdict(foreign, instances=made.machines(read_at=11.0)), Deny)
 
 
 def test_a_machine_or_scale_set_that_azure_does_not_list_waits_until_it_must_have_appeared() -> None:
     young, old = 10.0, APPEARANCE_SECONDS
-    for read_at, expected in ((young, Wait), (old, Deny)):
-        empty = Instances(read_at, {})
+    for read_at, expected in ((young, Postpone), (old, Deny)):
+        empty = InstanceList(read_at, {})
         assert isinstance(verdict(made.request(), instances=empty, now=read_at), expected)
         assert isinstance(verdict(made.request(), sets=made.scale_sets(read_at, ()), instances=None, now=read_at), expected)
 
@@ -277,13 +277,13 @@ def test_whatever_the_senders_name_and_the_times_are_there_is_a_verdict(
     username: str, groups: frozenset[str], read_at: float, seen: float, now: float
 ) -> None:
     request = made.request(made.pem(), username=username, groups=groups, seen=seen)
-    assert isinstance(verdict(request, made.scale_sets(read_at), made.machines(read_at), now), Approve | Deny | Wait)
+    assert isinstance(verdict(request, made.scale_sets(read_at), made.machines(read_at), now), Approve | Deny | Postpone)
 
 
 @given(st.floats(0, 1_000), st.floats(0, 1_000), st.floats(0, 1_000))
 def test_a_wait_names_a_time_from_which_an_answer_helps(read_at: float, seen: float, now: float) -> None:
     found = verdict(made.request(seen=seen), made.scale_sets(read_at), made.machines(read_at), now)
-    if isinstance(found, Wait):
+    if isinstance(found, Postpone):
         assert found.after <= max(now, seen)
         assert isinstance(
             verdict(made.request(seen=seen), made.scale_sets(found.after), made.machines(found.after), max(found.after, now)), Approve

@@ -59,7 +59,7 @@ def test_a_renewed_kubeconfig_ends_it_so_that_it_is_read_at_the_next_start(tmp_p
     }
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(json.dumps(document))
-    script = "from services.csr_approver import cli; cli.RENEWAL_SECONDS = 0.2; cli.main()"
+    script = "from services.csr_approver import cli; cli.KUBECONFIG_CHECK_SECONDS = 0.2; cli.main()"
     argv = [sys.executable, "-u", "-c", script, "--kubeconfig", str(kubeconfig), *AZURE]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as approver:
         assert approver.stdout is not None

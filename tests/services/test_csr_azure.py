@@ -21,9 +21,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from services.csr_approver.approver import Instance
+from services.csr_approver.approval_loop import ServiceUnreachableError
 from services.csr_approver.azure_scale_sets import AzureScaleSets
-from services.csr_approver.loop import ApiServerUnreachableError
+from services.csr_approver.verdicts import Instance
 
 GROUP = "/subscriptions/sub/resourceGroups/gf-southcentralus-frontier/providers/Microsoft.Compute/virtualMachineScaleSets"
 
@@ -154,7 +154,7 @@ def test_a_throttled_list_is_no_answer_is_asked_once_and_says_when_to_come_back(
     azure.answers[f"{GROUP}/frontier-h100-000/virtualMachines"] = (200, {}, {"value": [machine(1)]})
     azure.answers[f"{GROUP}{path}"] = (429, {"Retry-After": "17"}, {"error": {"code": "TooManyRequests", "message": "wait"}})
     lookup = azure.scale_sets()
-    with pytest.raises(ApiServerUnreachableError, match="HTTP 429") as refused:
+    with pytest.raises(ServiceUnreachableError, match="HTTP 429") as refused:
         lookup.instances("frontier-h100-000") if path else lookup.scale_sets()
     assert refused.value.retry_after == 17.0
     assert [asked for asked, _ in azure.asked].count(f"{GROUP}{path}") == 1
@@ -164,7 +164,7 @@ def test_a_throttled_list_is_no_answer_is_asked_once_and_says_when_to_come_back(
 def test_an_answer_of_another_shape_is_no_answer(azure: Azure, body: Any) -> None:
     azure.answers[f"{GROUP}/frontier-h100-000/virtualMachines"] = (200, {}, {"value": [machine(1)]})
     azure.answers[f"{GROUP}/frontier-h100-000/networkInterfaces"] = (200, {}, body)
-    with pytest.raises(ApiServerUnreachableError, match="cannot be read"):
+    with pytest.raises(ServiceUnreachableError, match="cannot be read"):
         azure.scale_sets().instances("frontier-h100-000")
 
 
@@ -172,7 +172,7 @@ def test_the_token_does_not_follow_a_page_to_another_host(azure: Azure) -> None:
     elsewhere = f"https://localhost:{azure.server_address[1]}{GROUP}/frontier-h100-000/networkInterfaces?page=2"
     azure.answers[f"{GROUP}/frontier-h100-000/virtualMachines"] = (200, {}, {"value": [machine(1)]})
     azure.answers[f"{GROUP}/frontier-h100-000/networkInterfaces"] = (200, {}, {"value": [], "nextLink": elsewhere})
-    with pytest.raises(ApiServerUnreachableError, match="another host"):
+    with pytest.raises(ServiceUnreachableError, match="another host"):
         azure.scale_sets().instances("frontier-h100-000")
     assert {token for _, token in azure.asked} == {"Bearer secret"}
     assert len(azure.asked) == 2
@@ -182,5 +182,5 @@ def test_a_server_that_is_not_there_is_no_answer(azure: Azure) -> None:
     lookup = azure.scale_sets()
     azure.shutdown()
     azure.server_close()
-    with pytest.raises(ApiServerUnreachableError):
+    with pytest.raises(ServiceUnreachableError):
         lookup.scale_sets()

@@ -6,8 +6,8 @@ import signing_requests as made
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.csr_approver.approver import SigningRequest
-from services.csr_approver.backlog import LONGEST_DELAY_SECONDS, PER_SENDER, Backlog
+from services.csr_approver.approval_loop import LONGEST_DELAY_SECONDS, PER_SENDER, Backlog
+from services.csr_approver.verdicts import SigningRequest
 
 
 def asked(name: str, sender: str = "a", seen: float = 0.0) -> SigningRequest:

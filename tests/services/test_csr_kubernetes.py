@@ -7,8 +7,8 @@ from typing import Any
 
 import signing_requests as made
 
-from services.csr_approver.approver import PEM_BYTES
-from services.csr_approver.kubernetes_api import Settled, Undecided, event_of, request_of
+from services.csr_approver.kubernetes_api import PendingEvent, SettledEvent, event_of, request_of
+from services.csr_approver.verdicts import PEM_BYTES
 
 
 def shown(text: bytes, **status: object) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_a_request_without_a_readable_text_is_an_empty_one() -> None:
 
 
 def test_a_request_that_is_decided_issued_or_deleted_is_settled() -> None:
-    assert event_of(shown(b"", conditions=[{"type": "Denied"}]), "MODIFIED", 0.0) == Settled("csr-1")
-    assert event_of(shown(b"", certificate="Zm9v"), "MODIFIED", 0.0) == Settled("csr-1")
-    assert event_of(shown(b""), "DELETED", 0.0) == Settled("csr-1")
-    assert isinstance(event_of(shown(b""), "ADDED", 0.0), Undecided)
+    assert event_of(shown(b"", conditions=[{"type": "Denied"}]), "MODIFIED", 0.0) == SettledEvent("csr-1")
+    assert event_of(shown(b"", certificate="Zm9v"), "MODIFIED", 0.0) == SettledEvent("csr-1")
+    assert event_of(shown(b""), "DELETED", 0.0) == SettledEvent("csr-1")
+    assert isinstance(event_of(shown(b""), "ADDED", 0.0), PendingEvent)

@@ -9,8 +9,8 @@ import pytest
 import signing_requests as made
 from cryptography import x509
 
-from services.csr_approver.approver import Instance, SigningRequest
-from services.csr_approver.loop import ApiServerUnreachableError, Approver, LeadershipLostError
+from services.csr_approver.approval_loop import ApprovalLoop, RequestChangedError, ServiceUnreachableError
+from services.csr_approver.verdicts import Instance, SigningRequest
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Fleet:
     """Scale sets with machines, as Azure would list them; answers fail while failing is set. Counts the questions."""
 
     sets: dict[str, tuple[Instance, ...]]
-    failing: ApiServerUnreachableError | None = None
+    failing: ServiceUnreachableError | None = None
     questions: list[str] = field(default_factory=list)
 
     def scale_sets(self) -> frozenset[str]:
@@ -74,7 +74,7 @@ def kubelet(machine: Instance, seen: float = 0.0, addresses: frozenset[str] | No
     return made.request(text, node=machine.name, name=f"csr-{machine.name}", seen=seen)
 
 
-def run(approver: Approver, until: float, now: float = 0.0) -> float:
+def run(approver: ApprovalLoop, until: float, now: float = 0.0) -> float:
     """Let virtual time pass; returns when it ended."""
     while now < until:
         now += approver.step(now) or 0.001
@@ -83,7 +83,7 @@ def run(approver: Approver, until: float, now: float = 0.0) -> float:
 
 def test_a_joining_fleet_is_approved_with_one_question_per_scale_set() -> None:
     azure, book = fleet(sets=20, machines=10), Book()
-    approver = Approver("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book)
     for machines in azure.sets.values():
         for machine in machines:
             approver.offer(kubelet(machine))
@@ -96,7 +96,7 @@ def test_a_joining_fleet_is_approved_with_one_question_per_scale_set() -> None:
 
 def test_a_flood_of_bogus_requests_neither_starves_a_real_one_nor_multiplies_the_questions() -> None:
     azure, book = fleet(sets=3, machines=2), Book()
-    approver = Approver("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book)
     real = azure.sets["frontier-h100-001"][0]
     invented = [Instance(f"frontier-h100-{number % 3:03d}-x{number:05d}", frozenset({"10.9.9.9"}), "") for number in range(300)]
     elsewhere = [Instance(f"frontier-x{number:04d}-000-000000", frozenset({"10.9.9.9"}), "") for number in range(300)]
@@ -115,8 +115,8 @@ def test_a_flood_of_bogus_requests_neither_starves_a_real_one_nor_multiplies_the
 
 def test_while_azure_is_throttled_everything_waits_and_then_goes_on() -> None:
     azure, book = fleet(sets=1, machines=3), Book()
-    azure.failing = ApiServerUnreachableError("HTTP 429", 120.0)
-    approver = Approver("frontier-", azure, book)
+    azure.failing = ServiceUnreachableError("HTTP 429", 120.0)
+    approver = ApprovalLoop("frontier-", azure, book)
     for machine in azure.sets["frontier-h100-000"]:
         approver.offer(kubelet(machine))
     now = run(approver, until=119.0)
@@ -129,7 +129,7 @@ def test_while_azure_is_throttled_everything_waits_and_then_goes_on() -> None:
 def test_an_address_of_a_neighbour_is_denied_once_azure_has_answered_after_the_request() -> None:
     azure, book = fleet(sets=1, machines=2), Book()
     thief, victim = azure.sets["frontier-h100-000"]
-    approver = Approver("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book)
     approver.offer(kubelet(thief, addresses=victim.addresses))
     run(approver, until=10.0)
     assert book.approved == {}
@@ -140,7 +140,7 @@ def test_a_machine_that_azure_lists_late_is_approved_when_it_does() -> None:
     azure, book = fleet(sets=1, machines=2), Book()
     late = azure.sets["frontier-h100-000"][1]
     azure.sets["frontier-h100-000"] = azure.sets["frontier-h100-000"][:1]
-    approver = Approver("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book)
     approver.offer(kubelet(late))
     now = run(approver, until=100.0)
     assert (book.approved, book.denied) == ({}, {})
@@ -150,16 +150,16 @@ def test_a_machine_that_azure_lists_late_is_approved_when_it_does() -> None:
 
 
 def test_a_decision_that_could_not_be_written_is_written_again() -> None:
-    azure, book = fleet(sets=1, machines=1), Book(errors=[ApiServerUnreachableError("HTTP 500"), ApiServerUnreachableError("timeout")])
-    approver = Approver("frontier-", azure, book)
+    azure, book = fleet(sets=1, machines=1), Book(errors=[ServiceUnreachableError("HTTP 500"), ServiceUnreachableError("timeout")])
+    approver = ApprovalLoop("frontier-", azure, book)
     approver.offer(kubelet(azure.sets["frontier-h100-000"][0]))
     run(approver, until=30.0)
     assert len(book.approved) == 1
 
 
 def test_a_request_that_someone_else_decided_is_let_go() -> None:
-    azure, book = fleet(sets=1, machines=1), Book(errors=[LeadershipLostError("HTTP 409")])
-    approver = Approver("frontier-", azure, book)
+    azure, book = fleet(sets=1, machines=1), Book(errors=[RequestChangedError("HTTP 409")])
+    approver = ApprovalLoop("frontier-", azure, book)
     approver.offer(kubelet(azure.sets["frontier-h100-000"][0]))
     run(approver, until=30.0)
     assert book.approved == {}
@@ -167,7 +167,7 @@ def test_a_request_that_someone_else_decided_is_let_go() -> None:
 
 
 def test_each_decision_is_one_line_that_a_sender_cannot_break(caplog: pytest.LogCaptureFixture) -> None:
-    approver = Approver("frontier-", fleet(1, 1), Book())
+    approver = ApprovalLoop("frontier-", fleet(1, 1), Book())
     with caplog.at_level(logging.INFO, logger="gpufleet.csr-approver"):
         approver.offer(made.request(username="evil\nINFO approve csr=csr-1", groups=("system:nodes",)))
         run(approver, until=1.0)

@@ -7,8 +7,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.csr_approver.approver import Instance
-from services.csr_approver.instance_cache import LONGEST_BACK_OFF_SECONDS, QUESTION_SPACING_SECONDS, REPEAT_SECONDS, InstanceCache
+from services.csr_approver.approval_loop import LONGEST_BACK_OFF_SECONDS, QUESTION_SPACING_SECONDS, REPEAT_SECONDS, InstanceCache
+from services.csr_approver.verdicts import Instance
 
 SETS = frozenset({"a", "b"})
 

@@ -18,7 +18,7 @@ class Severity(IntEnum):
     ERROR = 3
 
 
-class Engine:
+class EngineClient:
     """The engine at an address; without one, nobody hears."""
 
     def __init__(self, address: str = "") -> None:

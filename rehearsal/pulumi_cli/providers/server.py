@@ -14,11 +14,10 @@ import grpc.aio  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, status_pb2
 
-from rehearsal.pulumi_cli.providers.base import Provider
-from rehearsal.pulumi_cli.providers.engine_client import Engine
-from rehearsal.pulumi_cli.providers.errors import InitializationError, ProviderError
+from rehearsal.pulumi_cli.providers.engine_client import EngineClient
+from rehearsal.pulumi_cli.providers.grpc_service import ProviderService
+from rehearsal.pulumi_cli.providers.provider_interface import InitializationError, Provider, ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import ValueFormatError, encode
-from rehearsal.pulumi_cli.providers.servicer import Calls
 
 SERVICE = "pulumirpc.ResourceProvider"
 OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
@@ -27,7 +26,7 @@ GRACE_SECONDS = 10.0
 """What calls under way are given when the process is told to end."""
 SHOWN_FRAMES = 3
 
-Make = Callable[[Engine], Provider]
+Make = Callable[[EngineClient], Provider]
 
 
 def main(make: Make, arguments: Sequence[str]) -> int:
@@ -42,7 +41,7 @@ async def serve(make: Make, address: str) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    provider = make(Engine(address))
+    provider = make(EngineClient(address))
     server, port = await start(provider)
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
@@ -61,7 +60,7 @@ async def serve(make: Make, address: str) -> int:
 async def start(provider: Provider) -> tuple[grpc.aio.Server, int]:
     """A server of the provider's protocol on a free port of 127.0.0.1."""
     server = grpc.aio.server(options=OPTIONS)
-    calls = Calls(provider)
+    calls = ProviderService(provider)
     methods = provider_pb2.DESCRIPTOR.services_by_name["ResourceProvider"].methods
     handlers = {method.name: _handler(calls, method) for method in methods}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
@@ -70,7 +69,7 @@ async def start(provider: Provider) -> tuple[grpc.aio.Server, int]:
     return server, port
 
 
-def _handler(calls: Calls, method: Any) -> grpc.RpcMethodHandler:
+def _handler(calls: ProviderService, method: Any) -> grpc.RpcMethodHandler:
     message = _message(method.input_type)
 
     async def one(content: bytes, context: Any) -> bytes:

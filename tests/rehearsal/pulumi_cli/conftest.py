@@ -10,20 +10,20 @@ import pytest
 from engine_commands import Engine
 
 from rehearsal.local_cluster.hub.hub_network import unavailable_reason
-from rehearsal.pulumi_cli.engine_choice import Programs, choose
+from rehearsal.pulumi_cli.engine_choice import PulumiPrograms, choose_engine
 
 
 @pytest.fixture(scope="session")
-def pulumi_cli() -> Programs:
+def pulumi_cli() -> PulumiPrograms:
     """The CLI; a skip with the reason where Pulumi's own engine is not to be had."""
-    chosen = choose(unavailable_reason)
+    chosen = choose_engine(unavailable_reason)
     if chosen.programs is None:
         pytest.skip(chosen.why)
     return chosen.programs
 
 
 @pytest.fixture(scope="session")
-def up_once(pulumi_cli: Programs, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+def up_once(pulumi_cli: PulumiPrograms, tmp_path_factory: pytest.TempPathFactory) -> Engine:
     """Dev, brought up; nobody changes it."""
     engine = Engine(tmp_path_factory.mktemp("engine") / "dev")
     told = engine.run("up")

@@ -18,7 +18,7 @@ from engine_commands import Engine, draft
 from rehearsal.azure.persistence import keep, open_cloud
 from rehearsal.azure.resource import Request
 from rehearsal.azure.state_directory import StateDirectory
-from rehearsal.pulumi_cli import plugins
+from rehearsal.pulumi_cli import workspace
 
 pytestmark = [pytest.mark.pulumi_cli, pytest.mark.usefixtures("pulumi_cli"), pytest.mark.xdist_group("pulumi_cli")]
 OTHER_IMAGE = ("image: cpu@2026.11.0", "image: cpu@2026.10.0")
@@ -214,11 +214,11 @@ def test_one_clusters_dead_api_servers_stop_no_other_and_the_next_up_finishes(tm
 
 
 def test_another_version_of_the_provider_updates_itself_and_nothing_else(brought_up: Engine) -> None:
-    older, version = "3.28.0", plugins.versions()["azure-native"]
+    older, version = "3.28.0", workspace.plugin_versions()["azure-native"]
     home = brought_up.folder / "home"
-    old = plugins.executable(home, "azure-native", older)
+    old = workspace.plugin_executable(home, "azure-native", older)
     old.parent.mkdir()
-    shutil.copy2(plugins.executable(home, "azure-native", version), old)
+    shutil.copy2(workspace.plugin_executable(home, "azure-native", version), old)
     for stack in ("dev-base", "dev"):
         path = brought_up.folder / "state" / ".pulumi" / "stacks" / "gpufleet" / f"{stack}.json"
         state = json.loads(path.read_text())

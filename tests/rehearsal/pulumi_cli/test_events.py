@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.pulumi_cli import diff_view, messages
-from rehearsal.pulumi_cli.events import Course
-from rehearsal.pulumi_cli.verbs import Outcome
+from rehearsal.pulumi_cli import change_tree, messages
+from rehearsal.pulumi_cli.events import OperationTimeline
+from rehearsal.pulumi_cli.region_commands import RegionResult
 from stacks.load import load_plan
 
 EVENTS = Path(__file__).parent / "events"
@@ -25,12 +25,12 @@ STREAMS = {
 SET = "urn:pulumi:dev::gpufleet::azure-native:compute:VirtualMachineScaleSet::cpu"
 
 
-def course_of(name: str, code: int = 0) -> tuple[Course, list[str]]:
+def course_of(name: str, code: int = 0) -> tuple[OperationTimeline, list[str]]:
     """The clusters' stack of a recorded command, and what was said meanwhile."""
-    course, said = Course("dev", STREAMS[name]), []
+    course, said = OperationTimeline("dev", STREAMS[name]), []
     for line in (EVENTS / f"{name}.jsonl").read_text().splitlines():
         if "preludeEvent" in line:
-            course, said = Course("dev", STREAMS[name]), []
+            course, said = OperationTimeline("dev", STREAMS[name]), []
         if sentence := course.take(line):
             said.append(sentence)
     course.concluded(code, "")
@@ -44,31 +44,31 @@ def event(kind: str, urn: str, op: str, **more: object) -> str:
 
 def test_a_preview_shows_what_would_change_by_its_values() -> None:
     course, _ = course_of("preview-with-another-image")
-    lines = diff_view.lines(course, everything=True)
+    lines = change_tree.tree_of_changes(course, everything=True)
     assert lines[:4] == ["   stack dev", "     RegionClusters dev", "       Cluster dev", "         NodePool pool-cpu"]
     assert lines[4].startswith(" ~         VirtualMachineScaleSet dev-cpu-000 [diff: ~virtualMachineProfile.osProfile.customData, ~")
     assert lines[-1].strip() == "virtualMachineProfile.storageProfile.imageReference.id: …/2026.11.0 => …/2026.10.0"
-    assert diff_view.count_line(course) == "~ 1 to update, 223 unchanged"
+    assert change_tree.count_line(course) == "~ 1 to update, 223 unchanged"
 
 
 def test_an_update_counts_as_pulumi_counts() -> None:
     course, said = course_of("up-with-another-image")
     assert (course.complete, said) == (True, [])
-    assert diff_view.count_line(course) == "~ 1 updated, 223 unchanged"
+    assert change_tree.count_line(course) == "~ 1 updated, 223 unchanged"
 
 
 def test_a_refresh_tells_what_was_changed_and_what_is_gone() -> None:
     course, _ = course_of("refresh-after-changes-by-hand")
-    assert diff_view.lines(course, everything=True)[-3:] == [
+    assert change_tree.tree_of_changes(course, everything=True)[-3:] == [
         " -         PrivateRecordSet events-2",
         ' ~         PublicIPPrefix dev-nat-control-ips [diff: ~tags["by-hand"]]',
         '               tags["by-hand"]: (absent) => yes',
     ]
-    assert diff_view.count_line(course) == "~ 1 changed by hand, - 1 gone, 223 unchanged"
+    assert change_tree.count_line(course) == "~ 1 changed by hand, - 1 gone, 223 unchanged"
 
 
 def test_a_resource_of_which_several_events_tell_counts_once() -> None:
-    course = Course("dev", "preview")
+    course = OperationTimeline("dev", "preview")
     for _ in range(3):
         course.take(event("resOutputsEvent", SET, "update"))
     assert course.counts() == {"update": 1}
@@ -78,15 +78,17 @@ def test_a_resource_of_which_several_events_tell_counts_once() -> None:
     "order", [("create-replacement", "replace", "delete-replaced"), ("delete-replaced", "replace", "create-replacement")]
 )
 def test_the_steps_of_a_replacement_are_one_replacement(order: tuple[str, ...]) -> None:
-    course = Course("dev", "up")
+    course = OperationTimeline("dev", "up")
     for op in order:
         course.take(event("resOutputsEvent", SET, op, keys=["zones"], detailedDiff={"zones[0]": {"diffKind": "update-replace"}}))
     assert course.counts() == {"replace": 1}
-    assert diff_view.lines(course, everything=False)[-1] == ("+-   VirtualMachineScaleSet cpu [diff: ~zones[0] (must be made anew)]")
+    assert change_tree.tree_of_changes(course, everything=False)[-1] == (
+        "+-   VirtualMachineScaleSet cpu [diff: ~zones[0] (must be made anew)]"
+    )
 
 
 def test_what_has_begun_and_not_ended_is_under_way() -> None:
-    course = Course("dev", "up")
+    course = OperationTimeline("dev", "up")
     course.take(event("resourcePreEvent", SET, "create"))
     assert messages.progress(course) == "up dev: under way VirtualMachineScaleSet cpu"
     course.take(event("resOutputsEvent", SET, "create"))
@@ -94,18 +96,18 @@ def test_what_has_begun_and_not_ended_is_under_way() -> None:
 
 
 def test_half_a_line_of_a_killed_cli_is_passed_over() -> None:
-    assert Course("dev", "up").take('{"sequence":1,"resourcePre') is None
+    assert OperationTimeline("dev", "up").take('{"sequence":1,"resourcePre') is None
 
 
 def test_a_cli_that_says_why_it_failed_in_no_event_is_believed_by_its_output() -> None:
-    course = Course("dev", "up")
+    course = OperationTimeline("dev", "up")
     course.concluded(255, "error: \x1b[31mpassphrase must be set\x1b[0m\n")
     assert course.failures == {"": ["error: passphrase must be set"]}
     assert not course.complete
 
 
 def test_a_message_is_told_once_and_with_names_in_place_of_urns_and_ids() -> None:
-    course = Course("dev", "up")
+    course = OperationTimeline("dev", "up")
     message = (
         f'<{{%reset%}}>resource "{SET}" (/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/x) is bad'
     )
@@ -118,7 +120,7 @@ def test_a_message_is_told_once_and_with_names_in_place_of_urns_and_ids() -> Non
     ("path", "value"), [("sku.capacity", 10), ("rules[1].name", "b"), ('tags["a.b"]', "c"), ("rules[7].name", None), ("sku.none.at", None)]
 )
 def test_a_value_is_found_at_its_path(path: str, value: object) -> None:
-    assert diff_view.value_at({"sku": {"capacity": 10}, "rules": [{"name": "a"}, {"name": "b"}], "tags": {"a.b": "c"}}, path) == value
+    assert change_tree.value_at({"sku": {"capacity": 10}, "rules": [{"name": "a"}, {"name": "b"}], "tags": {"a.b": "c"}}, path) == value
 
 
 def test_a_failed_creation_is_told_when_it_happens_and_at_the_end_with_what_to_do() -> None:
@@ -127,20 +129,20 @@ def test_a_failed_creation_is_told_when_it_happens_and_at_the_end_with_what_to_d
     assert said[0].startswith("failed: VirtualMachineScaleSet dev-dev-pool-gpu-000: ")
     assert "QuotaExceeded" in said[0]
     plan = load_plan("dev")
-    lines = messages.conclusion(Outcome(plan, "up", (course,)), "gpufleet up dev --engine", everything=False)
+    lines = messages.conclusion(RegionResult(plan, "up", (course,)), "gpufleet up dev --engine", everything=False)
     assert "1 failed" in lines[lines.index("") - 1]
     assert any("What to do: Azure grants too few vCPUs: ask for the limit" in line for line in lines)
     assert lines[-1] == "What is done stays done. When it is mended: gpufleet up dev --engine"
 
 
 def test_what_an_interrupt_cut_off_is_named_in_one_sentence() -> None:
-    course = Course("dev-base", "up")
+    course = OperationTimeline("dev-base", "up")
     for number in range(5):
         message = {"severity": "error", "urn": f"{SET}-{number}", "message": "creating it was cancelled"}
         course.take(json.dumps({"diagnosticEvent": message}))
     course.concluded(1, "")
     lines = messages.conclusion(
-        Outcome(load_plan("dev"), "up", (course,), "dev was not tried, because it was interrupted", interrupted=True),
+        RegionResult(load_plan("dev"), "up", (course,), "dev was not tried, because it was interrupted", interrupted=True),
         "gpufleet up",
         everything=False,
     )
@@ -152,13 +154,13 @@ def test_what_an_interrupt_cut_off_is_named_in_one_sentence() -> None:
 
 
 def test_three_of_many_like_failures_are_told_and_the_rest_counted() -> None:
-    course = Course("dev", "up")
+    course = OperationTimeline("dev", "up")
     for number in range(20):
         message = {"severity": "error", "urn": f"{SET}-{number}", "message": "AllocationFailed: no room"}
         course.take(json.dumps({"diagnosticEvent": message}))
     course.concluded(1, "")
     (paragraph,) = (
-        line for line in messages.conclusion(Outcome(load_plan("dev"), "up", (course,)), "", everything=False) if "What to do" in line
+        line for line in messages.conclusion(RegionResult(load_plan("dev"), "up", (course,)), "", everything=False) if "What to do" in line
     )
     assert paragraph.count("no room") == 3
     assert "and 17 more like it" in paragraph

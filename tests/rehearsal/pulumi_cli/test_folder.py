@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal.pulumi_cli import plugins
-from rehearsal.pulumi_cli.engine_choice import Programs
+from rehearsal.pulumi_cli import workspace
+from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
 from rehearsal.pulumi_cli.workspace import EngineFolder, WorkspaceError
 from stacks.load import ROOT, load_plan
 
-PROGRAMS = Programs(Path("/opt/pulumi/pulumi"), "v3.260.0", (Path("/opt/pulumi"), Path("/opt/uv")))
+PROGRAMS = PulumiPrograms(Path("/opt/pulumi/pulumi"), "v3.260.0", (Path("/opt/pulumi"), Path("/opt/uv")))
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +83,9 @@ def test_each_plugin_stands_where_the_engine_looks_for_the_version_that_the_prog
     ]
 
 
-@pytest.mark.parametrize("name", sorted(plugins.PROVIDERS))
+@pytest.mark.parametrize("name", sorted(workspace.PROVIDERS))
 def test_a_plugin_prints_the_port_that_it_serves_and_ends_when_told_to(folder: EngineFolder, name: str) -> None:
-    path = plugins.executable(folder.home, name, plugins.versions()[name])
+    path = workspace.plugin_executable(folder.home, name, workspace.plugin_versions()[name])
     with subprocess.Popen([path], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.pulumi_cli.cli_process import Cli, followed
-from rehearsal.pulumi_cli.engine_choice import Programs
+from rehearsal.pulumi_cli.cli_process import PulumiCli, follow_file
+from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
 
 STUBBORN = """
 import os, signal, sys, time
@@ -30,32 +30,32 @@ while True:
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PulumiCli]:
     """A CLI that answers with its version alone; what else is run are other programs."""
     path = tmp_path / "pulumi"
     path.write_text("#!/bin/sh\necho v3.260.0\n")
     path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     read, write = os.pipe()
-    yield Cli(Programs(path, "v3.260.0", (tmp_path,)), (), {"PATH": os.environ["PATH"], "GIVEN": "yes"}, write)
+    yield PulumiCli(PulumiPrograms(path, "v3.260.0", (tmp_path,)), (), {"PATH": os.environ["PATH"], "GIVEN": "yes"}, write)
     os.close(read)
     os.close(write)
 
 
-def test_a_command_has_the_environment_that_it_is_given_and_no_other(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_has_the_environment_that_it_is_given_and_no_other(cli: PulumiCli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_ACCESS_TOKEN", "theirs")
     told = cli.run_inside([sys.executable, "-c", "import os; print(*sorted(os.environ))"], {"MORE": "1"}).stdout.split()
     assert {"GIVEN", "MORE", "PATH", "PULUMI_AUTOMATION_API"} <= set(told)
     assert "PULUMI_ACCESS_TOKEN" not in told
 
 
-def test_both_streams_and_the_status_are_told(cli: Cli) -> None:
+def test_both_streams_and_the_status_are_told(cli: PulumiCli) -> None:
     lines: list[str] = []
     result = cli.run_inside(["sh", "-c", "echo out; echo err >&2; exit 3"], {}, on_error=lines.append)
     assert (result.stdout, result.stderr, result.code, lines) == ("out", "err", 3, ["err"])
 
 
-def test_ctrl_c_once_asks_and_twice_insists_and_the_command_is_waited_for(cli: Cli) -> None:
+def test_ctrl_c_once_asks_and_twice_insists_and_the_command_is_waited_for(cli: PulumiCli) -> None:
     lines: list[str] = []
 
     def interrupt(line: str) -> None:
@@ -70,13 +70,13 @@ def test_ctrl_c_once_asks_and_twice_insists_and_the_command_is_waited_for(cli: C
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_interrupt_between_two_commands_is_remembered(cli: Cli) -> None:
+def test_an_interrupt_between_two_commands_is_remembered(cli: PulumiCli) -> None:
     with cli.interruptible():
         os.kill(os.getpid(), signal.SIGINT)
     assert cli.interrupts == 1
 
 
-def test_a_command_is_in_a_process_group_of_its_own(cli: Cli) -> None:
+def test_a_command_is_in_a_process_group_of_its_own(cli: PulumiCli) -> None:
     told = cli.run_inside([sys.executable, "-c", "import os; print(os.getpgid(0))"], {})
     assert int(told.stdout) != os.getpgid(0)
 
@@ -88,7 +88,7 @@ def test_lines_are_told_while_they_are_written_and_the_file_is_gone_at_the_end(t
         lines.append(line)
         first.set()
 
-    with followed(path, tell):
+    with follow_file(path, tell):
         assert path.stat().st_mode & 0o077 == 0
         with path.open("a") as stream:
             stream.write("one\ntw")
@@ -101,7 +101,7 @@ def test_lines_are_told_while_they_are_written_and_the_file_is_gone_at_the_end(t
 
 def test_what_was_written_last_is_told_too(tmp_path: Path) -> None:
     lines: list[str] = []
-    with followed(tmp_path / "events.jsonl", lines.append):
+    with follow_file(tmp_path / "events.jsonl", lines.append):
         time.sleep(0.15)
         (tmp_path / "events.jsonl").write_text("last\n")
     assert lines == ["last"]

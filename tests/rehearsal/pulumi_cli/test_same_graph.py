@@ -14,8 +14,8 @@ from graph_differences import differences, from_plan, from_state
 from rehearsal.local_cluster.hub.hub_network import hub_namespace
 from rehearsal.local_up.up import bring_up_anew
 from rehearsal.program.graph import Graph
-from rehearsal.pulumi_cli.engine_choice import Programs
-from rehearsal.pulumi_cli.stack_operations import Telling, engine
+from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
+from rehearsal.pulumi_cli.stack_operations import ProgressReporter, region_engine
 from rehearsal.pulumi_cli.workspace import EngineFolder
 from stacks.load import load_plan
 
@@ -30,7 +30,7 @@ def in_process(region: str) -> tuple[Graph, ...]:
     return bring_up_anew(load_plan(region)).graphs
 
 
-def exported(folder: EngineFolder, programs: Programs, stack: str) -> dict[str, object]:
+def exported(folder: EngineFolder, programs: PulumiPrograms, stack: str) -> dict[str, object]:
     """A stack's state, secrets in plain."""
     told = subprocess.run(
         [programs.cli, "stack", "export", "--show-secrets", "--stack", stack],
@@ -43,22 +43,22 @@ def exported(folder: EngineFolder, programs: Programs, stack: str) -> dict[str, 
     return found
 
 
-def test_every_resource_of_dev_is_the_same_when_all_is_up(up_once: Engine, pulumi_cli: Programs) -> None:
+def test_every_resource_of_dev_is_the_same_when_all_is_up(up_once: Engine, pulumi_cli: PulumiPrograms) -> None:
     plan, folder = load_plan("dev"), EngineFolder(up_once.folder)
     for graph, stack in zip(in_process("dev"), (plan.base_stack, plan.stack), strict=True):
         assert differences(graph, from_state(exported(folder, pulumi_cli, stack)), planned=False) == []
 
 
 @pytest.mark.parametrize("region", ["southcentralus", "swedencentral"])
-def test_every_resource_of_a_large_region_is_the_same(region: str, pulumi_cli: Programs, tmp_path: Path) -> None:
+def test_every_resource_of_a_large_region_is_the_same(region: str, pulumi_cli: PulumiPrograms, tmp_path: Path) -> None:
     """Its base is up; of the clusters it is the plan of the first update, in which an output of Azure's that is not there yet is any."""
     plan, folder, path = load_plan(region), EngineFolder(tmp_path / "engine"), tmp_path / "plan.json"
-    telling = Telling(print, lambda _: None)
+    telling = ProgressReporter(print, lambda _: None)
     base, clusters = in_process(region)
     with (
         folder.held() as hold,
         hub_namespace(plan, folder.inside, factor=3_600.0, say=print) as inside,
-        engine(plan, region, folder, pulumi_cli, inside, hold, telling) as at_work,
+        region_engine(plan, region, folder, pulumi_cli, inside, hold, telling) as at_work,
     ):
         for stack in (plan.base_stack, plan.stack):
             at_work.take_up(stack)

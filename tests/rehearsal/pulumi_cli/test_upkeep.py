@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rehearsal.pulumi_cli.state_repair import Pending, locks, mended, pending, taken_over, told
+from rehearsal.pulumi_cli.state_repair import (
+    PendingOperation,
+    lock_files,
+    pending_operations,
+    pending_text,
+    restore_backup,
+    with_created_resources,
+)
 
 PROVIDER = "urn:pulumi:dev::gpufleet::pulumi:providers:azure-native::dev-azure"
 SET = "urn:pulumi:dev::gpufleet::azure-native:compute:VirtualMachineScaleSet::cpu"
@@ -22,11 +29,13 @@ def operation(kind: str, urn: str, type_: str, **more: object) -> dict[str, Any]
 
 def test_a_creation_in_azure_is_asked_after_by_the_id_that_it_leads_to() -> None:
     inputs = {"resourceGroupName": "g", "vmScaleSetName": "dev-cpu-000"}
-    found = pending(state(operation("creating", SET, "azure-native:compute:VirtualMachineScaleSet", inputs=inputs)))
+    found = pending_operations(state(operation("creating", SET, "azure-native:compute:VirtualMachineScaleSet", inputs=inputs)))
     assert found == [
-        Pending(SET, "creating", "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/dev-cpu-000")
+        PendingOperation(
+            SET, "creating", "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/dev-cpu-000"
+        )
     ]
-    assert told("dev", found) == (
+    assert pending_text("dev", found) == (
         "dev: 1 operation was under way when the last command died: VirtualMachineScaleSet cpu (creating); "
         "asking Azure and the clusters what came of them"
     )
@@ -34,7 +43,7 @@ def test_a_creation_in_azure_is_asked_after_by_the_id_that_it_leads_to() -> None
 
 def test_a_creation_in_a_cluster_is_asked_after_by_namespace_and_name() -> None:
     urn = "urn:pulumi:dev::gpufleet::kubernetes:core/v1:ConfigMap::map"
-    (found,) = pending(
+    (found,) = pending_operations(
         state(
             operation("creating", urn, "kubernetes:core/v1:ConfigMap", inputs={"metadata": {"namespace": "kube-system", "name": "coredns"}})
         )
@@ -43,12 +52,12 @@ def test_a_creation_in_a_cluster_is_asked_after_by_namespace_and_name() -> None:
 
 
 def test_an_update_is_known_by_the_id_that_it_has() -> None:
-    (found,) = pending(state(operation("updating", SET, "azure-native:compute:VirtualMachineScaleSet", id="/subscriptions/s/x")))
+    (found,) = pending_operations(state(operation("updating", SET, "azure-native:compute:VirtualMachineScaleSet", id="/subscriptions/s/x")))
     assert found.id == "/subscriptions/s/x"
 
 
 def test_a_creation_whose_id_nobody_can_tell_has_none() -> None:
-    found = pending(
+    found = pending_operations(
         state(
             operation("creating", SET, "azure-native:compute:VirtualMachineScaleSet", inputs={}),
             operation(
@@ -68,7 +77,7 @@ def test_what_was_being_created_is_taken_over_for_a_refresh_to_find_or_drop() ->
         ),
         operation("deleting", PROVIDER, "pulumi:providers:azure-native", id="some-id"),
     )
-    taken = taken_over(left, pending(left))
+    taken = with_created_resources(left, pending_operations(left))
     assert taken["pending_operations"] == []
     assert [resource["urn"] for resource in taken["resources"]] == [PROVIDER, SET]
     assert taken["resources"][1]["id"].endswith("/virtualMachineScaleSets/dev-cpu-000")
@@ -80,8 +89,8 @@ def test_only_a_stacks_own_locks_are_its_own(tmp_path: Path) -> None:
         folder = tmp_path / ".pulumi" / "locks" / "organization" / "gpufleet" / stack
         folder.mkdir(parents=True)
         (folder / "a.json").write_text("{}")
-    assert [path.parent.name for path in locks(tmp_path, "gpufleet", "dev")] == ["dev"]
-    assert locks(tmp_path, "gpufleet", "southcentralus") == []
+    assert [path.parent.name for path in lock_files(tmp_path, "gpufleet", "dev")] == ["dev"]
+    assert lock_files(tmp_path, "gpufleet", "southcentralus") == []
 
 
 def test_a_checkpoint_that_was_cut_off_gives_way_to_the_one_before(tmp_path: Path) -> None:
@@ -89,9 +98,9 @@ def test_a_checkpoint_that_was_cut_off_gives_way_to_the_one_before(tmp_path: Pat
     folder.mkdir(parents=True)
     path = folder / "dev.json"
     path.write_text('{"version": 3, "checkpoint": {"stack"')
-    assert not mended(tmp_path, "gpufleet", "dev"), "there is none before"
+    assert not restore_backup(tmp_path, "gpufleet", "dev"), "there is none before"
     (folder / "dev.json.bak").write_text('{"version": 3}')
-    assert mended(tmp_path, "gpufleet", "dev")
+    assert restore_backup(tmp_path, "gpufleet", "dev")
     assert path.read_text() == '{"version": 3}'
-    assert not mended(tmp_path, "gpufleet", "dev"), "a whole one stays"
-    assert not mended(tmp_path, "gpufleet", "dev-base"), "a stack without any needs none"
+    assert not restore_backup(tmp_path, "gpufleet", "dev"), "a whole one stays"
+    assert not restore_backup(tmp_path, "gpufleet", "dev-base"), "a stack without any needs none"

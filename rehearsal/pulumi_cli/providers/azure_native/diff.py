@@ -7,48 +7,72 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from rehearsal.program.graph import reveal
 from rehearsal.pulumi_cli.providers.azure_native import resource_types
-from rehearsal.pulumi_cli.providers.azure_native.autonaming import CREATE_FIRST
-from rehearsal.pulumi_cli.providers.azure_native.replacement import replacing
+from rehearsal.pulumi_cli.providers.azure_native.input_check import CREATE_FIRST
+from rehearsal.pulumi_cli.providers.azure_native.resource_types import ResourceType
+from rehearsal.pulumi_cli.providers.provider_interface import ChangeKind, DiffResult, PropertyChange
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
-from rehearsal.pulumi_cli.providers.requests import Changed, Difference, Kind
+
+EVERYWHERE = frozenset({"location"})
+"""Of every type: what is in a resource's path beside, and its location (`x-ms-mutability: create, read` of the types' specifications,
+https://github.com/Azure/azure-rest-api-specs; the rest Azure refuses to move, InvalidResourceLocation)."""
+
+REPLACING: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "authorization:RoleAssignment": frozenset({"principalId"}),
+        "network:LoadBalancer": frozenset({"mode"}),
+        "network:PrivateEndpoint": frozenset({"subnet"}),
+        "network:PublicIPAddress": frozenset({"publicIPAddressVersion", "publicIPPrefix", "sku"}),
+        "storage:StorageAccount": frozenset({"isHnsEnabled"}),
+        "virtualmachineimages:Trigger": frozenset({"kind"}),
+    }
+)
+"""By type, from `forceNewMap` of https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go and from
+`x-ms-mutability`. Whatever else Azure fixed at creation it refuses itself, and so does the update then, as with azure-native."""
+
+
+def replacing_inputs(kind: ResourceType) -> frozenset[str]:
+    """The top-level inputs whose change makes a resource anew."""
+    return frozenset(kind.names) | EVERYWHERE | REPLACING.get(kind.token, frozenset())
+
 
 _PLAIN_KEY = re.compile(r"\w+")
 STABLES = ("id", "name", "type")
 """Outputs that no update changes."""
 
 
-def difference(kind: resource_types.Kind, old: Json, new: Json) -> Difference:
+def difference(kind: resource_types.ResourceType, old: Json, new: Json) -> DiffResult:
     """What an update would have to change; a replacement stands beside the old one only under a random name."""
-    fixed = replacing(kind)
-    changed: dict[str, Changed] = {}
+    fixed = replacing_inputs(kind)
+    changed: dict[str, PropertyChange] = {}
     for key in sorted({*old, *new} - {CREATE_FIRST}):
-        if key in old and key in new and key == "location" and _place(old[key]) == _place(new[key]):
+        if key in old and key in new and key == "location" and _normalized_location(old[key]) == _normalized_location(new[key]):
             continue
-        for path, what in _value(reveal(old.get(key)), reveal(new.get(key)), key):
-            changed[path] = Changed(what, replace=key in fixed)
-    return Difference(changed, delete_first=old.get(CREATE_FIRST) is not True, stables=STABLES)
+        for path, what in _changes(reveal(old.get(key)), reveal(new.get(key)), key):
+            changed[path] = PropertyChange(what, replace=key in fixed)
+    return DiffResult(changed, delete_first=old.get(CREATE_FIRST) is not True, stables=STABLES)
 
 
-def _value(old: Any, new: Any, path: str) -> Iterator[tuple[str, Kind]]:
+def _changes(old: Any, new: Any, path: str) -> Iterator[tuple[str, ChangeKind]]:
     if _same(old, new):
         return
     if old is None:
-        yield path, Kind.ADD
+        yield path, ChangeKind.ADD
     elif new is None:
-        yield path, Kind.DELETE
+        yield path, ChangeKind.DELETE
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({*old, *new}):
-            yield from _value(old.get(key), new.get(key), f"{path}.{key}" if _PLAIN_KEY.fullmatch(key) else f'{path}["{key}"]')
+            yield from _changes(old.get(key), new.get(key), f"{path}.{key}" if _PLAIN_KEY.fullmatch(key) else f'{path}["{key}"]')
     elif isinstance(old, list) and isinstance(new, list):
         for number in range(max(len(old), len(new))):
             one, other = (values[number] if number < len(values) else None for values in (old, new))
-            yield from _value(one, other, f"{path}[{number}]")
+            yield from _changes(one, other, f"{path}[{number}]")
     else:
-        yield path, Kind.UPDATE
+        yield path, ChangeKind.UPDATE
 
 
 def _same(old: Any, new: Any) -> bool:
@@ -60,7 +84,7 @@ def _same(old: Any, new: Any) -> bool:
     return bool(old == new)
 
 
-def _place(location: Any) -> Any:
+def _normalized_location(location: Any) -> Any:
     """A location as Azure compares it: West US 2 is westus2."""
     plain = reveal(location)
     return plain.lower().replace(" ", "") if isinstance(plain, str) else plain

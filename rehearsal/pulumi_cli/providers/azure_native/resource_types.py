@@ -8,31 +8,69 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 from rehearsal.azure.api_versions import api_versions
-from rehearsal.azure.azure_native import arm_type, path_inputs
+from rehearsal.azure.azure_native import arm_type, is_inner, part, path_inputs, renamed
 from rehearsal.azure.azure_native_calls import MAINTAINED, SINGLETONS
 from rehearsal.azure.azure_native_ids import AZURE, PLACEHOLDER, RESOURCE_GROUP
 from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.sdk_shapes import shape_of
-from rehearsal.azure.shapes import ObjectOf
-from rehearsal.pulumi_cli.providers.azure_native.flattening import flat
+from rehearsal.azure.shapes import MapOf, ObjectOf, Property, Shape
 from rehearsal.pulumi_cli.providers.azure_native.shape_cache import take_known_shapes
-from rehearsal.pulumi_cli.providers.errors import ProviderError
+from rehearsal.pulumi_cli.providers.provider_interface import ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
-GROUP = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}"
+_FLAT_PROPERTIES: WeakKeyDictionary[ObjectOf, Mapping[str, Property]] = WeakKeyDictionary()
+
+
+def flat_properties(shape: ObjectOf) -> Mapping[str, Property]:
+    """The properties of an object by azure-native's names."""
+    found = _FLAT_PROPERTIES.get(shape)
+    if found is None:
+        found = _FLAT_PROPERTIES[shape] = _flatten(shape)
+    return found
+
+
+def writable_properties(shape: ObjectOf) -> Mapping[str, Property]:
+    """Those that a program may give."""
+    return {name: held for name, held in flat_properties(shape).items() if not held.read_only}
+
+
+def is_name_set(shape: Shape) -> bool:
+    """Whether Azure has names as the keys of an object where azure-native has a list of them: what they stand for is Azure's to say."""
+    return isinstance(shape, MapOf) and isinstance(shape.item, ObjectOf) and all(held.read_only for held in shape.item.properties.values())
+
+
+def _flatten(shape: ObjectOf) -> Mapping[str, Property]:
+    inner = shape.inner
+    found = {name: held for name, held in shape.properties.items() if not (inner is not None and name == "properties")}
+    if inner is not None:
+        found |= {name: held for name, held in inner.properties.items() if is_inner(shape, name) or name not in found}
+    for name, path in renamed(shape).items():
+        *outer, last = path.split(".")
+        place: Shape | None = shape
+        for step in outer:
+            place = part(place, step)
+        if isinstance(place, ObjectOf) and last in place.properties:
+            if len(outer) == (1 if outer == ["properties"] else 0):
+                found.pop(last, None)
+            found[name] = place.properties[last]
+    return found
+
+
+RESOURCE_GROUP_PATH = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}"
 OTHER_VERSIONS: Mapping[str, str] = {"authorization:RoleDefinition": "2022-05-01-preview"}
 """Types whose version in azure-native 3.29 is not the oldest that the embedded Azure answers."""
 UUID_NAMES = frozenset({"roleAssignmentName", "roleDefinitionId"})
 """Names that Azure wants to be UUIDs."""
-GLOBAL = frozenset({"privatedns:PrivateZone", "privatedns:VirtualNetworkLink"})
+WITHOUT_LOCATION = frozenset({"privatedns:PrivateZone", "privatedns:VirtualNetworkLink"})
 """Types that are in no region, so that the provider's location would be wrong:
 https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/resources/resources.go"""
 
 
 @dataclass(frozen=True)
-class Kind:
+class ResourceType:
     """One type: token as network:Subnet; path as /subscriptions/{subscriptionId}/… with the inputs that hold names in braces."""
 
     token: str
@@ -76,8 +114,8 @@ class Kind:
     @cached_property
     def located(self) -> bool:
         """Whether it takes a location that may be left to the provider."""
-        held = flat(self.shape).get("location")
-        return held is not None and not held.read_only and self.token not in GLOBAL
+        held = flat_properties(self.shape).get("location")
+        return held is not None and not held.read_only and self.token not in WITHOUT_LOCATION
 
     @cached_property
     def auto_name(self) -> str:
@@ -115,17 +153,17 @@ class Kind:
 
 
 @cache
-def kind_of(resource_type: str) -> Kind:
+def resource_type_of(resource_type: str) -> ResourceType:
     """The kind of a type token; Failed for a type that there is not."""
     take_known_shapes()
     key = resource_type.removeprefix(AZURE)
     if key == RESOURCE_GROUP:
-        return Kind(key, GROUP)
+        return ResourceType(key, RESOURCE_GROUP_PATH)
     if key in GROUP_PATHS:
-        return Kind(key, f"{GROUP}/providers/{GROUP_PATHS[key]}")
+        return ResourceType(key, f"{RESOURCE_GROUP_PATH}/providers/{GROUP_PATHS[key]}")
     if key in SCOPE_PATHS:
         scope, path = SCOPE_PATHS[key]
-        return Kind(key, f"/{{{scope}}}/providers/{path}")
+        return ResourceType(key, f"/{{{scope}}}/providers/{path}")
     raise ProviderError(
         f"{resource_type[:200]} is not a type of the rehearsal's azure-native; rehearsal/azure/azure_native_paths.py lists its types"
     )

@@ -8,14 +8,60 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 
-from rehearsal.pulumi_cli.providers.azure_native.settings import Settings
-from rehearsal.pulumi_cli.providers.errors import ProviderError
+from rehearsal.program.graph import Secret, reveal
+from rehearsal.pulumi_cli.providers.provider_interface import ProviderError
+from rehearsal.pulumi_cli.providers.pulumi_values import Json
+
+FROM_ENVIRONMENT: Mapping[str, str] = {
+    "clientId": "ARM_CLIENT_ID",
+    "clientSecret": "ARM_CLIENT_SECRET",
+    "location": "ARM_LOCATION",
+    "metadataHost": "ARM_METADATA_HOST",
+    "subscriptionId": "ARM_SUBSCRIPTION_ID",
+    "tenantId": "ARM_TENANT_ID",
+}
+"""Configuration that the environment gives where the provider resource does not:
+https://www.pulumi.com/registry/packages/azure-native/installation-configuration/"""
+
+
+@dataclass(frozen=True, slots=True)
+class AzureSettings:
+    """Where Azure is described (a host, with its port), and who asks; location serves resources that name none, empty for none."""
+
+    metadata_host: str
+    subscription: str
+    tenant: str
+    client: str
+    secret: str = field(repr=False)
+    location: str
+
+
+def read_settings(config: Json, environment: Mapping[str, str] = os.environ) -> AzureSettings:
+    """The settings; Failed, in one sentence, for what is missing."""
+    given = {key: reveal(value) for key, value in config.items()}
+
+    def value(key: str) -> str:
+        return str(given.get(key) or environment.get(FROM_ENVIRONMENT[key], ""))
+
+    host = value("metadataHost").removeprefix("https://").rstrip("/")
+    if not host:
+        raise ProviderError(
+            "ARM_METADATA_HOST is not set, and this azure-native talks to the embedded Azure alone; start `gpufleet azure` and set what it "
+            "prints, or take this provider's folder out of PULUMI_HOME to use Pulumi's own"
+        )
+    for key in ("subscriptionId", "tenantId", "clientId", "clientSecret"):
+        if not value(key):
+            raise ProviderError(f"neither the provider's {key} nor {FROM_ENVIRONMENT[key]} is set; set what `gpufleet azure` prints")
+    return AzureSettings(host, value("subscriptionId"), value("tenantId"), value("clientId"), value("clientSecret"), value("location"))
+
 
 ENDPOINTS = "/metadata/endpoints?api-version=2022-09-01"
 RENEW_SECONDS = 300.0
@@ -23,7 +69,7 @@ RENEW_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class AzureEndpoints:
     """Where the resource manager and the sign-in are, and for whom a token is made out."""
 
     manager: str
@@ -31,17 +77,17 @@ class Places:
     audience: str
 
 
-async def places_of(session: aiohttp.ClientSession, settings: Settings) -> Places:
+async def discover_endpoints(session: aiohttp.ClientSession, settings: AzureSettings) -> AzureEndpoints:
     """What the metadata host tells; Failed where it cannot be asked or tells something else."""
     url = f"https://{settings.metadata_host}{ENDPOINTS}"
     try:
         async with session.get(url) as response:
             told = json.loads(await response.read())
         manager = told["resourceManager"].rstrip("/")
-        return Places(manager, told["authentication"]["loginEndpoint"].rstrip("/"), told["authentication"]["audiences"][0])
+        return AzureEndpoints(manager, told["authentication"]["loginEndpoint"].rstrip("/"), told["authentication"]["audiences"][0])
     except (aiohttp.ClientError, TimeoutError) as error:
         raise ProviderError(
-            f"{url} cannot be reached ({why(error)}); is `gpufleet azure` running, and is SSL_CERT_FILE set to its authority?"
+            f"{url} cannot be reached ({connection_error(error)}); is `gpufleet azure` running, and is SSL_CERT_FILE set to its authority?"
         ) from None
     except (LookupError, TypeError, AttributeError, ValueError):
         raise ProviderError(
@@ -49,10 +95,10 @@ async def places_of(session: aiohttp.ClientSession, settings: Settings) -> Place
         ) from None
 
 
-class Account:
+class ServicePrincipal:
     """Who is signed in; one token serves all calls until shortly before its end."""
 
-    def __init__(self, session: aiohttp.ClientSession, settings: Settings, places: Places) -> None:
+    def __init__(self, session: aiohttp.ClientSession, settings: AzureSettings, places: AzureEndpoints) -> None:
         self._session, self._settings, self._places = session, settings, places
         self._lock = asyncio.Lock()
         self._token, self._renew_at = "", 0.0
@@ -81,7 +127,7 @@ class Account:
                 raise ProviderError(f"signing in to {url} was refused: {told.get('error_description') or told.get('error')}")
             return str(told["access_token"]), float(told["expires_in"])
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise ProviderError(f"{url} cannot be reached to sign in ({why(error)}); is `gpufleet azure` running?") from None
+            raise ProviderError(f"{url} cannot be reached to sign in ({connection_error(error)}); is `gpufleet azure` running?") from None
         except (LookupError, TypeError, AttributeError, ValueError):
             raise ProviderError(f"signing in to {url} was answered with something that is no token") from None
 
@@ -97,6 +143,30 @@ class Account:
         return claims
 
 
-def why(error: BaseException) -> str:
+def connection_error(error: BaseException) -> str:
     """One line that says why a connection failed."""
     return (str(error).splitlines() or [type(error).__name__])[0][:300] or type(error).__name__
+
+
+CLIENT_CONFIG = "azure-native:authorization:getClientConfig"
+CLIENT_TOKEN = "azure-native:authorization:getClientToken"  # noqa: S105 the function's name
+
+
+async def call_function(token: str, arguments: Json, settings: AzureSettings, account: ServicePrincipal) -> Mapping[str, Any]:
+    """The outputs of a function; Failed for one that is not served."""
+    if token == CLIENT_CONFIG:
+        claims = await account.claims()
+        return {
+            "clientId": settings.client,
+            "objectId": claims.get("oid", ""),
+            "subscriptionId": settings.subscription,
+            "tenantId": settings.tenant,
+        }
+    if token == CLIENT_TOKEN:
+        endpoint = arguments.get("endpoint")
+        held = await account.sign_in(f"{endpoint}/.default") if isinstance(endpoint, str) and endpoint else (await account.token(), 0.0)
+        return {"token": Secret(held[0])}
+    raise ProviderError(
+        f"the function {token[:200]} is not served by the rehearsal's azure-native, which has {CLIENT_CONFIG} and {CLIENT_TOKEN}; "
+        "compute what it answers, or read it as a resource"
+    )

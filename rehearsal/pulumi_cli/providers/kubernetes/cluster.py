@@ -1,4 +1,4 @@
-"""Which cluster the provider's objects are in: its kinds, and requests about one object."""
+"""Cluster that contains the provider's objects: the kinds that it serves, and requests for one object."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from rehearsal.local_cluster.objects.connection import APPLY, DISCOVERY, JSON, A
 from rehearsal.local_cluster.objects.kinds import ROOTS, Kinds, ServedKind, kinds_in
 from rehearsal.local_cluster.objects.kubeconfig import KubeconfigError
 from rehearsal.local_cluster.objects.results import ObjectKey
-from rehearsal.pulumi_cli.providers.errors import ProviderError
-from rehearsal.pulumi_cli.providers.kubernetes.api import Api, Say
-from rehearsal.pulumi_cli.providers.kubernetes.metadata import name_of, namespace_of
-from rehearsal.pulumi_cli.providers.kubernetes.settings import Settings
+from rehearsal.pulumi_cli.providers.kubernetes.api_client import ApiClient, Report
+from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import name_of, namespace_of
+from rehearsal.pulumi_cli.providers.kubernetes.settings import ProviderSettings
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
+from rehearsal.pulumi_cli.providers.provider_interface import ProviderError
 
 PATIENCE_SECONDS = 15.0
-"""How long a request is repeated that may yet succeed: an API server that restarts is back by then, and one cluster that has died holds
-up the others no longer."""
+"""Time for which a request is repeated: a restarted API server is back by then, and a cluster that has died does not delay the others
+longer."""
 FIRST_PATIENCE_SECONDS = 1.0
-"""The same for the first requests: whether the cluster can be reached at all, many objects wait to know."""
+"""The same for the first requests: many objects wait to learn whether the cluster can be reached at all."""
 SERVED_SECONDS = 30.0
-"""How long a kind is waited for that a definition of the same update may bring."""
-OK, NOT_FOUND = 200, 404
+"""Time to wait for a kind that a definition of the same update may add."""
+OK = 200
 
 
 class ClusterUnreachableError(GpufleetError):
-    """A cluster that cannot be asked: where it is, and why not."""
+    """A cluster that cannot be reached: address and reason."""
 
 
 class Cluster:
-    """A cluster that can be asked."""
+    """A cluster that can be reached."""
 
-    def __init__(self, api: Api, kinds: Kinds, namespace: str) -> None:
+    def __init__(self, api: ApiClient, kinds: Kinds, namespace: str) -> None:
         self.api, self.kinds, self.namespace = api, kinds, namespace
 
     @classmethod
-    async def reached(cls, settings: Settings) -> Cluster:
-        """The cluster of a configuration; Unreachable."""
+    async def connect(cls, settings: ProviderSettings) -> Cluster:
+        """Return the cluster of a configuration; ClusterUnreachableError."""
         try:
             access = settings.access()
-        except KubeconfigError as refused:
-            raise ClusterUnreachableError(str(refused)) from refused
-        api = Api(access)
+        except KubeconfigError as error:
+            raise ClusterUnreachableError(str(error)) from error
+        api = ApiClient(access)
         try:
             kinds = await discover(api, FIRST_PATIENCE_SECONDS)
         except BaseException as error:
@@ -55,16 +55,16 @@ class Cluster:
         return cls(api, kinds, settings.namespace or access.namespace)
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """Close all connections."""
         await self.api.close()
 
     def namespaced(self, kind: Kind) -> bool:
-        """Whether objects of a kind are in namespaces; what is not served yet is taken as one can without a server."""
+        """Return whether a kind's objects are in namespaces; for a kind that is not served yet, as known without a server."""
         served = self.kinds.get((kind.api_version, kind.kind))
         return served.namespaced if served is not None else kind.namespaced
 
     async def served(self, kind: Kind, seconds: float = 0.0) -> ServedKind | None:
-        """How a kind is served, as soon as it is, for so many seconds; None where it is not."""
+        """Return a kind as soon as it is served, within a number of seconds; None where it is not."""
         loop = asyncio.get_running_loop()
         end, wait, pair = loop.time() + seconds, 0.2, (kind.api_version, kind.kind)
         while pair not in self.kinds:
@@ -75,53 +75,54 @@ class Cluster:
             wait = min(2 * wait, 1.0)
         return self.kinds.get(pair)
 
-    async def get(self, served: ServedKind, key: ObjectKey, say: Say | None = None) -> ApiResponse:
-        """One object as it is."""
-        return await self.api.request("GET", served.item(key), patience=PATIENCE_SECONDS, say=say)
+    async def get(self, served: ServedKind, key: ObjectKey, report: Report | None = None) -> ApiResponse:
+        """Read one object."""
+        return await self.api.request("GET", served.item(key), patience=PATIENCE_SECONDS, report=report)
 
-    async def listed(self, kind: Kind, namespace: str, selector: str) -> list[Mapping[str, Any]]:
-        """Objects of a namespace whose labels match; none where the kind is not served or may not be listed."""
+    async def list_objects(self, kind: Kind, namespace: str, selector: str) -> list[Mapping[str, Any]]:
+        """List objects of a namespace whose labels match; none where the kind is not served or may not be listed."""
         served = self.kinds.get((kind.api_version, kind.kind))
         if served is None:
             return []
         query = {"labelSelector": selector, "limit": "100"}
-        answer = await self.api.request("GET", served.collection(namespace), query, patience=PATIENCE_SECONDS)
-        return list(answer.body.get("items") or []) if answer.status == OK else []
+        response = await self.api.request("GET", served.collection(namespace), query, patience=PATIENCE_SECONDS)
+        return list(response.body.get("items") or []) if response.status == OK else []
 
     async def write(
-        self, method: str, path: str, query: Mapping[str, str], body: object, say: Say, *, dry: bool = False, kind: str = JSON
+        self, method: str, path: str, query: Mapping[str, str], body: object, report: Report, *, dry: bool = False, content_type: str = JSON
     ) -> ApiResponse:
-        """A change of one object; a dry one changes nothing and is answered as if it had."""
-        asked = {**query, **({"dryRun": "All"} if dry else {})}
-        return await self.api.request(method, path, asked, body, kind, patience=PATIENCE_SECONDS, say=say)
+        """Change one object; a dry run changes nothing and returns the same response."""
+        full = {**query, **({"dryRun": "All"} if dry else {})}
+        return await self.api.request(method, path, full, body, content_type, patience=PATIENCE_SECONDS, report=report)
 
     async def apply(
-        self, served: ServedKind, key: ObjectKey, item: object, manager: str, say: Say, *, force: bool, dry: bool
+        self, served: ServedKind, key: ObjectKey, item: object, manager: str, report: Report, *, force: bool, dry: bool
     ) -> ApiResponse:
-        """Server-side apply of one object: https://kubernetes.io/docs/reference/using-api/server-side-apply/"""
+        """Apply one object on the server: https://kubernetes.io/docs/reference/using-api/server-side-apply/"""
         query = {"fieldManager": manager, "force": str(force).lower()}
-        return await self.write("PATCH", served.item(key), query, item, say, dry=dry, kind=APPLY)
+        return await self.write("PATCH", served.item(key), query, item, report, dry=dry, content_type=APPLY)
 
 
-async def discover(api: Api, patience: float) -> Kinds:
-    """Every kind that a server serves, in two requests."""
-    answers = [await api.request("GET", root, accept=DISCOVERY, patience=patience) for root in ROOTS]
-    for answer in answers:
-        if answer.status != OK:
-            raise ApiServerUnreachableError(
-                api.where, f"does not tell which kinds it serves: {answer.message}", "see what the kubeconfig's user may do"
-            )
-    return {pair: served for root, answer in zip(ROOTS, answers, strict=True) for pair, served in kinds_in(root, answer.body).items()}
+async def discover(api: ApiClient, patience: float) -> Kinds:
+    """Return every kind that a server serves, in two requests."""
+    kinds: dict[tuple[str, str], ServedKind] = {}
+    for root in ROOTS:
+        response = await api.request("GET", root, accept=DISCOVERY, patience=patience)
+        if response.status != OK:
+            reason = f"discovery of its kinds failed: {response.message}"
+            raise ApiServerUnreachableError(api.address, reason, "check the rights of the kubeconfig's user")
+        kinds.update(kinds_in(root, response.body))
+    return kinds
 
 
-def key_for(kind: Kind, item: Mapping[str, Any], served: ServedKind | None = None) -> ObjectKey:
-    """Key of an object of a kind."""
+def object_key(kind: Kind, item: Mapping[str, Any], served: ServedKind | None = None) -> ObjectKey:
+    """Return the key of an object of a kind."""
     namespaced = kind.namespaced if served is None else served.namespaced
     return ObjectKey(kind.kind, namespace_of(item) if namespaced else "", name_of(item), kind.api_version)
 
 
-def unserved(kind: Kind) -> ProviderError:
-    """A kind that the cluster does not know, however long it was asked."""
+def kind_not_served(kind: Kind) -> ProviderError:
+    """Build the error for a kind that the cluster does not serve."""
     return ProviderError(
         f"the cluster serves no {kind}; register its CustomResourceDefinition and let the object depend on it, "
         "or enable its API group at the API servers"

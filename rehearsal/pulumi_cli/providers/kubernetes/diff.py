@@ -6,22 +6,195 @@ changed in the cluster is seen once a refresh has read it into the state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
 from typing import Any
 
 from rehearsal.program.graph import reveal
-from rehearsal.pulumi_cli.providers.kubernetes.check import DEFAULT_NAMESPACE
-from rehearsal.pulumi_cli.providers.kubernetes.immutable import Path, forces, replacing
-from rehearsal.pulumi_cli.providers.kubernetes.metadata import AUTONAMED, SERVERS_OWN, name_of, namespace_of, says
-from rehearsal.pulumi_cli.providers.kubernetes.quantities import same_amount
-from rehearsal.pulumi_cli.providers.kubernetes.state import State, sent
-from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind as ObjectKind
+from rehearsal.pulumi_cli.providers.kubernetes.input_check import DEFAULT_NAMESPACE
+from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import AUTONAMED, SERVER_FIELDS, is_true, name_of, namespace_of
+from rehearsal.pulumi_cli.providers.kubernetes.state import ObjectState, to_api
+from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
+from rehearsal.pulumi_cli.providers.provider_interface import ChangeKind, DiffResult, PropertyChange
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
-from rehearsal.pulumi_cli.providers.requests import Changed, Difference, Kind
+
+Path = tuple[str | int, ...]
+ANY_ITEM = "*"
+IDENTITY: tuple[Path, ...] = (("metadata", "name"), ("metadata", "namespace"))
+SELECTOR: tuple[Path, ...] = (("spec", "selector"),)
+_CONTAINER_FIELDS = (
+    "args",
+    "command",
+    "env",
+    "image",
+    "imagePullPolicy",
+    "lifecycle",
+    "livenessProbe",
+    "ports",
+    "readinessProbe",
+    "resources",
+    "securityContext",
+    "stdin",
+    "stdinOnce",
+    "terminationMessagePath",
+    "terminationMessagePolicy",
+    "tty",
+    "volumeDevices",
+    "volumeMounts",
+    "workingDir",
+)
+_POD_FIELDS = (
+    "affinity",
+    "automountServiceAccountToken",
+    "dnsConfig",
+    "dnsPolicy",
+    "enableServiceLinks",
+    "hostAliases",
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "hostname",
+    "imagePullSecrets",
+    "nodeName",
+    "nodeSelector",
+    "overhead",
+    "preemptionPolicy",
+    "priority",
+    "priorityClassName",
+    "readinessGates",
+    "restartPolicy",
+    "runtimeClassName",
+    "schedulerName",
+    "securityContext",
+    "serviceAccount",
+    "serviceAccountName",
+    "shareProcessNamespace",
+    "subdomain",
+    "terminationGracePeriodSeconds",
+    "volumes",
+)
+_VOLUME_SOURCES = (
+    "awsElasticBlockStore",
+    "azureDisk",
+    "azureFile",
+    "cephfs",
+    "cinder",
+    "csi",
+    "fc",
+    "flexVolume",
+    "flocker",
+    "gcePersistentDisk",
+    "glusterfs",
+    "hostPath",
+    "iscsi",
+    "local",
+    "nfs",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "quobyte",
+    "rbd",
+    "scaleIO",
+    "storageos",
+    "vsphereVolume",
+)
+
+
+def _spec(names: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(("spec", name) for name in names)
+
+
+IMMUTABLE_PATHS: Mapping[Kind, tuple[Path, ...]] = {
+    Kind("apps/v1", "DaemonSet"): SELECTOR,
+    Kind("apps/v1", "Deployment"): SELECTOR,
+    Kind("apps/v1", "StatefulSet"): _spec(
+        ("podManagementPolicy", "revisionHistoryLimit", "selector", "serviceName", "volumeClaimTemplates")
+    ),
+    Kind("batch/v1", "Job"): _spec(("completions", "parallelism", "selector", "template")),
+    Kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): (("roleRef",),),
+    Kind("rbac.authorization.k8s.io/v1", "RoleBinding"): (("roleRef",),),
+    Kind("storage.k8s.io/v1", "StorageClass"): (("parameters",), ("provisioner",)),
+    Kind("v1", "PersistentVolume"): _spec(_VOLUME_SOURCES),
+    Kind("v1", "PersistentVolumeClaim"): _spec(("accessModes", "selector", "storageClassName", "volumeName")),
+    Kind("v1", "Pod"): (
+        *_spec(_POD_FIELDS),
+        *(("spec", list_, ANY_ITEM, field) for list_ in ("containers", "initContainers") for field in _CONTAINER_FIELDS),
+    ),
+    Kind("v1", "ResourceQuota"): _spec(("scopes",)),
+    Kind("v1", "Secret"): (("type",),),
+    Kind("v1", "Service"): _spec(("clusterIP",)),
+}
+CONTENT_PATHS: Mapping[Kind, tuple[Path, ...]] = {
+    Kind("v1", "ConfigMap"): (("binaryData",), ("data",)),
+    Kind("v1", "Secret"): (("type",), ("stringData",), ("data",)),
+}
+"""Kinds whose content is made anew too, unless the provider is set to change it in place and the object is not marked immutable:
+pods then see the new content only when they are made anew themselves."""
+
+
+def replacing_paths(kind: Kind, *, in_place: bool) -> tuple[Path, ...]:
+    """Paths whose change makes an object of a kind be made anew; in_place where its content may change."""
+    content = CONTENT_PATHS.get(kind)
+    return IDENTITY + (content if content and not in_place else IMMUTABLE_PATHS.get(kind, ()))
+
+
+def forces_replacement(path: Path, value: object, paths: Iterable[Path]) -> bool:
+    """Whether a change at a path to a value touches one of the paths: it is one, is within one, or holds one."""
+    return any(_touches(path, value, one) for one in paths)
+
+
+def _touches(path: Path, value: object, forced: Path) -> bool:
+    shared = min(len(path), len(forced))
+    if any(theirs not in (ANY_ITEM, ours) for ours, theirs in zip(path[:shared], forced[:shared], strict=True)):
+        return False
+    return _holds(value, forced[shared:])
+
+
+def _holds(value: object, rest: Path) -> bool:
+    if not rest:
+        return True
+    if rest[0] == ANY_ITEM:
+        return isinstance(value, list) and any(_holds(item, rest[1:]) for item in value)
+    return isinstance(value, Mapping) and rest[0] in value and _holds(value[rest[0]], rest[1:])
+
+
+QUANTITY_FIELDS = frozenset(
+    {"capacity", "default", "defaultRequest", "divisor", "hard", "limits", "max", "min", "overhead", "requests", "sizeLimit"}
+)
+"""Fields that are amounts, or hold them by resource."""
+FACTORS: Mapping[str, Decimal] = MappingProxyType(
+    {
+        **{unit: Decimal(1024) ** (power + 1) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))},
+        **{unit: Decimal(1000) ** (power - 3) for power, unit in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))},
+    }
+)
+_QUANTITY = re.compile(r"([+-]?[0-9]*\.?[0-9]+)(?:([eE][+-]?[0-9]+)|([KMGTPE]i|[numkMGTPE]?))")
+
+
+def same_quantity(path: Path, one: object, other: object) -> bool:
+    """Whether two values are the same amount, where amounts stand."""
+    if QUANTITY_FIELDS.isdisjoint(part for part in path if isinstance(part, str)):
+        return False
+    amount = _quantity_value(one)
+    return amount is not None and amount == _quantity_value(other)
+
+
+def _quantity_value(value: object) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if not (match := _QUANTITY.fullmatch(str(value))):
+        return None
+    number, exponent, unit = match.groups()
+    try:
+        return Decimal(number + exponent) if exponent else Decimal(number) * FACTORS[unit]
+    except InvalidOperation:
+        return None
+
 
 MISSING = object()
-DROPPED: tuple[Any, ...] = (None, "", 0, False, {}, [])
+DEFAULTS: tuple[Any, ...] = (None, "", 0, False, {}, [])
 """Values that the API server leaves out of an object where they are the field's own default."""
 
 
@@ -32,57 +205,57 @@ class _Change:
     new: Any
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ChangeKind:
         if self.old is MISSING:
-            return Kind.ADD
-        return Kind.DELETE if self.new is MISSING else Kind.UPDATE
+            return ChangeKind.ADD
+        return ChangeKind.DELETE if self.new is MISSING else ChangeKind.UPDATE
 
 
-def difference(state: State, new: Mapping[str, Any], kind: ObjectKind, mutable: frozenset[str], *, namespaced: bool) -> Difference:
+def difference(state: ObjectState, new: Mapping[str, Any], kind: Kind, mutable: frozenset[str], *, namespaced: bool) -> DiffResult:
     """What differs, by path; mutable holds the kinds whose content may change in place."""
-    wanted: Json = sent(reveal(new))
-    held = pruned(state.live, state.inputs)
+    wanted: Json = to_api(reveal(new))
+    held = declared_part(state.live, state.inputs)
     held.setdefault("apiVersion", kind.api_version)
     held.setdefault("kind", kind.kind)
-    wanted, held = _located(wanted, namespaced=namespaced), _located(held, namespaced=namespaced)
+    wanted, held = _normalized(wanted, namespaced=namespaced), _normalized(held, namespaced=namespaced)
     if name_of(wanted) and isinstance(held.get("metadata"), dict):
         held["metadata"]["name"] = name_of(state.live)
     # Marked immutable, in the cluster or from now on, an object cannot change whatever the settings say.
     in_place = kind.kind in mutable and not state.live.get("immutable") and not wanted.get("immutable")
-    forced = replacing(kind, in_place=in_place)
-    changed: dict[str, Changed] = {}
+    forced = replacing_paths(kind, in_place=in_place)
+    changed: dict[str, PropertyChange] = {}
     for change in _changes((), held, wanted, state.live):
         touched = change.old if change.new is MISSING else change.new
         # Without metadata an object has no name either.
-        replace = forces(change.path, touched, forced) or (change.kind is Kind.DELETE and change.path == ("metadata",))
-        changed[written(change.path)] = Changed(change.kind, replace, input=change.kind is Kind.DELETE)
-    return Difference(changed, delete_first=_same_name(state, wanted, namespaced=namespaced))
+        replace = forces_replacement(change.path, touched, forced) or (change.kind is ChangeKind.DELETE and change.path == ("metadata",))
+        changed[path_text(change.path)] = PropertyChange(change.kind, replace, input=change.kind is ChangeKind.DELETE)
+    return DiffResult(changed, delete_first=_same_name(state, wanted, namespaced=namespaced))
 
 
-def _same_name(state: State, wanted: Json, *, namespaced: bool) -> bool:
+def _same_name(state: ObjectState, wanted: Json, *, namespaced: bool) -> bool:
     """Whether a replacement would have to carry the name of what it replaces."""
-    live = _located(dict(state.live), namespaced=namespaced)
+    live = _normalized(dict(state.live), namespaced=namespaced)
     same = (name_of(wanted), namespace_of(wanted)) == (name_of(live), namespace_of(live))
-    return same and bool(name_of(wanted)) and not says(wanted, AUTONAMED) and not has_unknown(name_of(wanted))
+    return same and bool(name_of(wanted)) and not is_true(wanted, AUTONAMED) and not has_unknown(name_of(wanted))
 
 
-def _located(item: Json, *, namespaced: bool) -> Json:
+def _normalized(item: Json, *, namespaced: bool) -> Json:
     """An object with the namespace in which it is, and without what only the server writes."""
     metadata = item.get("metadata")
     if not isinstance(metadata, dict):
         return item
-    found = {key: value for key, value in metadata.items() if key not in SERVERS_OWN and key != "namespace"}
+    found = {key: value for key, value in metadata.items() if key not in SERVER_FIELDS and key != "namespace"}
     if namespaced:
         found["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
     return {**item, "metadata": found}
 
 
-def pruned(live: Any, shape: Any) -> Any:
+def declared_part(live: Any, shape: Any) -> Any:
     """Of a live value what a declared one speaks of: of an object its fields, of a list as many items."""
     if isinstance(live, Mapping) and isinstance(shape, Mapping):
-        return {key: pruned(live[key], value) for key, value in shape.items() if key in live}
+        return {key: declared_part(live[key], value) for key, value in shape.items() if key in live}
     if isinstance(live, list) and isinstance(shape, list):
-        return [pruned(one, other) for one, other in zip(live, shape, strict=False)] if shape else []
+        return [declared_part(one, other) for one, other in zip(live, shape, strict=False)] if shape else []
     return live
 
 
@@ -95,7 +268,7 @@ def _changes(path: Path, old: Any, new: Any, live: Any) -> Iterator[_Change]:
     elif isinstance(old, list) and isinstance(new, list):
         for number in range(max(len(old), len(new))):
             yield from _changes((*path, number), _item(old, number), _item(new, number), _item(live, number))
-    elif not _alike(path, old, new, live):
+    elif not _equal(path, old, new, live):
         yield _Change(path, old, new)
 
 
@@ -103,16 +276,16 @@ def _item(items: Any, number: int) -> Any:
     return items[number] if isinstance(items, list) and number < len(items) else MISSING
 
 
-def _alike(path: Path, old: Any, new: Any, live: Any) -> bool:
+def _equal(path: Path, old: Any, new: Any, live: Any) -> bool:
     if old is MISSING:
-        return live is MISSING and any(type(new) is type(one) and new == one for one in DROPPED)
+        return live is MISSING and any(type(new) is type(one) and new == one for one in DEFAULTS)
     if new is MISSING:
         return False
     # True is 1 to Python, and not to Kubernetes.
-    return (old == new and isinstance(old, bool) is isinstance(new, bool)) or same_amount(path, old, new)
+    return (old == new and isinstance(old, bool) is isinstance(new, bool)) or same_quantity(path, old, new)
 
 
-def written(path: Path) -> str:
+def path_text(path: Path) -> str:
     """A path as the engine reads it: a.b[0]["c.d"]."""
     text = ""
     for part in path:

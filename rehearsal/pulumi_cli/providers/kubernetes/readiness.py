@@ -5,22 +5,86 @@ https://github.com/pulumi/pulumi-kubernetes/tree/master/provider/pkg/await
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rehearsal.pulumi_cli.providers.kubernetes.metadata import DEFAULT_SECONDS
-from rehearsal.pulumi_cli.providers.kubernetes.pods import CONDITIONS, condition, holds, pod_is_ready, pod_trouble
+from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import DEFAULT_SECONDS, id_of
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
 
 Object = Mapping[str, Any]
+STARTING = frozenset({"ContainerCreating", "PodInitializing"})
+"""Reasons to wait that need nobody's doing."""
+SHOWN_PODS = 5
+"""Pods that are told of: what ails a hundred is mostly the same."""
+CONDITIONS: Mapping[str, str] = {
+    "PodScheduled": "is not scheduled",
+    "Initialized": "is not initialized",
+    "Ready": "is not ready",
+}
+"""Conditions in the order in which a pod gets them, each with what is said where it is missing."""
+
+
+def condition(item: Object, name: str) -> Object:
+    """A condition of an object's status; empty where it has none of the name."""
+    conditions = item.get("status", {}).get("conditions") or ()
+    return next((one for one in conditions if one.get("type") == name), {})
+
+
+def condition_is_true(item: Object, name: str) -> bool:
+    """Whether a condition of an object is true."""
+    return bool(condition(item, name).get("status") == "True")
+
+
+def pod_is_ready(pod: Object) -> bool:
+    """Whether a pod runs with all that it needs, or has done its work."""
+    return pod.get("status", {}).get("phase") == "Succeeded" or all(condition_is_true(pod, name) for name in CONDITIONS)
+
+
+def pod_problem(pod: Object) -> str:
+    """What keeps a pod from being ready, "" where nothing does."""
+    if pod_is_ready(pod):
+        return ""
+    said = [*_container_troubles(pod)]
+    missing = next((name for name in CONDITIONS if not condition_is_true(pod, name)), "Ready")
+    told = condition(pod, missing).get("message", "")
+    reasons = "; ".join(said or [told] if told else said) or "its kubelet has not said why"
+    return f"pod {id_of(pod)} {CONDITIONS[missing]}: {reasons}"
+
+
+def pod_problems(pods: Iterable[Object]) -> Iterator[str]:
+    """What keeps pods from being ready: of a few, and how many more there are."""
+    found = sorted(filter(None, map(pod_problem, pods)))
+    yield from found[:SHOWN_PODS]
+    if len(found) > SHOWN_PODS:
+        yield f"and {len(found) - SHOWN_PODS} more pods that are not ready"
+
+
+def _container_troubles(pod: Object) -> Iterator[str]:
+    status = pod.get("status", {})
+    for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        if container.get("ready"):
+            continue
+        state, name = container.get("state", {}), container.get("name", "")
+        if (waiting := state.get("waiting")) and waiting.get("reason") not in STARTING:
+            yield f"container {name} waits: {_state_reason(waiting)}"
+        if (ended := state.get("terminated")) and ended.get("exitCode"):
+            yield f"container {name} ended with exit code {ended['exitCode']}: {_state_reason(ended)}"
+        if last := container.get("lastState", {}).get("terminated"):
+            yield f"container {name} ended before with exit code {last.get('exitCode')}: {_state_reason(last)}"
+
+
+def _state_reason(state: Object) -> str:
+    return " ".join(part for part in (state.get("reason", ""), state.get("message", "")) if part) or "no reason given"
+
+
 NO_ENDPOINTS = "no pod is behind it: see that pods with the labels of its spec.selector run and are ready"
 SETTLED_SECONDS = 10.0
 """How long a Service's endpoints must stay as they are."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Readiness:
     """Whether an object is ready, what to say of it in a few words, and what keeps it; hopeless where waiting longer is of no use."""
 
     ready: bool
@@ -29,11 +93,11 @@ class Verdict:
     hopeless: bool = False
 
 
-READY: Final = Verdict(ready=True)
+READY: Final = Readiness(ready=True)
 
 
 @dataclass(frozen=True)
-class Rule:
+class ReadinessRule:
     """How one kind becomes ready.
 
     verdict takes the object and what it depends on, by "Kind name", which related names; read says that a refresh asks too; seconds is
@@ -41,7 +105,7 @@ class Rule:
     told of where it does not become ready.
     """
 
-    verdict: Callable[[Object, Mapping[str, Object]], Verdict]
+    verdict: Callable[[Object, Mapping[str, Object]], Readiness]
     read: bool = True
     seconds: float = DEFAULT_SECONDS
     settles: float = 0.0
@@ -59,69 +123,69 @@ def _counts(item: Object, *names: str) -> list[int]:
     return [int(status.get(name) or 0) for name in names]
 
 
-def deployment(item: Object, _: Mapping[str, Object]) -> Verdict:
+def deployment(item: Object, _: Mapping[str, Object]) -> Readiness:
     """All replicas are of the newest revision and ready, none of a former one is left, and enough are available."""
     wanted = int(item.get("spec", {}).get("replicas", 1))
     updated, ready, replicas = _counts(item, "updatedReplicas", "readyReplicas", "replicas")
     words = f"{ready} of {wanted} pods ready, {updated} of the newest revision"
-    done = observed(item) and updated == replicas == wanted and ready >= wanted and holds(item, "Available")
+    done = observed(item) and updated == replicas == wanted and ready >= wanted and condition_is_true(item, "Available")
     failing = [condition(item, name) for name in ("Progressing", "Available") if condition(item, name).get("status") == "False"]
-    return Verdict(done, words, (words, *(f"{one.get('reason')}: {one.get('message')}" for one in failing)))
+    return Readiness(done, words, (words, *(f"{one.get('reason')}: {one.get('message')}" for one in failing)))
 
 
-def daemon_set(item: Object, _: Mapping[str, Object]) -> Verdict:
+def daemon_set(item: Object, _: Mapping[str, Object]) -> Readiness:
     """A ready pod of the newest revision is on every node that is to have one."""
     wanted, current, updated, available, ready = _counts(
         item, "desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady"
     )
     words = f"pods of the newest revision on {updated} of {wanted} nodes, {ready} ready"
-    return Verdict(observed(item) and min(current, updated, available, ready) >= wanted, words, (words,))
+    return Readiness(observed(item) and min(current, updated, available, ready) >= wanted, words, (words,))
 
 
-def stateful_set(item: Object, _: Mapping[str, Object]) -> Verdict:
+def stateful_set(item: Object, _: Mapping[str, Object]) -> Readiness:
     """All replicas are ready and of the newest revision, which nobody waits for where pods are only replaced by hand."""
     spec, status = item.get("spec", {}), item.get("status", {})
     wanted = int(spec.get("replicas", 1))
     replicas, ready, current = _counts(item, "replicas", "readyReplicas", "currentReplicas")
     words = f"{ready} of {wanted} pods ready"
     if not observed(item):
-        return Verdict(False, words, (words,))
+        return Readiness(False, words, (words,))
     if item["metadata"].get("generation", 0) > 1 and spec.get("updateStrategy", {}).get("type") == "OnDelete":
-        return Verdict(replicas == ready == wanted, words, (words,))
+        return Readiness(replicas == ready == wanted, words, (words,))
     newest = bool(status.get("currentRevision")) and status.get("currentRevision") == status.get("updateRevision")
-    return Verdict(
+    return Readiness(
         newest and replicas == ready == current == wanted, words, (words if newest else f"{words}, not all of the newest revision",)
     )
 
 
-def job(item: Object, _: Mapping[str, Object]) -> Verdict:
+def job(item: Object, _: Mapping[str, Object]) -> Readiness:
     """It has started and is complete; failed for good it is hopeless."""
     active, succeeded, failed = _counts(item, "active", "succeeded", "failed")
     words = f"{active} pods active, {succeeded} succeeded, {failed} failed"
-    if holds(item, "Failed"):
+    if condition_is_true(item, "Failed"):
         why = condition(item, "Failed")
-        return Verdict(False, words, (f"{why.get('reason')}: {why.get('message')}",), hopeless=True)
-    return Verdict(bool(item.get("status", {}).get("startTime")) and holds(item, "Complete"), words, (words,))
+        return Readiness(False, words, (f"{why.get('reason')}: {why.get('message')}",), hopeless=True)
+    return Readiness(bool(item.get("status", {}).get("startTime")) and condition_is_true(item, "Complete"), words, (words,))
 
 
-def pod(item: Object, _: Mapping[str, Object]) -> Verdict:
+def pod(item: Object, _: Mapping[str, Object]) -> Readiness:
     """It runs and is ready, or has done its work."""
-    missing = next((words for name, words in CONDITIONS.items() if not holds(item, name)), "")
-    return Verdict(pod_is_ready(item), missing, (pod_trouble(item),))
+    missing = next((words for name, words in CONDITIONS.items() if not condition_is_true(item, name)), "")
+    return Readiness(pod_is_ready(item), missing, (pod_problem(item),))
 
 
-def service(item: Object, related: Mapping[str, Object]) -> Verdict:
+def service(item: Object, related: Mapping[str, Object]) -> Readiness:
     """It has its outer address if it is to have one, and none of the pods behind it is still starting."""
     if item.get("spec", {}).get("type") == "LoadBalancer" and not item.get("status", {}).get("loadBalancer", {}).get("ingress"):
-        return Verdict(False, "has no address yet", ("no load balancer gave it an address: see what the cloud's controller says of it",))
+        return Readiness(False, "has no address yet", ("no load balancer gave it an address: see what the cloud's controller says of it",))
     if not _leads_to_pods(item):
         return READY
     endpoints = related.get(f"Endpoints {item['metadata']['name']}")
     if endpoints is None:
-        return Verdict(False, "has no endpoints yet", (NO_ENDPOINTS,))
+        return Readiness(False, "has no endpoints yet", (NO_ENDPOINTS,))
     subsets = endpoints.get("subsets") or ()
     pending = sum(len(one.get("notReadyAddresses") or ()) for one in subsets)
-    return Verdict(not pending, f"{pending} pods behind it not ready", (f"{pending} pods behind it are not ready",))
+    return Readiness(not pending, f"{pending} pods behind it not ready", (f"{pending} pods behind it are not ready",))
 
 
 def _leads_to_pods(item: Object) -> bool:
@@ -130,12 +194,12 @@ def _leads_to_pods(item: Object) -> bool:
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None"
 
 
-def ingress(item: Object, related: Mapping[str, Object]) -> Verdict:
+def ingress(item: Object, related: Mapping[str, Object]) -> Readiness:
     """A controller gave it an address, and the services of its paths have endpoints or are outside."""
     if not item.get("status", {}).get("loadBalancer", {}).get("ingress"):
-        return Verdict(False, "has no address yet", ("no ingress controller gave it an address: see that one of its class runs",))
+        return Readiness(False, "has no address yet", ("no ingress controller gave it an address: see that one of its class runs",))
     missing = [name for name in backends(item) if f"Endpoints {name}" not in related and not _outside(related.get(f"Service {name}"))]
-    return Verdict(
+    return Readiness(
         not missing, "waits for its services", tuple(f"service {name}, to which a path leads, has no endpoints" for name in missing)
     )
 
@@ -151,40 +215,40 @@ def _outside(found: Object | None) -> bool:
     return found is not None and found.get("spec", {}).get("type") == "ExternalName"
 
 
-def claim(item: Object, related: Mapping[str, Object]) -> Verdict:
+def claim(item: Object, related: Mapping[str, Object]) -> Readiness:
     """It is bound, or its class binds it only with its first pod."""
     phase = item.get("status", {}).get("phase", "Pending")
     late = (
         related.get(f"StorageClass {item.get('spec', {}).get('storageClassName')}", {}).get("volumeBindingMode") == "WaitForFirstConsumer"
     )
-    return Verdict(
+    return Readiness(
         phase == "Bound" or (late and phase == "Pending"), f"is {phase}", (f"it is {phase}: see that a volume of its class can be made",)
     )
 
 
-def volume(item: Object, _: Mapping[str, Object]) -> Verdict:
+def volume(item: Object, _: Mapping[str, Object]) -> Readiness:
     """It is there to be claimed, or claimed."""
     phase = item.get("status", {}).get("phase", "Pending")
-    return Verdict(phase in ("Available", "Bound"), f"is {phase}", (f"it is {phase}",))
+    return Readiness(phase in ("Available", "Bound"), f"is {phase}", (f"it is {phase}",))
 
 
-def quota(item: Object, _: Mapping[str, Object]) -> Verdict:
+def quota(item: Object, _: Mapping[str, Object]) -> Readiness:
     """Its controller has taken the limits up."""
     taken = item.get("spec", {}).get("hard", {}) == item.get("status", {}).get("hard")
-    return Verdict(taken, "is not in force yet", ("the controller manager has not taken its limits up: see that it runs",))
+    return Readiness(taken, "is not in force yet", ("the controller manager has not taken its limits up: see that it runs",))
 
 
-def replication_controller(item: Object, _: Mapping[str, Object]) -> Verdict:
+def replication_controller(item: Object, _: Mapping[str, Object]) -> Readiness:
     """As many replicas are available as it is to have."""
     wanted, (available,) = int(item.get("spec", {}).get("replicas", 1)), _counts(item, "availableReplicas")
     words = f"{available} of {wanted} pods available"
-    return Verdict(available == wanted, words, (words,))
+    return Readiness(available == wanted, words, (words,))
 
 
-def secret(item: Object, _: Mapping[str, Object]) -> Verdict:
+def secret(item: Object, _: Mapping[str, Object]) -> Readiness:
     """A token of a service account has been written into it."""
     waits = item.get("type") == "kubernetes.io/service-account-token" and not item.get("data")
-    return Verdict(not waits, "has no token yet", ("no token was written into it: see that its service account exists",))
+    return Readiness(not waits, "has no token yet", ("no token was written into it: see that its service account exists",))
 
 
 ENDPOINTS, SERVICE = Kind("v1", "Endpoints"), Kind("v1", "Service")
@@ -204,18 +268,18 @@ def _services_of(item: Object) -> tuple[tuple[Kind, str], ...]:
     return tuple((kind, name) for name in backends(item) for kind in (ENDPOINTS, SERVICE))
 
 
-RULES: Mapping[Kind, Rule] = {
-    Kind("apps/v1", "DaemonSet"): Rule(daemon_set, pods=True),
-    Kind("apps/v1", "Deployment"): Rule(deployment, pods=True),
-    Kind("apps/v1", "StatefulSet"): Rule(stateful_set, pods=True),
-    Kind("batch/v1", "Job"): Rule(job, pods=True),
-    Kind("networking.k8s.io/v1", "Ingress"): Rule(ingress, related=_services_of),
-    Kind("v1", "PersistentVolume"): Rule(volume, read=False, seconds=300.0),
-    Kind("v1", "PersistentVolumeClaim"): Rule(claim, read=False, seconds=300.0, related=_class_of),
-    Kind("v1", "Pod"): Rule(pod),
-    Kind("v1", "ReplicationController"): Rule(replication_controller, read=False),
-    Kind("v1", "ResourceQuota"): Rule(quota, read=False, seconds=60.0),
-    Kind("v1", "Secret"): Rule(secret, read=False, seconds=5.0),
-    SERVICE: Rule(service, settles=SETTLED_SECONDS, related=_endpoints_of),
+READINESS_RULES: Mapping[Kind, ReadinessRule] = {
+    Kind("apps/v1", "DaemonSet"): ReadinessRule(daemon_set, pods=True),
+    Kind("apps/v1", "Deployment"): ReadinessRule(deployment, pods=True),
+    Kind("apps/v1", "StatefulSet"): ReadinessRule(stateful_set, pods=True),
+    Kind("batch/v1", "Job"): ReadinessRule(job, pods=True),
+    Kind("networking.k8s.io/v1", "Ingress"): ReadinessRule(ingress, related=_services_of),
+    Kind("v1", "PersistentVolume"): ReadinessRule(volume, read=False, seconds=300.0),
+    Kind("v1", "PersistentVolumeClaim"): ReadinessRule(claim, read=False, seconds=300.0, related=_class_of),
+    Kind("v1", "Pod"): ReadinessRule(pod),
+    Kind("v1", "ReplicationController"): ReadinessRule(replication_controller, read=False),
+    Kind("v1", "ResourceQuota"): ReadinessRule(quota, read=False, seconds=60.0),
+    Kind("v1", "Secret"): ReadinessRule(secret, read=False, seconds=5.0),
+    SERVICE: ReadinessRule(service, settles=SETTLED_SECONDS, related=_endpoints_of),
 }
 """Kinds that are waited for; all others are ready as soon as they are there."""

@@ -15,14 +15,13 @@ import yaml
 
 from rehearsal.local_cluster.objects.kubeconfig import ApiAccess, KubeconfigError, parse
 from rehearsal.program.graph import reveal
-from rehearsal.pulumi_cli.providers.errors import CheckFailure
+from rehearsal.pulumi_cli.providers.provider_interface import CheckFailure, DiffResult
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
-from rehearsal.pulumi_cli.providers.requests import Difference
 
 IDENTIFIER = "clusterIdentifier"
-WHERE = ("kubeconfig", "context", "cluster")
+CLUSTER_SETTINGS = ("kubeconfig", "context", "cluster")
 """Settings that together say which cluster is meant."""
-TEXTS = (*WHERE, "namespace", IDENTIFIER)
+TEXTS = (*CLUSTER_SETTINGS, "namespace", IDENTIFIER)
 FLAGS: Mapping[str, str] = {
     "deleteUnreachable": "PULUMI_K8S_DELETE_UNREACHABLE",
     "skipUpdateUnreachable": "PULUMI_K8S_SKIP_UPDATE_UNREACHABLE",
@@ -32,16 +31,18 @@ FLAGS: Mapping[str, str] = {
     "enableSecretMutable": "PULUMI_K8S_ENABLE_SECRET_MUTABLE",
 }
 """Settings that are true or false, each with the environment's variable that holds where the setting is not made."""
-INDIFFERENT = frozenset({"suppressDeprecationWarnings", "suppressHelmHookWarnings", "kubeClientSettings", "version", "pluginDownloadURL"})
+IGNORED_SETTINGS = frozenset(
+    {"suppressDeprecationWarnings", "suppressHelmHookWarnings", "kubeClientSettings", "version", "pluginDownloadURL"}
+)
 """Settings that change nothing of what a rehearsal does."""
 SERVER_SIDE_APPLY = "enableServerSideApply"
-NOT_REHEARSED = frozenset({"alwaysRender", "helmReleaseSettings", "renderYamlToDirectory", "strictMode"})
-KNOWN = frozenset({*TEXTS, *FLAGS, *INDIFFERENT, SERVER_SIDE_APPLY, *NOT_REHEARSED})
-TRUTHS = ("true", "false")
+UNSUPPORTED_SETTINGS = frozenset({"alwaysRender", "helmReleaseSettings", "renderYamlToDirectory", "strictMode"})
+KNOWN_SETTINGS = frozenset({*TEXTS, *FLAGS, *IGNORED_SETTINGS, SERVER_SIDE_APPLY, *UNSUPPORTED_SETTINGS})
+BOOLEANS = ("true", "false")
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProviderSettings:
     """A configuration in force: kubeconfig is its text or a path, the texts are "" where they are not set."""
 
     kubeconfig: str = field(default="", repr=False)
@@ -60,13 +61,13 @@ class Settings:
         return parse(text, where, folder, context=self.context, cluster=self.cluster)
 
 
-def settings_of(config: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+def read_settings(config: Mapping[str, Any], environment: Mapping[str, str]) -> ProviderSettings:
     """The settings of a configuration that check found nothing wrong with."""
     plain = reveal(config)
-    flags = {key: _truth(plain.get(key, environment.get(variable, ""))) == "true" for key, variable in FLAGS.items()}
+    flags = {key: _boolean_text(plain.get(key, environment.get(variable, ""))) == "true" for key, variable in FLAGS.items()}
     kinds = (("ConfigMap", "enableConfigMapMutable"), ("Secret", "enableSecretMutable"))
-    return Settings(
-        **{key: str(plain.get(key, "")) for key in (*WHERE, "namespace")},
+    return ProviderSettings(
+        **{key: str(plain.get(key, "")) for key in (*CLUSTER_SETTINGS, "namespace")},
         delete_unreachable=flags["deleteUnreachable"],
         skip_update_unreachable=flags["skipUpdateUnreachable"],
         patch_force=flags["enablePatchForce"],
@@ -75,40 +76,40 @@ def settings_of(config: Mapping[str, Any], environment: Mapping[str, str]) -> Se
     )
 
 
-def faults(config: Mapping[str, Any]) -> Iterator[CheckFailure]:
+def setting_failures(config: Mapping[str, Any]) -> Iterator[CheckFailure]:
     """What is wrong with a configuration, in which values may be secret or unknown."""
     plain = reveal(config)
     for key, value in plain.items():
-        if key not in KNOWN:
-            near = difflib.get_close_matches(key, KNOWN, 1)
+        if key not in KNOWN_SETTINGS:
+            near = difflib.get_close_matches(key, KNOWN_SETTINGS, 1)
             yield CheckFailure(key, f"{key} is no setting of this provider{f'; did you mean {near[0]}?' if near else ''}")
-        elif has_unknown(value) or key in INDIFFERENT:
+        elif has_unknown(value) or key in IGNORED_SETTINGS:
             continue
         elif key in TEXTS and not isinstance(value, str):
             yield CheckFailure(key, f"{key} is {type(value).__name__}; give text")
-        elif (key in FLAGS or key == SERVER_SIDE_APPLY) and _truth(value) not in TRUTHS:
+        elif (key in FLAGS or key == SERVER_SIDE_APPLY) and _boolean_text(value) not in BOOLEANS:
             yield CheckFailure(key, f"{key} is {value!r}; give true or false")
-        elif key in NOT_REHEARSED and _truth(value) not in ("", "false"):
+        elif key in UNSUPPORTED_SETTINGS and _boolean_text(value) not in ("", "false"):
             yield CheckFailure(key, f"{key} is not rehearsed; leave it out")
-        elif key == SERVER_SIDE_APPLY and _truth(value) != "true":
+        elif key == SERVER_SIDE_APPLY and _boolean_text(value) != "true":
             yield CheckFailure(key, f"{key} is {value!r}; only server-side apply, which is the default, is rehearsed")
     yield from _kubeconfig_faults(plain)
 
 
 def _kubeconfig_faults(plain: Mapping[str, Any]) -> Iterator[CheckFailure]:
-    if any(has_unknown(plain.get(key)) for key in WHERE):
+    if any(has_unknown(plain.get(key)) for key in CLUSTER_SETTINGS):
         return
     if not (given := plain.get("kubeconfig")):
         # The real one takes whatever cluster the person works with at the moment.
         yield CheckFailure("kubeconfig", "kubeconfig is not set; a rehearsal takes none from the environment: give the cluster's own")
     elif isinstance(given, str):
         try:
-            settings_of(plain, {}).access()
+            read_settings(plain, {}).access()
         except KubeconfigError as refused:
             yield CheckFailure("kubeconfig", str(refused))
 
 
-def difference(old: Json, new: Json) -> Difference:
+def diff_settings(old: Json, new: Json) -> DiffResult:
     """What differs between two configurations.
 
     A changed identifier makes all objects be made anew, and with the same one nothing does; without one another cluster does, which is
@@ -117,7 +118,7 @@ def difference(old: Json, new: Json) -> Difference:
     """
     before, after = reveal(old), reveal(new)
     identified = IDENTIFIER in after and before.get(IDENTIFIER) == after[IDENTIFIER]
-    unknown = {key for key in WHERE if has_unknown(after.get(key))}
+    unknown = {key for key in CLUSTER_SETTINGS if has_unknown(after.get(key))}
     replacing: set[str] = set()
     if not identified:
         if IDENTIFIER in before and IDENTIFIER in after:
@@ -125,8 +126,8 @@ def difference(old: Json, new: Json) -> Difference:
         if unknown:
             replacing |= unknown
         elif _other_cluster(before, after):
-            replacing |= set(WHERE)
-    return Difference.of_settings(before, after, replacing)
+            replacing |= set(CLUSTER_SETTINGS)
+    return DiffResult.of_settings(before, after, replacing)
 
 
 def _other_cluster(before: Json, after: Json) -> bool:
@@ -160,6 +161,6 @@ def _document(given: str) -> tuple[str, str, Path]:
         ) from error
 
 
-def _truth(value: Any) -> str:
+def _boolean_text(value: Any) -> str:
     """A flag as the SDKs send it: as a truth value, or its text."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -11,18 +11,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.errors import GpufleetError
-from rehearsal.local_cluster.objects.results import ObjectKey
-from rehearsal.pulumi_cli.providers.kubernetes.api import Say
-from rehearsal.pulumi_cli.providers.kubernetes.cluster import NOT_FOUND, OK, Cluster, key_for
-from rehearsal.pulumi_cli.providers.kubernetes.metadata import SKIP_AWAIT, id_of, says
-from rehearsal.pulumi_cli.providers.kubernetes.pods import troubles
-from rehearsal.pulumi_cli.providers.kubernetes.readiness import READY, RULES, Rule, Verdict
+from rehearsal.local_cluster.objects.results import NOT_FOUND, ObjectKey
+from rehearsal.pulumi_cli.providers.kubernetes.api_client import Report
+from rehearsal.pulumi_cli.providers.kubernetes.cluster import OK, Cluster, object_key
+from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import SKIP_AWAIT, id_of, is_true
+from rehearsal.pulumi_cli.providers.kubernetes.readiness import READINESS_RULES, READY, Readiness, ReadinessRule, pod_problems
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
 
 FIRST_LOOK_SECONDS = 0.1
 LONGEST_LOOK_SECONDS = 2.0
 POD = Kind("v1", "Pod")
-STAYS_BEHIND = frozenset(
+NO_DELETION_WAIT = frozenset(
     {
         Kind("apps/v1", "DaemonSet"),
         Kind("apps/v1", "Deployment"),
@@ -42,9 +41,9 @@ Object = Mapping[str, Any]
 class ObjectNotReadyError(GpufleetError):
     """An object that is there and not ready: the object as it was last, and why, a sentence each."""
 
-    def __init__(self, live: Object, reasons: tuple[str, ...]) -> None:
-        self.live, self.reasons = live, reasons
-        super().__init__("; ".join(reasons))
+    def __init__(self, live: Object, not_ready_reasons: tuple[str, ...]) -> None:
+        self.live, self.reasons = live, not_ready_reasons
+        super().__init__("; ".join(not_ready_reasons))
 
 
 class ObjectNotDeletedError(GpufleetError):
@@ -55,10 +54,10 @@ class ObjectNotDeletedError(GpufleetError):
         super().__init__(reason)
 
 
-async def until_ready(cluster: Cluster, kind: Kind, live: Object, seconds: float | None, say: Say) -> Object:
+async def until_ready(cluster: Cluster, kind: Kind, live: Object, seconds: float | None, report: Report) -> Object:
     """The object once it is ready; seconds as asked for, None for the kind's own. NotReady."""
-    rule = RULES.get(kind)
-    if rule is None or says(live, SKIP_AWAIT):
+    rule = READINESS_RULES.get(kind)
+    if rule is None or is_true(live, SKIP_AWAIT):
         return live
     loop = asyncio.get_running_loop()
     limit = rule.seconds if seconds is None else seconds
@@ -72,54 +71,54 @@ async def until_ready(cluster: Cluster, kind: Kind, live: Object, seconds: float
             return live
         if verdict.hopeless or loop.time() + wait > end:
             why = f"{kind.kind} {id_of(live)} failed" if verdict.hopeless else f"{kind.kind} {id_of(live)} is not ready after {limit:g} s"
-            raise ObjectNotReadyError(live, (why, *await reasons(cluster, rule, live, verdict)))
+            raise ObjectNotReadyError(live, (why, *await not_ready_reasons(cluster, rule, live, verdict)))
         if verdict.words != told:
             told = verdict.words
-            await say(told)
+            await report(told)
         await asyncio.sleep(wait)
         wait = min(1.5 * wait, LONGEST_LOOK_SECONDS)
-        live = await _again(cluster, kind, live)
+        live = await _refreshed(cluster, kind, live)
 
 
-async def readiness(cluster: Cluster, kind: Kind, live: Object) -> tuple[str, ...]:
+async def not_ready_now(cluster: Cluster, kind: Kind, live: Object) -> tuple[str, ...]:
     """Why an object is not ready now; empty where it is, or where a refresh does not ask."""
-    rule = RULES.get(kind)
-    if rule is None or not rule.read or says(live, SKIP_AWAIT):
+    rule = READINESS_RULES.get(kind)
+    if rule is None or not rule.read or is_true(live, SKIP_AWAIT):
         return ()
     verdict = rule.verdict(live, await _related(cluster, rule, live))
-    return () if verdict.ready else await reasons(cluster, rule, live, verdict)
+    return () if verdict.ready else await not_ready_reasons(cluster, rule, live, verdict)
 
 
-async def reasons(cluster: Cluster, rule: Rule, live: Object, verdict: Verdict) -> tuple[str, ...]:
+async def not_ready_reasons(cluster: Cluster, rule: ReadinessRule, live: Object, verdict: Readiness) -> tuple[str, ...]:
     """What keeps an object from being ready, its pods' troubles included."""
     if verdict is READY or not rule.pods:
         return verdict.reasons
     labels = live.get("spec", {}).get("selector", {}).get("matchLabels", {})
-    pods = await cluster.listed(
+    pods = await cluster.list_objects(
         POD, live["metadata"].get("namespace", ""), ",".join(f"{key}={text}" for key, text in sorted(labels.items()))
     )
-    return (*verdict.reasons, *troubles(pods))
+    return (*verdict.reasons, *pod_problems(pods))
 
 
-async def until_gone(cluster: Cluster, kind: Kind, key: ObjectKey, live: Object, seconds: float, say: Say) -> None:
+async def until_gone(cluster: Cluster, kind: Kind, key: ObjectKey, live: Object, seconds: float, report: Report) -> None:
     """Return once an object that was deleted is gone. NotGone."""
-    if (served := cluster.kinds.get((kind.api_version, kind.kind))) is None or (says(live, SKIP_AWAIT) and kind in STAYS_BEHIND):
+    if (served := cluster.kinds.get((kind.api_version, kind.kind))) is None or (is_true(live, SKIP_AWAIT) and kind in NO_DELETION_WAIT):
         return
     loop = asyncio.get_running_loop()
     end, wait, uid = loop.time() + seconds, FIRST_LOOK_SECONDS / 4, live["metadata"].get("uid")
     while True:
-        answer = await cluster.get(served, key, say)
-        if answer.status == NOT_FOUND or (answer.status == OK and answer.body["metadata"].get("uid") != uid):
+        response = await cluster.get(served, key, report)
+        if response.status == NOT_FOUND or (response.status == OK and response.body["metadata"].get("uid") != uid):
             return
-        if answer.status == OK:
-            live = answer.body
+        if response.status == OK:
+            live = response.body
         if loop.time() + wait > end:
-            raise ObjectNotDeletedError(live, _what_holds(kind, live, seconds))
+            raise ObjectNotDeletedError(live, _deletion_blockers(kind, live, seconds))
         await asyncio.sleep(wait)
         wait = min(1.5 * wait, LONGEST_LOOK_SECONDS)
 
 
-def _what_holds(kind: Kind, live: Object, seconds: float) -> str:
+def _deletion_blockers(kind: Kind, live: Object, seconds: float) -> str:
     said = f"{kind.kind} {id_of(live)} was deleted and is still there after {seconds:g} s"
     if held := [*(live["metadata"].get("finalizers") or ()), *(live.get("spec", {}).get("finalizers") or ())]:
         said += f": its finalizers {', '.join(held)} hold it; see that the controllers which take them away run"
@@ -128,22 +127,22 @@ def _what_holds(kind: Kind, live: Object, seconds: float) -> str:
     return "; ".join([said, *left])
 
 
-async def _related(cluster: Cluster, rule: Rule, live: Object) -> Mapping[str, Object]:
+async def _related(cluster: Cluster, rule: ReadinessRule, live: Object) -> Mapping[str, Object]:
     found: dict[str, Object] = {}
     for kind, name in rule.related(live) if rule.related is not None else ():
         if (served := cluster.kinds.get((kind.api_version, kind.kind))) is None:
             continue
         where = {"metadata": {"name": name, "namespace": live["metadata"].get("namespace", "")}}
-        answer = await cluster.get(served, key_for(kind, where, served))
-        if answer.status == OK:
-            found[f"{kind.kind} {name}"] = answer.body
+        response = await cluster.get(served, object_key(kind, where, served))
+        if response.status == OK:
+            found[f"{kind.kind} {name}"] = response.body
     return found
 
 
-async def _again(cluster: Cluster, kind: Kind, live: Object) -> Object:
+async def _refreshed(cluster: Cluster, kind: Kind, live: Object) -> Object:
     """The object as it is now; NotReady where it is gone."""
     served = cluster.kinds[kind.api_version, kind.kind]
-    answer = await cluster.get(served, key_for(kind, live, served))
-    if answer.status == NOT_FOUND:
+    response = await cluster.get(served, object_key(kind, live, served))
+    if response.status == NOT_FOUND:
         raise ObjectNotReadyError(live, (f"{kind.kind} {id_of(live)} was deleted by somebody while it was waited for",))
-    return answer.body if answer.status == OK else live
+    return response.body if response.status == OK else live

@@ -16,26 +16,28 @@ from provider_process import Client, ProviderCallError, urn_of
 from pulumi.runtime.proto import plugin_pb2, provider_pb2
 
 from rehearsal.program.graph import Secret
-from rehearsal.pulumi_cli.providers.base import Provider
-from rehearsal.pulumi_cli.providers.engine_client import Engine
-from rehearsal.pulumi_cli.providers.errors import CheckFailure, InitializationError, ProviderError
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, decode, encode
-from rehearsal.pulumi_cli.providers.requests import (
-    Changed,
-    CheckAsked,
-    Checked,
-    CreateAsked,
-    DeleteAsked,
-    DiffAsked,
-    Difference,
-    Found,
-    Kind,
-    Made,
-    ReadAsked,
-    UpdateAsked,
+from rehearsal.pulumi_cli.providers.engine_client import EngineClient
+from rehearsal.pulumi_cli.providers.grpc_service import UNSUPPORTED_CALLS
+from rehearsal.pulumi_cli.providers.provider_interface import (
+    ChangeKind,
+    CheckFailure,
+    CheckRequest,
+    CheckResult,
+    CreateRequest,
+    CreateResult,
+    DeleteRequest,
+    DiffRequest,
+    DiffResult,
+    InitializationError,
+    PropertyChange,
+    Provider,
+    ProviderError,
+    ReadRequest,
+    ReadResult,
+    UpdateRequest,
 )
+from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, decode, encode
 from rehearsal.pulumi_cli.providers.server import start
-from rehearsal.pulumi_cli.providers.servicer import UNSERVED
 
 BOX = "shelf:index:Box"
 
@@ -45,7 +47,7 @@ class Shelf(Provider):
 
     package, version, autonaming = "shelf", "1.2.3", True
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: EngineClient) -> None:
         super().__init__(engine)
         self.boxes: dict[str, Json] = {}
         self.asked: list[Any] = []
@@ -54,31 +56,32 @@ class Shelf(Provider):
         if "room" not in config:
             raise ProviderError("the shelf stands in no room; set room")
 
-    async def check(self, asked: CheckAsked) -> Checked:
+    async def check(self, asked: CheckRequest) -> CheckResult:
         self.asked.append(asked)
-        return Checked(asked.new, [] if "size" in asked.new else [CheckFailure("size", "is missing")])
+        return CheckResult(asked.new, [] if "size" in asked.new else [CheckFailure("size", "is missing")])
 
-    async def diff(self, asked: DiffAsked) -> Difference:
+    async def diff(self, asked: DiffRequest) -> DiffResult:
         changed = asked.old_inputs.get("size") != asked.new.get("size")
-        return Difference(
-            {"size": Changed(Kind.UPDATE, replace=True), "labels[0]": Changed(Kind.ADD)} if changed else {}, delete_first=True
+        return DiffResult(
+            {"size": PropertyChange(ChangeKind.UPDATE, replace=True), "labels[0]": PropertyChange(ChangeKind.ADD)} if changed else {},
+            delete_first=True,
         )
 
-    async def create(self, asked: CreateAsked) -> Made:
+    async def create(self, asked: CreateRequest) -> CreateResult:
         self.asked.append(asked)
         if asked.inputs.get("size") == "broken":
             raise InitializationError("box-1", {"size": Secret("broken")}, asked.inputs, ["the lid is missing", "the bottom too"])
         if asked.inputs.get("size") == "odd":
             raise ZeroDivisionError("hush")
-        return Made("" if asked.preview else "box-1", asked.inputs)
+        return CreateResult("" if asked.preview else "box-1", asked.inputs)
 
-    async def read(self, asked: ReadAsked) -> Found | None:
-        return None if asked.id == "gone" else Found(asked.id, {"size": 1}, asked.inputs or {"size": 1})
+    async def read(self, asked: ReadRequest) -> ReadResult | None:
+        return None if asked.id == "gone" else ReadResult(asked.id, {"size": 1}, asked.inputs or {"size": 1})
 
-    async def update(self, asked: UpdateAsked) -> Mapping[str, Any]:
+    async def update(self, asked: UpdateRequest) -> Mapping[str, Any]:
         return {**asked.old_outputs, **asked.new}
 
-    async def delete(self, asked: DeleteAsked) -> None:
+    async def delete(self, asked: DeleteRequest) -> None:
         if asked.id == "stuck":
             raise ProviderError("the box is nailed to the shelf")
 
@@ -99,7 +102,7 @@ def shelf() -> Iterator[tuple[Client, Shelf]]:
         return asyncio.run_coroutine_threadsafe(work, loop).result(10)
 
     async def begin() -> tuple[Any, int, Shelf]:
-        provider = Shelf(Engine())
+        provider = Shelf(EngineClient())
         return *await start(provider), provider
 
     server, port, provider = run(begin())
@@ -206,12 +209,12 @@ def test_a_failure_is_one_sentence_and_a_fault_leaves_the_process_alive(ready: t
     assert client.create(BOX, {"size": 1})[0] == "box-1"
 
 
-@pytest.mark.parametrize("name", sorted(UNSERVED))
+@pytest.mark.parametrize("name", sorted(UNSUPPORTED_CALLS))
 def test_a_call_that_is_not_served_says_why(ready: tuple[Client, Shelf], name: str) -> None:
     with pytest.raises(ProviderCallError) as failed:
         ready[0].raw(name, b"", streaming=name == "List")
     assert failed.value.code is grpc.StatusCode.UNIMPLEMENTED
-    assert failed.value.sentence == f"shelf does not serve {name}: {UNSERVED[name]}"
+    assert failed.value.sentence == f"shelf does not serve {name}: {UNSUPPORTED_CALLS[name]}"
 
 
 REQUESTS = {

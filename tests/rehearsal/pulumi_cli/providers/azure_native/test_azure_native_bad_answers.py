@@ -11,19 +11,17 @@ import pytest
 from aiohttp import web
 
 from rehearsal.azure.azure_native_calls import RETRIES
-from rehearsal.pulumi_cli.providers.azure_native.arm_client import Manager
+from rehearsal.pulumi_cli.providers.azure_native.arm_client import ResourceManagerClient
+from rehearsal.pulumi_cli.providers.azure_native.inputs_and_outputs import refreshed_inputs
 from rehearsal.pulumi_cli.providers.azure_native.provider import AzureNative
-from rehearsal.pulumi_cli.providers.azure_native.read_inputs import refreshed
-from rehearsal.pulumi_cli.providers.azure_native.resource_types import kind_of
-from rehearsal.pulumi_cli.providers.azure_native.resources import Resources
-from rehearsal.pulumi_cli.providers.azure_native.settings import Settings
-from rehearsal.pulumi_cli.providers.azure_native.sign_in import Account, Places
-from rehearsal.pulumi_cli.providers.engine_client import Engine
-from rehearsal.pulumi_cli.providers.errors import InitializationError, ProviderError
+from rehearsal.pulumi_cli.providers.azure_native.resource_operations import ResourceOperations
+from rehearsal.pulumi_cli.providers.azure_native.resource_types import resource_type_of
+from rehearsal.pulumi_cli.providers.azure_native.sign_in import AzureEndpoints, AzureSettings, ServicePrincipal
+from rehearsal.pulumi_cli.providers.engine_client import EngineClient
+from rehearsal.pulumi_cli.providers.provider_interface import CheckRequest, InitializationError, ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
-from rehearsal.pulumi_cli.providers.requests import CheckAsked
 
-GROUP = kind_of("azure-native:resources:ResourceGroup")
+GROUP = resource_type_of("azure-native:resources:ResourceGroup")
 INPUTS: Json = {"resourceGroupName": "one", "location": "here"}
 PATH = "/subscriptions/s/resourceGroups/one"
 BODY = {"id": PATH, "name": "one", "location": "here", "managedBy": "azure", "properties": {"provisioningState": "Succeeded"}}
@@ -65,7 +63,7 @@ class Azure:
         return await self.replies[request.method](request)
 
 
-def asked(azure: Azure, work: Callable[[Manager], Coroutine[Any, Any, Any]]) -> Any:
+def asked(azure: Azure, work: Callable[[ResourceManagerClient], Coroutine[Any, Any, Any]]) -> Any:
     """What comes of work with an Azure."""
 
     async def served() -> Any:
@@ -80,8 +78,10 @@ def asked(azure: Azure, work: Callable[[Manager], Coroutine[Any, Any, Any]]) -> 
         base = f"http://{address}:{port}"
         try:
             async with aiohttp.ClientSession() as session:
-                account = Account(session, Settings("", "s", "tenant", "client", "hush", ""), Places(base, base, base))
-                return await work(Manager(session, account, base, asyncio.Event(), PACE))
+                account = ServicePrincipal(
+                    session, AzureSettings("", "s", "tenant", "client", "hush", ""), AzureEndpoints(base, base, base)
+                )
+                return await work(ResourceManagerClient(session, account, base, asyncio.Event(), PACE))
         finally:
             await runner.cleanup()
 
@@ -90,7 +90,7 @@ def asked(azure: Azure, work: Callable[[Manager], Coroutine[Any, Any, Any]]) -> 
 
 def created(azure: Azure) -> Json:
     """Outputs of a group that is made."""
-    return dict(asked(azure, lambda manager: Resources(manager).write(GROUP, PATH, INPUTS, 30)))
+    return dict(asked(azure, lambda manager: ResourceOperations(manager).write(GROUP, PATH, INPUTS, 30)))
 
 
 def test_a_token_that_azure_takes_no_more_is_renewed_once() -> None:
@@ -122,7 +122,7 @@ def test_a_resource_that_was_made_and_cannot_be_read_is_kept_and_refreshed_to_wh
         created(azure)
     assert (kept.value.id, kept.value.inputs) == (PATH, INPUTS)
     assert [method for method, _ in azure.calls] == ["PUT", *["GET"] * (RETRIES + 1)]
-    assert refreshed(GROUP, INPUTS, kept.value.properties, BODY) == INPUTS, "what Azure added is none of the program's inputs"
+    assert refreshed_inputs(GROUP, INPUTS, kept.value.properties, BODY) == INPUTS, "what Azure added is none of the program's inputs"
 
 
 @pytest.mark.parametrize(("put", "told"), [(_drops, "Azure cannot be reached"), (_fails, "InternalServerError: Try later")])
@@ -163,11 +163,11 @@ def test_a_token_that_says_nothing_of_its_holder_is_told_in_a_sentence() -> None
 
 
 def test_a_location_that_azure_does_not_tell_is_no_location_that_is_missing() -> None:
-    def check(manager: Manager) -> Coroutine[Any, Any, Any]:
-        provider = AzureNative(Engine())
+    def check(manager: ResourceManagerClient) -> Coroutine[Any, Any, Any]:
+        provider = AzureNative(EngineClient())
         provider.manager = manager
         new = {"resourceGroupName": "one", "virtualNetworkName": "net", "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}
-        return provider.check(CheckAsked(urn="urn", type="azure-native:network:VirtualNetwork", name="net", old=None, new=new))
+        return provider.check(CheckRequest(urn="urn", type="azure-native:network:VirtualNetwork", name="net", old=None, new=new))
 
     with pytest.raises(ProviderError, match=r"reading .*/resourceGroups/one: InternalServerError: Try later"):
         asked(Azure(GET=_fails), check)

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rehearsal.program.graph import Secret, reveal
-from rehearsal.pulumi_cli.providers.kubernetes.check import stored_secret
-from rehearsal.pulumi_cli.providers.kubernetes.diff import difference, pruned
+from rehearsal.pulumi_cli.providers.kubernetes.diff import declared_part, difference
+from rehearsal.pulumi_cli.providers.kubernetes.input_check import stored_secret
 from rehearsal.pulumi_cli.providers.kubernetes.state import outputs_of, state_of
-from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind as ObjectKind
-from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import kind_of
+from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind, kind_of
+from rehearsal.pulumi_cli.providers.provider_interface import ChangeKind, DiffResult
 from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json
-from rehearsal.pulumi_cli.providers.requests import Difference, Kind
 
 SERVER_ADDS = {"uid": "1", "resourceVersion": "2", "creationTimestamp": "3", "generation": 1, "managedFields": [{"manager": "a"}]}
 DEPLOYMENT: Json = {
@@ -42,14 +41,14 @@ def live_of(inputs: Json, **more: Any) -> Json:
     return {**live, **more}
 
 
-def diff(inputs: Json, new: Json, live: Json | None = None, mutable: frozenset[str] = frozenset()) -> Difference:
+def diff(inputs: Json, new: Json, live: Json | None = None, mutable: frozenset[str] = frozenset()) -> DiffResult:
     """What differs between an object made from inputs and new ones."""
     outputs = outputs_of(live if live is not None else live_of(inputs), inputs, "manager")
-    kind = ObjectKind(inputs["apiVersion"], inputs["kind"])
+    kind = Kind(inputs["apiVersion"], inputs["kind"])
     return difference(state_of(outputs, inputs), new, kind, mutable, namespaced=kind.namespaced)
 
 
-def shown(found: Difference) -> dict[str, str]:
+def shown(found: DiffResult) -> dict[str, str]:
     """Kinds by path, with a mark where an object is made anew."""
     return {path: f"{one.kind.name}{' anew' if one.replace else ''}" for path, one in found.changed.items()}
 
@@ -222,10 +221,10 @@ def test_other_inputs_differ(one: Json, two: Json) -> None:
     base = {"apiVersion": "example.com/v1", "kind": "Any", "metadata": {"name": "one"}}
     found = diff({**base, "spec": {"x": one, "y": 1}}, {**base, "spec": {"x": two, "y": 2}})
     assert "spec.y" in found.changed
-    assert found.changed["spec.y"].kind is Kind.UPDATE
+    assert found.changed["spec.y"].kind is ChangeKind.UPDATE
 
 
 @given(SPECS, SPECS)
 def test_of_a_live_object_no_more_is_taken_than_was_spoken_of(live: Json, shape: Json) -> None:
-    assert pruned(live, shape).keys() <= shape.keys()
-    assert pruned(live, live) == live
+    assert declared_part(live, shape).keys() <= shape.keys()
+    assert declared_part(live, live) == live

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from api_client import Api
 
-from rehearsal.local_cluster.objects.connection import Connection
-from rehearsal.local_cluster.objects.kinds import discover
-from rehearsal.local_cluster.objects.kubeconfig import read
-from rehearsal.pulumi_cli.providers.kubernetes.check import COMMON
-from rehearsal.pulumi_cli.providers.kubernetes.immutable import CONTENT, IMMUTABLE
-from rehearsal.pulumi_cli.providers.kubernetes.readiness import RULES
+from rehearsal.pulumi_cli.providers.kubernetes.cluster import Cluster
+from rehearsal.pulumi_cli.providers.kubernetes.diff import CONTENT_PATHS, IMMUTABLE_PATHS
+from rehearsal.pulumi_cli.providers.kubernetes.input_check import COMMON
+from rehearsal.pulumi_cli.providers.kubernetes.readiness import READINESS_RULES
+from rehearsal.pulumi_cli.providers.kubernetes.settings import ProviderSettings
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
 
 
 @pytest.fixture(scope="module")
 def served(kubeconfig: Path) -> dict[Kind, bool]:
     """Kinds that the server serves, and whether their objects are in namespaces."""
-    connection = Connection(read(kubeconfig), 30.0, print)
-    found = {Kind(*pair): one.namespaced for pair, one in discover(connection).items()}
-    connection.close()
-    return found
+
+    async def discovered() -> dict[Kind, bool]:
+        cluster = await Cluster.connect(ProviderSettings(kubeconfig=str(kubeconfig)))
+        await cluster.close()
+        return {Kind(*pair): one.namespaced for pair, one in cluster.kinds.items()}
+
+    return asyncio.run(discovered())
 
 
 def test_which_kinds_are_in_namespaces_is_known_without_a_server(served: dict[Kind, bool]) -> None:
@@ -33,7 +36,7 @@ def test_which_kinds_are_in_namespaces_is_known_without_a_server(served: dict[Ki
 
 
 def test_every_kind_in_a_table_is_one(served: dict[Kind, bool]) -> None:
-    assert {*IMMUTABLE, *CONTENT, *RULES} <= served.keys()
+    assert {*IMMUTABLE_PATHS, *CONTENT_PATHS, *READINESS_RULES} <= served.keys()
 
 
 def test_which_fields_kinds_have_is_known_without_a_server(api: Api, served: dict[Kind, bool]) -> None:

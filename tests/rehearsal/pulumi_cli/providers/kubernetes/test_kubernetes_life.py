@@ -113,7 +113,7 @@ def test_an_object_that_is_there_is_not_taken_over_unless_asked(
     name = fresh("there")
     api.make(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"theirs": "1"}})
     with pytest.raises(
-        ProviderCallError, match=f"ConfigMap default/{name} is in the cluster already.*pulumi import.*upsertExistingObjects"
+        ProviderCallError, match=f"ConfigMap default/{name} is already in the cluster.*pulumi import.*upsertExistingObjects"
     ):
         objects.make(CONFIG_MAP, config_map(name, ours="1"))
     assert api.ask("GET", f"{MAPS}/{name}").body["data"] == {"theirs": "1"}
@@ -134,7 +134,7 @@ def test_a_field_of_somebody_else_is_taken_over_only_where_the_object_says_so(ob
         objects.change(made, again)
     assert failed.value.sentence == (
         f"ConfigMap default/{name}: metadata.labels.a is owned by autoscaler; "
-        'have the owner give it up, or mark the object with pulumi.com/patchForce: "true" to take it over'
+        'have the owner release it, or mark the object with pulumi.com/patchForce: "true" to take it over'
     )
     again["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
     changed = objects.change(made, again)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.pulumi_cli.providers.kubernetes.pods import pod_trouble, troubles
-from rehearsal.pulumi_cli.providers.kubernetes.readiness import RULES, Verdict
+from rehearsal.pulumi_cli.providers.kubernetes.readiness import READINESS_RULES, Readiness, pod_problem, pod_problems
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import kind_of
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
@@ -30,9 +29,9 @@ def _condition(name: str, *, true: bool = True, **more: str) -> Json:
     return {"type": name, "status": "True" if true else "False", **more}
 
 
-def _verdict(token: str, spec: Json, status: Json, related: Json | None = None, **more: Any) -> Verdict:
+def _verdict(token: str, spec: Json, status: Json, related: Json | None = None, **more: Any) -> Readiness:
     item = {"metadata": {"name": "one", "namespace": "a", "generation": 2}, "spec": spec, "status": status, **more}
-    return RULES[kind_of(f"kubernetes:{token}")].verdict(item, related or {})
+    return READINESS_RULES[kind_of(f"kubernetes:{token}")].verdict(item, related or {})
 
 
 AVAILABLE = [_condition("Available")]
@@ -176,11 +175,11 @@ def _pod(name: str, **status: Any) -> Json:
 )
 def test_what_ails_a_pod_is_told(state: Json, said: str) -> None:
     pod = _pod("one", containerStatuses=[{"name": "main", **state}])
-    assert pod_trouble(pod).startswith("pod a/one is not initialized: ")
-    assert said in pod_trouble(pod)
+    assert pod_problem(pod).startswith("pod a/one is not initialized: ")
+    assert said in pod_problem(pod)
 
 
 def test_of_many_pods_a_few_are_told_of() -> None:
-    told = list(troubles([_pod(f"pod-{number}") for number in range(9)]))
+    told = list(pod_problems([_pod(f"pod-{number}") for number in range(9)]))
     assert len(told) == 6
     assert told[-1] == "and 4 more pods that are not ready"

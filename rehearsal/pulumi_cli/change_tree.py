@@ -13,16 +13,16 @@ from rehearsal.azure.stack_records import Record
 from rehearsal.local_up.diff_text import DONE, PLANNED, tree_lines
 from rehearsal.local_up.snapshot import Change, Item, Op
 from rehearsal.local_up.update import SCALE_SET
-from rehearsal.pulumi_cli.events import PARTS_OF_REPLACE, STACK, UNCHANGED, Course, Json, Step
+from rehearsal.pulumi_cli.events import REPLACEMENT_STEPS, STACK, UNCHANGED, Json, OperationTimeline, ResourceStep
 
 OPS: Mapping[str, Op] = {"create": Op.CREATE, "import": Op.CREATE, "update": Op.UPDATE, "replace": Op.REPLACE, "delete": Op.DELETE}
-FOUND: Mapping[Op, str] = {Op.CREATE: "found", Op.UPDATE: "changed by hand", Op.REPLACE: "made anew by hand", Op.DELETE: "gone"}
+REFRESH_WORDS: Mapping[Op, str] = {Op.CREATE: "found", Op.UPDATE: "changed by hand", Op.REPLACE: "made anew by hand", Op.DELETE: "gone"}
 KEY = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
-REPLACES = " (must be made anew)"
+REPLACE_MARK = " (must be made anew)"
 UNKNOWN_GROUP = "unknown"
 
 
-def lines(course: Course, *, everything: bool) -> list[str]:
+def tree_of_changes(course: OperationTimeline, *, everything: bool) -> list[str]:
     """The changes of one operation as a tree; with everything each resource by itself with its values."""
     steps = {step.urn: step for step in course.begun.values()} | course.ended
     items = {urn: _item(course.stack, step) for urn, step in steps.items() if step.type != STACK}
@@ -32,9 +32,9 @@ def lines(course: Course, *, everything: bool) -> list[str]:
     return tree_lines(found, items, items, everything=everything)
 
 
-def count_line(course: Course) -> str:
+def count_line(course: OperationTimeline) -> str:
     """What the operation came to, as `pulumi` counts it: the stack itself is one of them."""
-    words = {"preview": PLANNED, "refresh": FOUND}.get(course.verb, DONE)
+    words = {"preview": PLANNED, "refresh": REFRESH_WORDS}.get(course.verb, DONE)
     told = [f"{sign.value} {course.changes[op]:,} {words[sign]}" for op, sign in OPS.items() if course.changes.get(op)]
     told += [f"{len(course.failed):,} failed"] if course.failed else []
     same = course.changes.get("same", 0)
@@ -51,8 +51,8 @@ def value_at(properties: Any, path: str) -> Any:
     return properties
 
 
-def _change(course: Course, step: Step, item: Item) -> Change | None:
-    op = OPS.get(PARTS_OF_REPLACE.get(step.op, step.op))
+def _change(course: OperationTimeline, step: ResourceStep, item: Item) -> Change | None:
+    op = OPS.get(REPLACEMENT_STEPS.get(step.op, step.op))
     if op is None or step.op in UNCHANGED:
         return None
     before = None if op is Op.CREATE else _item(course.stack, step, old=True)
@@ -60,18 +60,18 @@ def _change(course: Course, step: Step, item: Item) -> Change | None:
     return Change(op, before, None if op is Op.DELETE else item, values, failed=step.urn in course.failed)
 
 
-def _values(course: Course, step: Step) -> Iterator[tuple[str, tuple[Any, Any]]]:
+def _values(course: OperationTimeline, step: ResourceStep) -> Iterator[tuple[str, tuple[Any, Any]]]:
     """What differs, by path, with a word at what forces a replacement; of a refresh, what was found instead of what was known."""
     part = "outputs" if course.verb == "refresh" else "inputs"
     old, new = step.old.get(part) or {}, step.new.get(part) or {}
     for path, kind in sorted(step.paths.items()):
         forces = kind.endswith("-replace") or path in step.keys
-        yield f"{path}{REPLACES if forces else ''}", _apart(value_at(old, path), value_at(new, path))
+        yield f"{path}{REPLACE_MARK if forces else ''}", _without_common_prefix(value_at(old, path), value_at(new, path))
     for key in sorted(set(step.keys or step.diffs) - {re.split(r"[.\[]", path)[0] for path in step.paths}):
-        yield f"{key}{REPLACES if key in step.keys else ''}", (old.get(key), new.get(key))
+        yield f"{key}{REPLACE_MARK if key in step.keys else ''}", (old.get(key), new.get(key))
 
 
-def _apart(old: Any, new: Any) -> tuple[Any, Any]:
+def _without_common_prefix(old: Any, new: Any) -> tuple[Any, Any]:
     """Two values, less the parts of a path that both begin with: ids of Azure's differ at their ends, which no line has room for."""
     if not (isinstance(old, str) and isinstance(new, str)):
         return old, new
@@ -80,7 +80,7 @@ def _apart(old: Any, new: Any) -> tuple[Any, Any]:
     return (f"…{old.removeprefix(kept)}", f"…{new.removeprefix(kept)}") if kept else (old, new)
 
 
-def _item(stack: str, step: Step, *, old: bool = False) -> Item:
+def _item(stack: str, step: ResourceStep, *, old: bool = False) -> Item:
     state = (step.old if old else step.state) or step.state
     inputs = state.get("inputs") or {}
     record = Record(
@@ -94,7 +94,7 @@ def _item(stack: str, step: Step, *, old: bool = False) -> Item:
     return Item(stack, record, inputs, None, capacity if isinstance(capacity, int) else None, 0)
 
 
-def _id(step: Step, state: Json, inputs: Json) -> str:
+def _id(step: ResourceStep, state: Json, inputs: Json) -> str:
     """The resource's id; of what is planned one of the same shape, by the names that are known; empty for a component."""
     if not state.get("custom"):
         return ""

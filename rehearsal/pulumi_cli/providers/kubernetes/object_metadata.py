@@ -19,9 +19,9 @@ PATCH_FIELD_MANAGER = "pulumi.com/patchFieldManager"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Where kubectl keeps a copy of the whole object: https://kubernetes.io/docs/reference/labels-annotations-taints/"""
 PROPAGATION = "pulumi.com/deletionPropagationPolicy"
-NOT_REHEARSED = frozenset({"pulumi.com/waitFor", "pulumi.com/replaceUnready"})
+UNSUPPORTED_ANNOTATIONS = frozenset({"pulumi.com/waitFor", "pulumi.com/replaceUnready"})
 """Annotations that the real provider acts on and this one does not."""
-SERVERS_OWN = (
+SERVER_FIELDS = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -47,7 +47,7 @@ def annotation(item: Mapping[str, Any], key: str) -> str:
     return str(annotations.get(key, "")) if isinstance(annotations, dict) else ""
 
 
-def says(item: Mapping[str, Any], key: str) -> bool:
+def is_true(item: Mapping[str, Any], key: str) -> bool:
     """Whether an annotation is true."""
     return annotation(item, key) == "true"
 
@@ -73,7 +73,7 @@ def parse_id(text: str) -> tuple[str, str]:
     return namespace, name
 
 
-def seconds_for(item: Mapping[str, Any], asked: float) -> float | None:
+def timeout_of(item: Mapping[str, Any], asked: float) -> float | None:
     """How long an object is waited for: as its options ask (0: they do not), or as it says itself; None where nobody says."""
     if asked:
         return asked

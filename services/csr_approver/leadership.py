@@ -18,7 +18,7 @@ CONFLICT = 409
 NOT_FOUND = 404
 
 
-def held_by_another(holder: str, me: str, changed_at: float, lease_seconds: float, now: float) -> bool:
+def lease_held_by_another(holder: str, me: str, changed_at: float, lease_seconds: float, now: float) -> bool:
     """Whether a Lease is another's: its holder is not us, and we saw it change less than its duration ago; times in seconds."""
     return holder not in ("", me) and now < changed_at + lease_seconds
 
@@ -49,7 +49,7 @@ class Lease:
         if metadata.resource_version != self._version:
             self._version, self._changed_at = metadata.resource_version, now
         holder = spec.holder_identity or ""
-        if held_by_another(holder, self.identity, self._changed_at, spec.lease_duration_seconds or LEASE_SECONDS, now):
+        if lease_held_by_another(holder, self.identity, self._changed_at, spec.lease_duration_seconds or LEASE_SECONDS, now):
             return False
         if holder != self.identity:
             spec.acquire_time = None

@@ -66,7 +66,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class ScaleSets:
+class ScaleSetList:
     """Names of the cluster's scale sets, as Azure said them in a reading that began at read_at."""
 
     read_at: float
@@ -74,7 +74,7 @@ class ScaleSets:
 
 
 @dataclass(frozen=True)
-class Instances:
+class InstanceList:
     """Machines of one scale set by name, as Azure said them in a reading that began at read_at."""
 
     read_at: float
@@ -82,7 +82,7 @@ class Instances:
 
 
 @dataclass(frozen=True)
-class Claim:
+class NodeClaim:
     """What a well-formed request says of its sender, as yet unchecked against Azure."""
 
     node: str
@@ -105,14 +105,14 @@ class Deny:
 
 
 @dataclass(frozen=True)
-class Wait:
+class Postpone:
     """Not decided; a reading of Azure that begins at or after `after` may decide it."""
 
     reason: str
     after: float
 
 
-Verdict = Approve | Deny | Wait
+Verdict = Approve | Deny | Postpone
 
 
 class _DeniedError(Exception):
@@ -186,7 +186,7 @@ def _names(parsed: x509.CertificateSigningRequest) -> tuple[frozenset[str], froz
     return frozenset(dns), frozenset(addresses)
 
 
-def claim_of(request: SigningRequest, scale_set_prefix: str) -> Claim | Deny:
+def claim_of(request: SigningRequest, scale_set_prefix: str) -> NodeClaim | Deny:
     """What a request claims, or why it is not what a kubelet of this cluster sends; asks nobody.
 
     scale_set_prefix begins the names of the cluster's scale sets, for example "frontier-".
@@ -206,38 +206,38 @@ def claim_of(request: SigningRequest, scale_set_prefix: str) -> Claim | Deny:
     scale_set = naming.pool_scale_set_of(node)
     if scale_set is None or not scale_set.startswith(scale_set_prefix):
         return Deny(f"{node!a} is not the name of a machine of a pool's scale set {scale_set_prefix}*")
-    return Claim(node, scale_set, addresses)
+    return NodeClaim(node, scale_set, addresses)
 
 
-def _absent(what: str, read_at: float, seen: float, now: float) -> Deny | Wait:
+def _not_listed(what: str, read_at: float, seen: float, now: float) -> Deny | Postpone:
     """What Azure did not list: denied once a reading late enough has not listed it either."""
     if read_at >= seen + APPEARANCE_SECONDS:
         return Deny(f"Azure knows no {what}")
-    return Wait(f"Azure does not list {what} yet", now)
+    return Postpone(f"Azure does not list {what} yet", now)
 
 
-def judge(claim: Claim, seen: float, sets: ScaleSets | None, instances: Instances | None, now: float) -> Verdict:
+def judge(claim: NodeClaim, seen: float, sets: ScaleSetList | None, instances: InstanceList | None, now: float) -> Verdict:
     """Decide a claim by what Azure last said of the cluster's scale sets, and of the claim's own; times in seconds.
 
     A reading older than FRESH_SECONDS, and none, is no answer. A claim is not denied on a reading that began before the request was seen.
     """
     oldest = now - FRESH_SECONDS
     if sets is None or (claim.scale_set not in sets.names and sets.read_at < seen):
-        return Wait("Azure has not said which scale sets there are", seen)
+        return Postpone("Azure has not said which scale sets there are", seen)
     if claim.scale_set not in sets.names:
-        return _absent(f"scale set {claim.scale_set}", sets.read_at, seen, now)
+        return _not_listed(f"scale set {claim.scale_set}", sets.read_at, seen, now)
     if instances is None or instances.read_at < oldest:
-        return Wait(f"Azure has not said lately which machines {claim.scale_set} has", oldest)
+        return Postpone(f"Azure has not said lately which machines {claim.scale_set} has", oldest)
     instance = instances.by_name.get(claim.node)
     if instance is None:
-        return _absent(f"machine {claim.node} in {claim.scale_set}", instances.read_at, seen, now)
+        return _not_listed(f"machine {claim.node} in {claim.scale_set}", instances.read_at, seen, now)
     foreign = claim.addresses - instance.addresses
     if instance.state in GONE_STATES or foreign:
         if instances.read_at < seen:
-            return Wait("Azure's answer is older than the request", seen)
+            return Postpone("Azure's answer is older than the request", seen)
         if foreign:
             return Deny(f"address {min(foreign)} is not one of {claim.node}, which has {', '.join(sorted(instance.addresses)) or 'none'}")
         return Deny(f"machine {claim.node} is {instance.state}")
     if instance.state not in ALIVE_STATES:
-        return Wait(f"machine {claim.node} is {instance.state!a}", now)
+        return Postpone(f"machine {claim.node} is {instance.state!a}", now)
     return Approve(f"name and addresses are those of machine {claim.node}")

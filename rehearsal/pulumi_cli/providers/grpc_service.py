@@ -12,24 +12,24 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2
 
-from rehearsal.pulumi_cli.providers.base import Provider
-from rehearsal.pulumi_cli.providers.errors import ProviderError
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, decode, encode, has_unknown
-from rehearsal.pulumi_cli.providers.requests import (
-    CheckAsked,
-    Checked,
-    CreateAsked,
-    DeleteAsked,
-    DiffAsked,
-    Difference,
-    Naming,
-    ReadAsked,
-    UpdateAsked,
+from rehearsal.pulumi_cli.providers.provider_interface import (
+    CheckRequest,
+    CheckResult,
+    CreateRequest,
+    DeleteRequest,
+    DiffRequest,
+    DiffResult,
+    ProposedName,
+    Provider,
+    ProviderError,
+    ReadRequest,
+    UpdateRequest,
 )
+from rehearsal.pulumi_cli.providers.pulumi_values import Json, decode, encode, has_unknown
 
-Call = Callable[[Any], Awaitable[Any]]
+CallHandler = Callable[[Any], Awaitable[Any]]
 
-UNSERVED: Mapping[str, str] = {
+UNSUPPORTED_CALLS: Mapping[str, str] = {
     "Call": "no resource here has methods",
     "Construct": "no component is made here; the program makes its components itself",
     "GetMapping": "there is no mapping from other tools' resources",
@@ -41,13 +41,13 @@ UNSERVED: Mapping[str, str] = {
 """Calls that no provider here serves, and why."""
 
 
-class Calls:
+class ProviderService:
     """The calls of the protocol, by name, in front of one provider."""
 
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
         self._configured = False
-        self._news: Mapping[str, Call] = {
+        self._news: Mapping[str, CallHandler] = {
             "Attach": self._attach,
             "Cancel": self._cancel,
             "Check": self._check,
@@ -68,7 +68,7 @@ class Calls:
         """The response to a call; Failed, InitFailed, NotUnderstood, and whatever a fault of ours raises."""
         call = self._news.get(name)
         if call is None:
-            raise ProviderError(f"{self.provider.package} does not serve {name}: {UNSERVED[name]}", grpc.StatusCode.UNIMPLEMENTED)
+            raise ProviderError(f"{self.provider.package} does not serve {name}: {UNSUPPORTED_CALLS[name]}", grpc.StatusCode.UNIMPLEMENTED)
         return await call(request)
 
     async def _handshake(self, request: Any) -> Any:
@@ -102,7 +102,7 @@ class Calls:
         return empty_pb2.Empty()
 
     async def _check(self, request: Any) -> Any:
-        asked = CheckAsked(
+        asked = CheckRequest(
             **_subject(request),
             old=decode(request.olds) if request.HasField("olds") else None,
             new=decode(request.news),
@@ -112,7 +112,7 @@ class Calls:
         return _checked(await self.provider.check(asked))
 
     async def _diff(self, request: Any) -> Any:
-        asked = DiffAsked(
+        asked = DiffRequest(
             **_subject(request),
             id=request.id,
             old_inputs=decode(request.old_inputs),
@@ -124,13 +124,17 @@ class Calls:
     async def _create(self, request: Any) -> Any:
         self._needs_configuration(request)
         inputs = _known(decode(request.properties), preview=request.preview)
-        made = await self.provider.create(CreateAsked(**_subject(request), inputs=inputs, timeout=request.timeout, preview=request.preview))
+        made = await self.provider.create(
+            CreateRequest(**_subject(request), inputs=inputs, timeout=request.timeout, preview=request.preview)
+        )
         return provider_pb2.CreateResponse(id=made.id, properties=encode(made.outputs))
 
     async def _read(self, request: Any) -> Any:
         self._needs_configuration(request)
         inputs = decode(request.inputs) if request.HasField("inputs") else None
-        asked = ReadAsked(**_subject(request), id=_id(request), outputs=decode(request.properties), inputs=inputs, timeout=request.timeout)
+        asked = ReadRequest(
+            **_subject(request), id=_id(request), outputs=decode(request.properties), inputs=inputs, timeout=request.timeout
+        )
         found = await self.provider.read(asked)
         if found is None:
             return provider_pb2.ReadResponse()
@@ -138,7 +142,7 @@ class Calls:
 
     async def _update(self, request: Any) -> Any:
         self._needs_configuration(request)
-        asked = UpdateAsked(
+        asked = UpdateRequest(
             **_subject(request),
             id=_id(request),
             old_inputs=decode(request.old_inputs),
@@ -153,7 +157,7 @@ class Calls:
         self._needs_configuration(request)
         inputs, outputs = decode(request.old_inputs), decode(request.properties)
         await self.provider.delete(
-            DeleteAsked(**_subject(request), id=_id(request), inputs=inputs, outputs=outputs, timeout=request.timeout)
+            DeleteRequest(**_subject(request), id=_id(request), inputs=inputs, outputs=outputs, timeout=request.timeout)
         )
         return empty_pb2.Empty()
 
@@ -202,19 +206,19 @@ def _variables(request: Any) -> Json:
     return {key.rpartition(":")[2]: value for key, value in request.variables.items()}
 
 
-def _naming(request: Any) -> Naming | None:
+def _naming(request: Any) -> ProposedName | None:
     if not request.HasField("autonaming"):
         return None
     options = request.autonaming
-    return Naming(options.proposed_name, type(options).Mode.Name(options.mode))
+    return ProposedName(options.proposed_name, type(options).Mode.Name(options.mode))
 
 
-def _checked(checked: Checked) -> Any:
+def _checked(checked: CheckResult) -> Any:
     failures = [provider_pb2.CheckFailure(property=one.property, reason=one.reason) for one in checked.failures]
     return provider_pb2.CheckResponse(inputs=encode(checked.inputs), failures=failures)
 
 
-def _difference(found: Difference) -> Any:
+def _difference(found: DiffResult) -> Any:
     response = provider_pb2.DiffResponse(hasDetailedDiff=True, stables=found.stables)
     response.changes = provider_pb2.DiffResponse.DIFF_SOME if found.changed else provider_pb2.DiffResponse.DIFF_NONE
     for path, changed in found.changed.items():
