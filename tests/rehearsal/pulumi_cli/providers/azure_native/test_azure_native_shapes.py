@@ -12,17 +12,17 @@ from provider_process import ROOT
 
 CODE = """
 import json, os, pathlib, sys
-from rehearsal.pulumi_cli.providers.azure_native.resource_types import kind_of
+from rehearsal.pulumi_cli.providers.azure_native.resource_types import resource_type_of
 from rehearsal.pulumi_cli.providers.azure_native.shape_cache import take_known_shapes
 def look():
-    kind = kind_of("azure-native:network:VirtualNetwork")
+    kind = resource_type_of("azure-native:network:VirtualNetwork")
     assert kind.located and "addressSpace" in kind.shape.inner.properties
     return [path.read_text() for path in pathlib.Path(os.environ["GPUFLEET_CACHE"]).glob("azure-shapes/*")]
 seen = [look()]
 reads = "azure.mgmt.network" in sys.modules
 def again():
     take_known_shapes.cache_clear()
-    kind_of.cache_clear()
+    resource_type_of.cache_clear()
     seen.append(look())
 for broken in sys.argv[1:]:
     (file,) = pathlib.Path(os.environ["GPUFLEET_CACHE"], "azure-shapes").iterdir()
