@@ -1,1 +1,1 @@
-"""Machines of the embedded Azure: scale sets with their instances, virtual machines and disks."""
+"""Compute of the embedded Azure: scale sets with their instances, virtual machines and disks."""

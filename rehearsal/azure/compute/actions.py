@@ -1,4 +1,4 @@
-"""Decides which instances a request on a scale set is about, and whether they may be touched."""
+"""POST actions of scale sets and instances, and the selection of the instances that a request names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVERY = "*"
 
 
 def named(resource: Resource, request: Request, *, required: bool) -> list[Instance] | None:
-    """The instances that a body's instanceIds name, None where it names none or every one ("*"); AzureError for an id that is none.
+    """Return the instances in a body's instanceIds, None for no ids or every one ("*"); AzureError for an invalid id.
 
     An instance that is being deleted is no active one: https://github.com/kubernetes-sigs/cloud-provider-azure/issues/2356
     """
@@ -46,17 +46,18 @@ def named(resource: Resource, request: Request, *, required: bool) -> list[Insta
 
 
 def check_not_leaving(resource: Resource, deleting: bool, words: str) -> None:
-    """Refuse what is asked of a set that is being deleted."""
+    """Refuse a request for a scale set that is being deleted."""
     if deleting:
         message = f"Operation '{words}' is not allowed on Virtual Machine Scale Set '{resource.id.name}' since it is marked for deletion."
         raise conflict("OperationNotAllowed", message, resource.id.name)
 
 
 def touchable(resource: Resource, request: Request, task: str, words: str, *, required: bool = False) -> list[Instance]:
-    """The instances that an action of the set works on.
+    """Return the instances that an action of the scale set works on.
 
-    Of all instances those are left out that are protected from scale set actions; naming a protected one is refused, and so is one that
-    is at work or in the wrong power state. Azure publishes that protected ones are not touched, not how it says so; this refusal is ours.
+    An action on all instances skips those that are protected from scale set actions. An action that names a protected instance is
+    refused, as is one that names a busy instance or one in the wrong power state. Azure publishes that it skips protected instances,
+    but not the refusal; this refusal is assumed.
     """
     asked = named(resource, request, required=required)
     everything = asked is None
@@ -72,7 +73,7 @@ def touchable(resource: Resource, request: Request, task: str, words: str, *, re
 
 
 def why_not(resource: Resource, one: Instance, task: str, words: str) -> AzureError | None:
-    """Why an action of the set may not touch an instance; None where it may."""
+    """Return why an action of the scale set is not allowed on an instance; None if it is allowed."""
     name = name_of(resource, one)
     if one.protect_from_actions:
         message = (
@@ -84,7 +85,7 @@ def why_not(resource: Resource, one: Instance, task: str, words: str) -> AzureEr
 
 
 def blocked(resource: Resource, one: Instance, task: str, words: str) -> AzureError | None:
-    """Why an instance's present state does not allow a task; None where it does."""
+    """Return why an instance's present state does not allow a task; None if it does."""
     name = name_of(resource, one)
     if task == "deallocate" and state_of(resource).models[one.model].ephemeral:
         return deallocation_refused(name)
@@ -99,7 +100,7 @@ def _leaving(cloud: Cloud, resource: Resource) -> bool:
 
 
 def _begun(cloud: Cloud, resource: Resource, name: str, machines: list[Instance], begin: Begin) -> Answer:
-    """Begin an operation on instances; one without any ends at once."""
+    """Start an operation on instances; an operation without instances ends at once."""
     operation = begin_action(cloud, resource, name)
     operation.waits_for = 1
     begin(cloud, resource, operation, machines)
@@ -116,7 +117,7 @@ def _tasks(task: str) -> Begin:
 
 
 def _of_set(name: str) -> Action:
-    """An action of the set on the instances that it names, or on all."""
+    """Return an action of the scale set on the instances that a request names, or on all."""
 
     def act(cloud: Cloud, resource: Resource, request: Request) -> Answer:
         task = wanted(name, request)
@@ -128,12 +129,14 @@ def _of_set(name: str) -> Action:
 
 
 def wanted(name: str, request: Request) -> str:
-    """The task of an action: a reimage takes the local disks too where its body says so."""
+    """Return the task of an action: a reimage with tempDisk also replaces the local disks."""
     return "reimagetemp" if name == "reimage" and (request.body or {}).get("tempDisk") else name
 
 
 def _delete(cloud: Cloud, resource: Resource, request: Request) -> Answer:
-    """Delete instances by id, whatever protects them: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/delete-instances"""
+    """Delete instances by id, also protected ones:
+    https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/delete-instances
+    """
     check_not_leaving(resource, _leaving(cloud, resource), "Delete VM")
     machines = named(resource, request, required=True)
     chosen = state_of(resource).living() if machines is None else machines
@@ -142,14 +145,14 @@ def _delete(cloud: Cloud, resource: Resource, request: Request) -> Answer:
 
 
 def _upgrade(cloud: Cloud, resource: Resource, request: Request) -> Answer:
-    """Bring instances to the latest model: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/update-instances"""
+    """Update instances to the latest model: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/update-instances"""
     check_not_leaving(resource, _leaving(cloud, resource), "Update VM")
     machines = touchable(resource, request, "update", "Update VM", required=True)
     return _begun(cloud, resource, "manualUpgrade", machines, upgrades.bring_to_latest)
 
 
 def act_on_instance(cloud: Cloud, resource: Resource, one: Instance, request: Request) -> Answer:
-    """An action of one instance, which no protection blocks; AzureError for one that it has not."""
+    """Start an action of one instance, which protection does not block; AzureError for an unknown action."""
     name = request.action.lower()
     if name == "simulateeviction":
         return simulate(cloud, resource, one)
@@ -165,7 +168,7 @@ def act_on_instance(cloud: Cloud, resource: Resource, one: Instance, request: Re
 
 
 def delete_instance(cloud: Cloud, resource: Resource, one: Instance) -> Answer:
-    """Delete one instance, or tell of the delete that goes on."""
+    """Delete one instance, or return the running delete."""
     if one.going:
         return Answer(202, operation=cloud.operations[one.doing])
     lower_capacity(cloud, resource, [one])

@@ -1,4 +1,4 @@
-"""Decides how instances are deleted: the capacity falls at once, and a machine that was promised a notice gets it first."""
+"""Deletes of instances: the capacity decreases at once, and a machine with a terminate notice gets the notice first."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from rehearsal.azure.scheduled_events import scheduled_events_of
 
 
 def lower_capacity(cloud: Cloud, resource: Resource, going: Collection[Instance]) -> None:
-    """Take an explicit delete off sku.capacity, in what is told and in what the next PATCH starts from.
+    """Subtract an explicit delete from sku.capacity, in the body of a GET and in the base of the next PATCH.
 
-    https://github.com/Azure/aks-engine/blob/f634f52ff4f6/pkg/operations/kubernetesupgrade/upgrader.go (it restores the count each time)
+    https://github.com/Azure/aks-engine/blob/f634f52ff4f6/pkg/operations/kubernetesupgrade/upgrader.go (it restores the count each
+    time)
     """
     state = state_of(resource)
     for one in going:
@@ -32,9 +33,9 @@ def lower_capacity(cloud: Cloud, resource: Resource, going: Collection[Instance]
 
 
 def delete_all(cloud: Cloud, resource: Resource, operation: Operation, machines: Iterable[Instance]) -> None:
-    """Begin to delete instances for an operation, after their notice where their model promises one.
+    """Start to delete instances for an operation, after the terminate notice if their model has one.
 
-    Every instance gets a notice of its own, and all of one call the same NotBefore.
+    Every instance gets its own notice, and all instances of one call the same NotBefore:
     https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-terminate-notification
     """
     for one in list(machines):
@@ -52,7 +53,7 @@ def delete_all(cloud: Cloud, resource: Resource, operation: Operation, machines:
 
 
 def notice_seconds(model: Model) -> float | None:
-    """Seconds of notice before a delete, None where the model promises none; Spot machines get none."""
+    """Return the seconds of notice before a delete, None if the model has none; Spot machines have none."""
     told = (model.profile.get("scheduledEventsProfile") or {}).get("terminateNotificationProfile") or {}
     if not told.get("enable") or model.spot:
         return None
@@ -60,7 +61,7 @@ def notice_seconds(model: Model) -> float | None:
 
 
 def terminate(cloud: Cloud, resource: Resource, event_id: str, numbers: Iterable[str]) -> None:
-    """A delete was approved, or its time has come: delete the instances that wait for it."""
+    """Delete the instances that wait for a scheduled event, which was approved or is due."""
     for number in numbers:
         one = state_of(resource).instances.get(number)
         if one is not None and one.notice == event_id and one.going:
@@ -68,7 +69,7 @@ def terminate(cloud: Cloud, resource: Resource, event_id: str, numbers: Iterable
 
 
 def delete_set(cloud: Cloud, resource: Resource, operation: Operation) -> None:
-    """Begin to delete a whole set: what else goes on ends, and instances that are going already go on."""
+    """Start to delete a whole scale set: other operations end, and running deletes continue."""
     state = state_of(resource)
     state.spare = False
     going = [one for one in state.instances.values() if one.going]

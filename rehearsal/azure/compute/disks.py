@@ -1,4 +1,4 @@
-"""Decides how managed disks behave, and which ones a virtual machine brings with it."""
+"""Managed disks, and the OS disks and images of machines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rehearsal.azure.validation import required_location
 DISK = "Microsoft.Compute/disks"
 MACHINE = "Microsoft.Compute/virtualMachines"
 IMAGE_GIB = 64
-"""Size of an OS disk whose image says none: that of microsoft-dsvm's ubuntu-hpc images."""
+"""Size of an OS disk whose image has no size: that of microsoft-dsvm's ubuntu-hpc images."""
 
 
 class Disk(Kind):
@@ -28,7 +28,7 @@ class Disk(Kind):
     type = DISK
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A disk has a source and a size, which only grows; zones and source are for good."""
+        """Refuse a disk without source or size, a smaller size, and a change of zones or source."""
         required_location(body)
         properties = body.get("properties") or {}
         option = (properties.get("creationData") or {}).get("createOption")
@@ -48,7 +48,7 @@ class Disk(Kind):
             raise conflict("OperationNotAllowed", message, "diskSizeGB")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults of a disk."""
+        """Add defaults."""
         given = body.get("properties") or {}
         created = previous.created if previous else cloud.now
         properties = {"diskSizeGB": IMAGE_GIB, "networkAccessPolicy": "AllowAll", "publicNetworkAccess": "Enabled", **given}
@@ -59,26 +59,26 @@ class Disk(Kind):
         return seconds(cloud, "disk.put", resource.key, resource.version)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """The body, with the machine that the disk is attached to."""
+        """Return the body with the machine that the disk is attached to."""
         owner = attached_to(cloud, resource.key)
         properties = {**resource.properties, "diskState": "Attached" if owner else "Unattached"}
         body = {**resource.body, "properties": properties}
         return {**body, "managedBy": owner.id.text} if owner else body
 
     def in_use(self, resource: Resource, by: Iterable[str]) -> AzureError:
-        """A disk stays while it is attached."""
+        """Return the refusal to delete an attached disk."""
         message = f"Disk {resource.id.name} is attached to VM {min(by)}."
         return conflict("OperationNotAllowed", message, resource.id.text)
 
 
 def attached_to(cloud: Cloud, key: str) -> Resource | None:
-    """The virtual machine that a disk, or a network interface, belongs to."""
+    """Return the virtual machine that a disk or a network interface is attached to."""
     users = (cloud.resources[user] for user in cloud.index.users(key))
     return next((one for one in users if one.id.type.lower() == MACHINE.lower()), None)
 
 
 def create_disk(cloud: Cloud, machine: Resource, name: str, told: Json) -> str:
-    """Make a disk that comes with a virtual machine: its id. told is the disk as the machine's storageProfile has it."""
+    """Create a disk of a virtual machine from its entry in the machine's storageProfile, and return its id."""
     text = f"{machine.id.group_id}/providers/{DISK}/{name}"
     if cloud.find(text) is not None:
         return text
@@ -99,7 +99,7 @@ def create_disk(cloud: Cloud, machine: Resource, name: str, told: Json) -> str:
 
 
 def is_ephemeral(os_disk: Json) -> bool:
-    """Whether an OS disk lies on the host: https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks"""
+    """Return whether an OS disk is on the host: https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks"""
     return bool((os_disk.get("diffDiskSettings") or {}).get("option"))
 
 
@@ -134,7 +134,7 @@ def check_os_disk(os_disk: Json, size: VmSize, *, deallocates: bool) -> None:
 
 
 def deallocation_refused(name: str) -> AzureError:
-    """The refusal to deallocate a machine whose OS disk lies on the host."""
+    """Return the refusal to deallocate a machine whose OS disk is on the host."""
     message = "Operation 'deallocate' is not supported for VMs or VM Scale Set instances using an ephemeral OS disk."
     return conflict("OperationNotAllowed", message, name)
 
@@ -143,12 +143,12 @@ MANAGED = "microsoft.compute/images"
 
 
 def is_managed(image: Json) -> bool:
-    """Whether an image reference names a managed image, of which a scale set takes fewer machines."""
+    """Return whether an image reference names a managed image, which limits a scale set to fewer machines."""
     return bool(image.get("id")) and parse(str(image["id"])).type.lower() == MANAGED
 
 
 def check_image(cloud: Cloud, image: Json, location: str) -> None:
-    """AzureError where a gallery image does not exist or is not replicated to the location; other images are taken as existing."""
+    """Refuse a gallery image that does not exist or is not replicated to the location; other images are not checked."""
     text = str(image.get("id") or "")
     if not text:
         return

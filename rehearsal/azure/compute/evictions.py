@@ -1,4 +1,4 @@
-"""Decides what Azure does to machines unasked: takes Spot ones back, maintains hosts after a notice, and moves machines off broken ones."""
+"""Changes of machines that Azure starts: Spot evictions, maintenance after a notice, and host failures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rehearsal.azure.resource import Answer, Resource
 from rehearsal.azure.scheduled_events import EventType, scheduled_events_of
 
 PREEMPT_SECONDS = 30.0
-"""Notice of an eviction: https://learn.microsoft.com/azure/virtual-machine-scale-sets/use-spot"""
+"""Seconds of notice before an eviction: https://learn.microsoft.com/azure/virtual-machine-scale-sets/use-spot"""
 
 
 def simulate(cloud: Cloud, resource: Resource, one: Instance) -> Answer:
-    """Take one Spot machine back on request: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/simulate-eviction"""
+    """Evict one Spot machine on request: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/simulate-eviction"""
     if not state_of(resource).models[one.model].spot:
         message = f"Operation 'Simulate Eviction' is not allowed on VM '{name_of(resource, one)}' since it is not a Spot VM."
         raise conflict("OperationNotAllowed", message, name_of(resource, one))
@@ -27,19 +27,19 @@ def simulate(cloud: Cloud, resource: Resource, one: Instance) -> Answer:
 
 
 def evict(cloud: Cloud, resource: Resource, numbers: Iterable[str]) -> None:
-    """Announce to running Spot machines that they are taken back; other instances stay."""
+    """Announce the eviction of running Spot machines; other instances stay."""
     models = state_of(resource).models
     spot = [one for one in _running(resource, numbers) if models[one.model].spot]
     _announce(cloud, resource, spot, "Preempt", cloud.now + PREEMPT_SECONDS)
 
 
 def maintain(cloud: Cloud, resource: Resource, kind: EventType, notice: float, numbers: Iterable[str]) -> None:
-    """Announce a maintenance (Freeze, Reboot or Redeploy) to running machines, so many seconds ahead."""
+    """Announce a maintenance (Freeze, Reboot or Redeploy) to running machines, with a notice in seconds."""
     _announce(cloud, resource, _running(resource, numbers), kind, cloud.now + notice)
 
 
 def fail_hosts(cloud: Cloud, resource: Resource, numbers: Iterable[str]) -> None:
-    """The hosts of machines break: Azure moves them to others, without notice, and local disks are lost."""
+    """Fail the hosts of machines: Azure moves the machines to other hosts without notice, and local disks are lost."""
     broken = _running(resource, numbers)
     if not broken:
         return
@@ -51,7 +51,7 @@ def fail_hosts(cloud: Cloud, resource: Resource, numbers: Iterable[str]) -> None
 
 
 def happens(cloud: Cloud, resource: Resource, event_id: str, kind: str, numbers: Iterable[str]) -> None:
-    """What was announced begins: approved, or its time has come."""
+    """Start what was announced, because it was approved or is due."""
     numbers = list(numbers)
     if kind == "Terminate":
         terminate(cloud, resource, event_id, numbers)
@@ -71,7 +71,7 @@ def happens(cloud: Cloud, resource: Resource, event_id: str, kind: str, numbers:
 
 
 def _take_back(cloud: Cloud, resource: Resource, met: list[Instance]) -> None:
-    """Evict by each machine's policy: a deleted one lowers the capacity, a deallocated one stays and keeps its quota."""
+    """Evict by each machine's policy: a deleted machine lowers the capacity, a deallocated one stays with its quota."""
     operation = begin_action(cloud, resource, "evict")
     operation.waits_for = 1
     models = state_of(resource).models
@@ -93,7 +93,7 @@ def _announce(cloud: Cloud, resource: Resource, machines: list[Instance], kind: 
 
 
 def _running(resource: Resource, numbers: Iterable[str]) -> list[Instance]:
-    """Those of some instances that run and wait for nothing."""
+    """Return the given instances that run and wait for no event."""
     instances = state_of(resource).instances
     found = (instances.get(number) for number in dict.fromkeys(numbers))
     return [one for one in found if one is not None and one.power == RUNNING and not one.going and not one.notice]

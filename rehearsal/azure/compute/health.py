@@ -1,4 +1,4 @@
-"""Decides where the health of a scale set's machines comes from: the Application Health extension, a load balancer's probe, or nowhere."""
+"""Health of instances: its source in the model (Application Health extension, load balancer probe or none), and its state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXTENSIONS = ("ApplicationHealthLinux", "ApplicationHealthWindows")
 
 
 def source_of(profile: Json) -> str | None:
-    """rich (extension 2.x), binary (1.x), probe, or None; AzureError where there are two: only one may be.
+    """Return rich (extension 2.x), binary (1.x), probe, or None; AzureError for two sources, which Azure does not allow.
 
     https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-health-extension
     """
@@ -32,10 +32,10 @@ HEALTHY, UNHEALTHY, INITIALIZING, UNKNOWN = "Healthy", "Unhealthy", "Initializin
 
 
 def health_of(cloud: Cloud, resource: Resource, one: Instance) -> str | None:
-    """Healthy, Unhealthy, Initializing or Unknown; None where the instance's model names no source of health.
+    """Return Healthy, Unhealthy, Initializing or Unknown; None if the instance's model has no source of health.
 
-    An application that nothing is known of is healthy once the guest is up. Initializing and Unknown are states of the extension's
-    version 2 alone: https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-health-extension
+    An application without a report is healthy once the guest is up. Initializing and Unknown exist only in the extension's version 2:
+    https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-health-extension
     """
     source = source_of(state_of(resource).models[one.model].profile)
     if source is None:

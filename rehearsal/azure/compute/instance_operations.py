@@ -1,4 +1,4 @@
-"""Decides how the work of an operation on instances begins and ends: one task an instance, an end when the last has ended."""
+"""Operations on instances: one task per instance; an operation ends with its last task."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Operation, Resource
 
 DONE, MODEL_DONE, TAKEN, BATCH_DONE, REPLACE = "instance_done", "model_done", "action_taken", "batch_done", "replace"
-"""Events of a scale set: a task on an instance is over; a PUT's model, or an action, is taken up in whole; a batch of a rolling upgrade is
-over; a removed machine is to be replaced."""
+"""Events of a scale set: a task on an instance is done; a PUT's model, or an action, was processed; a batch of a rolling upgrade is
+done; a removed machine is due for replacement.
+"""
 MOST_DETAILS = 50
-"""Failures that an error tells one by one."""
+"""Failures that an error lists separately."""
 
 
 def begin_action(cloud: Cloud, resource: Resource, name: str) -> Operation:
-    """An operation on instances, beside the one that holds the set."""
+    """Start an operation on instances beside the scale set's PUT or DELETE."""
     state_of(resource).active += 1
     return cloud.begin(resource.key, name, resource.location)
 
 
 def begin_task(cloud: Cloud, resource: Resource, operation: Operation, one: Instance, task: str) -> None:
-    """Begin a task on an instance for an operation, which waits for it; work that goes on there is pre-empted."""
+    """Start a task on an instance for an operation, which waits for it; a running task of the instance is pre-empted."""
     preempt(cloud, resource, one)
     operation.waits_for += 1
     _run(cloud, resource, operation.id, one, task)
@@ -41,19 +42,19 @@ def _run(cloud: Cloud, resource: Resource, operation: str, one: Instance, task: 
 
 
 def wait_for_notice(operation: Operation, one: Instance) -> None:
-    """Count an instance among those that an operation waits for, which a scheduled event will begin to work on."""
+    """Let an operation wait for an instance whose delete starts with a scheduled event."""
     operation.waits_for += 1
     one.doing, one.task, one.state = operation.id, "delete", DELETING
 
 
 def begin_noticed(cloud: Cloud, resource: Resource, one: Instance) -> None:
-    """Begin the delete that an instance was announced."""
+    """Start the delete that was announced to an instance."""
     one.notice = ""
     _run(cloud, resource, one.doing, one, "delete")
 
 
 def preempt(cloud: Cloud, resource: Resource, one: Instance) -> None:
-    """End what works on an instance: that operation fails for it."""
+    """Pre-empt the task of an instance: its operation fails for this instance."""
     if not one.doing:
         return
     operation = cloud.operations[one.doing]
@@ -62,12 +63,12 @@ def preempt(cloud: Cloud, resource: Resource, one: Instance) -> None:
 
 
 def preempted() -> AzureError:
-    """The end of an operation that another one overtook."""
+    """Return the error of an operation that a newer one replaced."""
     return AzureError(409, "OperationPreempted", "Operation execution has been preempted by a more recent operation.")
 
 
 def give_up(cloud: Cloud, resource: Resource, operation: Operation, one: Instance | None, error: AzureError | None) -> None:
-    """One of the things that an operation waits for has ended, with an error or without."""
+    """End one of the tasks that an operation waits for, with or without an error."""
     if not operation.running:
         return
     operation.waits_for -= 1
@@ -79,7 +80,7 @@ def give_up(cloud: Cloud, resource: Resource, operation: Operation, one: Instanc
 
 
 def conclude(cloud: Cloud, resource: Resource, operation: Operation) -> None:
-    """End an operation that waits for nothing more; a rolling upgrade goes on with its next batch instead."""
+    """End an operation that waits for no more tasks; a rolling upgrade continues with its next batch instead."""
     state = state_of(resource)
     if state.rolling is not None and state.rolling["operation"] == operation.id and state.rolling["running"]:
         cloud.events.after(0.0, resource.key, BATCH_DONE, operation.id)
@@ -94,14 +95,14 @@ def conclude(cloud: Cloud, resource: Resource, operation: Operation) -> None:
 
 
 def overtake(cloud: Cloud, operation: Operation | None) -> None:
-    """End an operation of the whole set for a newer one; the instances that it works on are the newer one's business."""
+    """End an operation of the whole set for a newer one, which continues its tasks."""
     if operation is not None and operation.running:
         operation.waits_for = 0
         cloud.finish(operation, preempted())
 
 
 def error_of(failures: list[Json]) -> AzureError | None:
-    """What an operation's failures come to: the first one's code, and each as a detail."""
+    """Return the error of an operation's failures: the first one's code, and each as a detail."""
     if not failures:
         return None
     first = failures[0]
@@ -113,7 +114,7 @@ def error_of(failures: list[Json]) -> AzureError | None:
 
 
 def done(cloud: Cloud, resource: Resource, number: str, turn: int) -> None:
-    """A task's time is over: what it did to the instance, and to the operation."""
+    """End a task: apply its effect to the instance, and report it to the operation."""
     one = state_of(resource).instances.get(number)
     if one is None or one.turn != turn or not one.doing:
         return
@@ -138,7 +139,7 @@ def done(cloud: Cloud, resource: Resource, number: str, turn: int) -> None:
 
 
 def _created(cloud: Cloud, resource: Resource, operation: Operation, one: Instance, error: AzureError | None) -> None:
-    """A machine without hardware is none: it goes, and its addresses with it. So does one that failed while others are made to spare."""
+    """End a creation. A machine without hardware is removed, as is a failed one while overprovisioned ones are being created."""
     state = state_of(resource)
     if error is None:
         error = provisioning_error(cloud, one, site_of(resource, one))
@@ -154,7 +155,7 @@ def _created(cloud: Cloud, resource: Resource, operation: Operation, one: Instan
 
 
 def shed(cloud: Cloud, resource: Resource) -> None:
-    """Where as many machines of an overprovisioned set are up as it is to have, let the others go; which ones count is settled then."""
+    """Delete the surplus machines of an overprovisioned set, after as many as its capacity are up."""
     state = state_of(resource)
     up = sum(1 for one in state.instances.values() if not one.going and one.state != CREATING)
     if up < len(state.counted()):
@@ -173,7 +174,7 @@ def shed(cloud: Cloud, resource: Resource) -> None:
 
 
 def hand_on_charge(cloud: Cloud, resource: Resource, one: Instance) -> None:
-    """Let a machine that stays count against quota instead of one that goes, where overprovisioning made one that does not count."""
+    """Move the quota charge of a machine that is removed to one that overprovisioning created without a charge."""
     state = state_of(resource)
     heirs = [other for other in state.instances.values() if not other.charged and not other.going] if one.charged and state.spare else []
     for other in sorted(heirs, key=lambda heir: heir.state == CREATING):
@@ -184,7 +185,7 @@ def hand_on_charge(cloud: Cloud, resource: Resource, one: Instance) -> None:
 
 
 def pass_charge(cloud: Cloud, resource: Resource, giver: Instance, taker: Instance) -> bool:
-    """Let one machine count against quota instead of another; False where there is not enough for it, and then nothing has changed."""
+    """Move the quota charge from one machine to another; return False, without a change, if the quota is not enough."""
     models = state_of(resource).models
     discharge(cloud, resource, models[giver.model], (giver,))
     giver.charged, taker.charged = False, True

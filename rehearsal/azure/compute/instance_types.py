@@ -1,4 +1,4 @@
-"""Decides how instances and their network interfaces are answered as resources, although they live in their scale set's state."""
+"""Resource types of instances, their network interfaces and rolling upgrades, which are stored in the state of their scale set."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _not_allowed(method: str) -> AzureError:
 
 
 def _sets(cloud: Cloud, scope: str) -> Iterator[Resource]:
-    """Scale sets below a scope, or the one that it is, or is part of."""
+    """Yield the scale sets below a scope, or the one that is the scope or contains it."""
     parsed = parse(scope) if "/providers/" in scope.lower() else None
     if parsed is None:
         yield from cloud.list(scope, SCALE_SET)
@@ -38,7 +38,7 @@ def _sets(cloud: Cloud, scope: str) -> Iterator[Resource]:
 
 
 def _of_id(cloud: Cloud, arm_id: ArmId) -> tuple[Resource, Instance] | None:
-    """The set and the instance that an id names, or is below."""
+    """Return the scale set and the instance that an id names, or is below."""
     resource = cloud.resources.get("/".join(arm_id.key.split("/")[:9]))
     one = state_of(resource).instances.get(arm_id.names[1]) if resource is not None else None
     return (resource, one) if resource is not None and one is not None else None
@@ -58,12 +58,12 @@ class Instances(Kind):
     virtual = True
 
     def found(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
-        """One instance."""
+        """Return one instance."""
         pair = _of_id(cloud, arm_id)
         return self._made(cloud, *pair) if pair else None
 
     def each(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
-        """Instances by set, and by id."""
+        """Yield instances by set and by id."""
         for resource in _sets(cloud, scope):
             for one in list(state_of(resource).instances.values()):
                 yield self._made(cloud, resource, one)
@@ -73,14 +73,14 @@ class Instances(Kind):
         return _resource(resource, body["id"], INSTANCE, (str(one.id),), body, one)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """The body, with the instance view where $expand asks for it."""
+        """Return the body, with the instance view if $expand requests it."""
         if "instanceview" not in str(query.get("$expand", "")).lower():
             return resource.body
         view = instance_view(cloud, *resource.state)
         return {**resource.body, "properties": {**resource.properties, "instanceView": view}}
 
     def answer(self, cloud: Cloud, request: Request) -> Answer:
-        """GET, PUT of a protection policy, DELETE and the actions."""
+        """Answer GET, PUT of a protection policy, DELETE and the actions."""
         pair = _of_id(cloud, request.id)
         if pair is None:
             if request.method == "DELETE":
@@ -104,7 +104,9 @@ class Instances(Kind):
                 raise _not_allowed(request.method)
 
     def _protect(self, cloud: Cloud, resource: Resource, one: Instance, request: Request) -> Answer:
-        """https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-instance-protection"""
+        """Set the protection policy and tags of an instance:
+        https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-instance-protection
+        """
         body = cloud.bodies.checked(self, request) if cloud.bodies else dict(request.body or {})
         known = instance_body(cloud, resource, one)
         for name, value in (body.get("properties") or {}).items():
@@ -124,7 +126,7 @@ class Instances(Kind):
 
 
 class Interfaces(Kind):
-    """Network interfaces of instances, by set or by instance: they are read, and change with their machine."""
+    """Network interfaces of instances, by set or by instance. They are read-only."""
 
     virtual = True
 
@@ -132,14 +134,14 @@ class Interfaces(Kind):
         self.type = resource_type
 
     def found(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
-        """One interface, by its instance."""
+        """Return one interface of an instance."""
         pair = _of_id(cloud, arm_id) if len(arm_id.names) > 2 else None
         if pair is None:
             return None
         return next((one for one in self._of(*pair) if one.id.name.lower() == arm_id.name.lower()), None)
 
     def each(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
-        """Interfaces by set, instance and model; those of one instance where the scope is one."""
+        """Yield interfaces by set, instance and model; those of one instance if the scope is one."""
         parts = scope.split("/")
         number = parts[10] if len(parts) > 10 and parts[9].lower() == "virtualmachines" else None
         for resource in _sets(cloud, scope):
@@ -153,7 +155,7 @@ class Interfaces(Kind):
             yield _resource(resource, body["id"], INTERFACE, (str(one.id), body["name"]), body, one)
 
     def answer(self, cloud: Cloud, request: Request) -> Answer:
-        """GET alone."""
+        """Answer a GET."""
         if request.method not in ("GET", "HEAD"):
             raise _not_allowed(request.method)
         found = self.found(cloud, request.id)
@@ -163,13 +165,13 @@ class Interfaces(Kind):
 
 
 class RollingUpgrades(Kind):
-    """The latest rolling upgrade of a set: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-rolling-upgrades"""
+    """The latest rolling upgrade of a scale set: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-rolling-upgrades"""
 
     type = ROLLING
     virtual = True
 
     def answer(self, cloud: Cloud, request: Request) -> Answer:
-        """GET of latest and POST of cancel."""
+        """Answer GET of latest and POST of cancel."""
         resource = cloud.get(request.id.parent or "")
         match request.method, request.id.name.lower():
             case "GET", "latest":

@@ -1,4 +1,4 @@
-"""Says what a scale set keeps of its instances, and which addresses each of their ipConfigurations has."""
+"""State of a scale set: its instances, model versions, and the addresses of each ipConfiguration."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from rehearsal.azure.resource import Json, Resource
 BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 COMPUTER_NAME_DIGITS = 6
 PLACEMENT_GROUP_MACHINES = 100
-"""Machines of one placement group: https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups"""
+"""Machines of one placement group:
+https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressPlace:
-    """One ipConfiguration of a model: names of the NIC and of itself, whether each is primary, and its subnet's id."""
+    """One ipConfiguration of a model: names of the NIC and of itself, primary flags of both, and its subnet's id."""
 
     nic: str
     nic_primary: bool
@@ -30,7 +32,7 @@ class AddressPlace:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What one version of a scale set's model makes of a machine: profile is virtualMachineProfile as it was sent, secrets and all.
+    """One version of a scale set's model. profile is virtualMachineProfile as it was sent, with secrets.
 
     places are its ipConfigurations, in the profile's order.
     """
@@ -54,18 +56,19 @@ class Model:
 
     @property
     def reservation(self) -> str:
-        """Id of the capacity reservation group that its machines draw on, empty without one."""
+        """Return the id of the capacity reservation group that its machines use, empty without one."""
         group = ((self.profile.get("capacityReservation") or {}).get("capacityReservationGroup") or {}).get("id")
         return str(group or "")
 
 
 @dataclass(slots=True)
 class Instance(Machine):
-    """One instance: id, moment of its making, model version that it has, that from which its OS was provisioned, zone, fault domain.
+    """One instance: id, creation time, model version, model version of its OS disk, zone, fault domain.
 
-    addresses are IPv4 addresses as integers, in the order of its model's places. charged says that it counts against quota (machines that
-    overprovisioning adds do not), health what its application reports ("" until told), repairs how many automatic repairs led to it
-    without its turning healthy, notice the id of the scheduled event that it waits for, owes that its removal calls for a replacement.
+    addresses are IPv4 addresses as integers, in the order of its model's places. charged is True if it counts against quota, which
+    machines of overprovisioning do not. health is the report of its application, "" without one. repairs counts the automatic repairs
+    since it was last healthy. notice is the id of the scheduled event that it waits for. owes is True if its removal requires a
+    replacement.
     """
 
     id: int = 0
@@ -86,18 +89,18 @@ class Instance(Machine):
 
     @property
     def going(self) -> bool:
-        """Whether it is being deleted, and so no longer counts for the capacity."""
+        """Return whether it is being deleted, and so does not count for the capacity."""
         return self.state == DELETING
 
 
 @dataclass(slots=True)
 class SetState:
-    """What a scale set keeps beside its body: instances by id, model versions by number, and the number of the present one.
+    """State of a scale set beside its body: instances by id, model versions by number, and the number of the present model.
 
-    born is the set's uniqueId; put is the latest PUT's operation. turns counts the work done to its instances, from a number that no
-    earlier set of the same name had. spare says that overprovisioning made machines that do not count yet; active counts running
-    operations other than a PUT or DELETE. rolling tells of the latest rolling upgrade; suspended says that automatic repairs are, and
-    sweep is when they look next, 0 where no look is planned.
+    born is the set's uniqueId; put is the latest PUT's operation. turns counts the tasks of its instances, from a number that no
+    earlier set of the same name had. spare is True while overprovisioning creates machines without charge; active counts running
+    operations other than PUT and DELETE. rolling is the latest rolling upgrade. suspended is True while automatic repairs are
+    suspended, and sweep is the time of their next check, 0 without one.
     """
 
     born: str = ""
@@ -114,31 +117,31 @@ class SetState:
     sweep: float = 0.0
 
     def living(self) -> list[Instance]:
-        """Instances that are not being deleted, in the order of their ids."""
+        """Return the instances that are not being deleted, by id."""
         return [one for one in self.instances.values() if not one.going]
 
     def counted(self) -> list[Instance]:
-        """Those of them that the capacity counts: not what overprovisioning makes beyond it."""
+        """Return those that count for the capacity: without the surplus of overprovisioning."""
         return [one for one in self.instances.values() if one.charged and not one.going]
 
 
 def state_of(resource: Resource) -> SetState:
-    """The state of a scale set."""
+    """Return the state of a scale set."""
     return cast("SetState", resource.state)
 
 
 def name_of(resource: Resource, one: Instance) -> str:
-    """Name of an instance as Azure tells it."""
+    """Return the name of an instance as Azure writes it."""
     return f"{resource.id.name}_{one.id}"
 
 
 def instances_of(resource: Resource) -> Mapping[str, Instance]:
-    """A scale set's instances by instance id, those being deleted too."""
+    """Return a scale set's instances by instance id, including those being deleted."""
     return state_of(resource).instances
 
 
 def addresses_of(resource: Resource) -> Iterator[tuple[str, str, str, int]]:
-    """Every address of a scale set's machines: instance id, NIC name, ipConfiguration name, IPv4 address as an integer."""
+    """Yield every address of a scale set's machines: instance id, NIC name, ipConfiguration name, IPv4 address as an integer."""
     state = state_of(resource)
     for key, one in state.instances.items():
         for place, address in zip(state.models[one.model].places, one.addresses, strict=True):
@@ -146,7 +149,7 @@ def addresses_of(resource: Resource) -> Iterator[tuple[str, str, str, int]]:
 
 
 def computer_name(model: Model, set_name: str, number: int) -> str:
-    """Host name that Azure gives an instance: the prefix and the instance id to base 36.
+    """Return the host name that Azure assigns to an instance: the prefix and the instance id in base 36.
 
     https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-instance-ids
     """
@@ -164,7 +167,7 @@ def _base36(number: int) -> str:
 
 
 def model_of(body: Json) -> Model:
-    """The model that a scale set's body describes."""
+    """Return the model that a scale set's body describes."""
     properties = body.get("properties") or {}
     profile = properties.get("virtualMachineProfile") or {}
     rest = {
@@ -198,7 +201,7 @@ _KEPT = tuple(one.name for one in fields(SetState) if one.name not in ("instance
 
 
 def dump(state: SetState) -> Json:
-    """Plain JSON of a scale set's state."""
+    """Return a scale set's state as plain JSON."""
     return {
         **{name: getattr(state, name) for name in _KEPT},
         "models": [[number, one.size, one.profile, one.rest] for number, one in state.models.items()],
@@ -208,7 +211,7 @@ def dump(state: SetState) -> Json:
 
 
 def load(data: Json) -> SetState:
-    """The state that dump told of."""
+    """Return the state from the output of dump."""
     state = SetState(**{name: data[name] for name in _KEPT})
     for number, size, profile, rest in data["models"]:
         state.models[number] = Model(size, profile, rest, tuple(_places(profile)))

@@ -1,4 +1,4 @@
-"""Decides what is done to one machine, whoever owns it, and what is left of it after: power, disks, host and guest."""
+"""One machine: its tasks and their effect on power, disks, host and guest, and the scenario's slow or failed provisioning."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ RUNNING, STOPPED, DEALLOCATED = "running", "stopped", "deallocated"
 class Machine:
     """One machine: its provisioning state, Azure's PowerState (empty before it first ran) and host (empty without hardware).
 
-    doing is the id of the operation that works on it and task what that does, both empty when it is idle; turn tells that work from all
-    other; settled is when the last work ended. tasks and attempts count work and placements, so that each is drawn anew. os_disk and
-    local_disks count how often the OS disk, and the temporary and NVMe disks, were new: whatever lay on an earlier one is lost. ready is
-    the moment, in seconds since 1970, at which the guest is up.
+    doing is the id of the operation that works on it and task its task, both empty when it is idle; turn identifies that task;
+    settled is when the last task ended. tasks and attempts count tasks and placements, so that each is drawn separately. os_disk and
+    local_disks count how often the OS disk, and the temporary and NVMe disks, were replaced, which erases their data. ready is the
+    time at which the guest is up, in seconds since 1970.
     """
 
     state: str = CREATING
@@ -43,7 +43,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a machine may land: its own key, location, VM size, zone (empty outside one), and what it draws on."""
+    """Placement of a machine: its key, location, VM size, zone (empty outside one), and its reservation and constraints."""
 
     key: str
     location: str
@@ -56,10 +56,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something done to a machine: how long it takes (a name of durations), what it is meanwhile and afterwards.
+    """A task on a machine: its duration (a name of durations), and the states during and after it.
 
-    hosts says what becomes of the hardware: kept, taken where it has none, moved to another, or left. wipes names the disks that are new
-    after it; boots says that the guest starts anew. powers are those in which Azure allows it, empty for all.
+    hosts is the effect on the hardware: kept, taken if it has none, moved to another, or left. wipes names the disks that are
+    replaced; boots is True if the guest starts again. powers are the power states in which Azure allows the task, empty for all.
     """
 
     words: str
@@ -91,13 +91,14 @@ TASKS: Mapping[str, Task] = {
     "recover": Task("Recover VM", "vm.redeploy", after=RUNNING, hosts="broken", wipes="local", boots=True),
     "reboot": Task("Maintain VM", "vm.restart", after=RUNNING, boots=True),
 }
-"""Temporary and NVMe disks are lost with the hardware, the OS disk by a reimage:
-https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-automatic-instance-repairs (table of repair actions)
-and https://learn.microsoft.com/troubleshoot/azure/virtual-machines/windows/redeploy-to-new-node-windows."""
+"""A change of hardware erases the temporary and NVMe disks, a reimage the OS disk:
+https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-automatic-instance-repairs (table of repair
+actions) and https://learn.microsoft.com/troubleshoot/azure/virtual-machines/windows/redeploy-to-new-node-windows.
+"""
 
 
 def busy_refusal(machine: Machine, name: str, words: str) -> AzureError | None:
-    """Why a task may not begin on a machine, in Azure's words; None where it may. name is the machine's, words that of the operation."""
+    """Return why a machine's state does not allow an operation, None if it does. name is the machine's, words that of the operation."""
     if machine.state == DELETING:
         message = (
             f"Operation '{words}' is not allowed on VM '{name}' since the VM is marked for deletion. You can only retry the Delete "
@@ -114,7 +115,7 @@ def busy_refusal(machine: Machine, name: str, words: str) -> AzureError | None:
 
 
 def power_refusal(machine: Machine, name: str, task: str) -> AzureError | None:
-    """Why a machine's power does not allow a task; None where it does."""
+    """Return why a machine's power does not allow a task; None if it does."""
     allowed = TASKS[task].powers
     if not allowed or machine.power in allowed:
         return None
@@ -126,7 +127,7 @@ def power_refusal(machine: Machine, name: str, task: str) -> AzureError | None:
 
 
 def begin(cloud: Cloud, machine: Machine, task: str, operation: str, turn: int, site: Site) -> float:
-    """Begin a task: seconds that it takes."""
+    """Start a task, and return its duration in seconds."""
     row = TASKS[task]
     machine.doing, machine.task, machine.turn, machine.state = operation, task, turn, row.state
     machine.power = row.during or machine.power
@@ -135,7 +136,7 @@ def begin(cloud: Cloud, machine: Machine, task: str, operation: str, turn: int, 
 
 
 def end(cloud: Cloud, machine: Machine, site: Site) -> AzureError | None:
-    """End the task: what is left of the machine. The failure where it needed hardware and there was none."""
+    """End the task and apply its effect; return the failure if the task needed hardware and none was available."""
     row = TASKS[machine.task]
     fresh = row.hosts == "taken" and not machine.host
     machine.doing = machine.task = ""
@@ -156,14 +157,14 @@ def end(cloud: Cloud, machine: Machine, site: Site) -> AzureError | None:
 
 
 def vacate(cloud: Cloud, machine: Machine) -> None:
-    """Leave the host, where the machine has one."""
+    """Release the host of a machine."""
     if machine.host:
         capacity_of(cloud).leave(machine.host)
         machine.host = ""
 
 
 def _house(cloud: Cloud, machine: Machine, hosts: str, site: Site) -> None:
-    """Take, change or leave the hardware; AzureError where there is none, and then the machine stays where it was."""
+    """Allocate, change or release the hardware; AzureError if none is available, and then the machine stays on its host."""
     if hosts == "left":
         vacate(cloud, machine)
     elif (hosts in ("moved", "broken") and machine.host) or (hosts == "taken" and not machine.host):
@@ -199,7 +200,7 @@ _MESSAGES = {
 
 
 def slowness(cloud: Cloud, site: Site, attempt: int) -> float:
-    """How many times as long as usual a machine takes to be made."""
+    """Return the factor by which the scenario slows the creation of a machine."""
     factor = 1.0
     for number, row in enumerate(scenario_of(cloud).slow_provisioning):
         if row.takes(site.size) and cloud.draw("slow", number, site.key, attempt) < row.rate:
@@ -208,7 +209,7 @@ def slowness(cloud: Cloud, site: Site, attempt: int) -> float:
 
 
 def provisioning_error(cloud: Cloud, machine: Machine, site: Site) -> AzureError | None:
-    """The failure to provision a machine that has hardware; it stays, and its state is Failed. None where it succeeds."""
+    """Return the scenario's failure to provision a machine that has hardware, and set its state to Failed; None if it succeeds."""
     for number, row in enumerate(scenario_of(cloud).failed_provisioning):
         if row.takes(site.size) and cloud.draw("provisioning", number, site.key, machine.tasks) < row.rate:
             error = AzureError(409, row.code, _MESSAGES[row.code].format(name=site.key.rpartition("/")[2]))

@@ -1,4 +1,4 @@
-"""Decides which unhealthy instances Azure repairs by itself, how, how many at a time, and when it gives up.
+"""Automatic repairs of unhealthy instances: selection, action, rate, and suspension after repeated failures.
 
 https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-automatic-instance-repairs
 """
@@ -18,16 +18,16 @@ from rehearsal.azure.resource import Answer, Operation, Request, Resource
 
 SWEEP, OPERATION = "repairs", "automaticRepair"
 SHARE_PERCENT = 5
-"""Of a set's instances at most this share is repaired at a time, and at least one; the page above."""
+"""Share of a set's instances that are repaired at a time, at least one; source above."""
 AGAIN_SECONDS = 60.0
-"""When to look again while more are unhealthy than may be repaired at a time; Azure publishes no figure."""
+"""Seconds until the next check while more instances are unhealthy than can be repaired at a time; Azure publishes no value."""
 MOST_IN_A_ROW = 3
-"""Repairs in a row without a healthy machine between them after which the service suspends itself; Azure publishes no figure."""
+"""Repairs of one instance without a healthy state between them, after which the service suspends itself; Azure publishes no value."""
 _TASKS = {"Reimage": "reimage", "Restart": "restart"}
 
 
 def set_health(cloud: Cloud, resource: Resource, number: str, health: str) -> None:
-    """An instance's application reports its health: Healthy, Unhealthy, or with the extension's version 2 Unknown."""
+    """Record the health that an instance's application reports: Healthy, Unhealthy, or with the extension's version 2 Unknown."""
     state = state_of(resource)
     one = state.instances.get(number)
     if one is None:
@@ -45,17 +45,17 @@ def set_health(cloud: Cloud, resource: Resource, number: str, health: str) -> No
 
 
 def enabled(resource: Resource) -> bool:
-    """Whether the scale set is to be repaired."""
+    """Return whether automatic repairs are enabled for the scale set."""
     return bool((resource.properties.get("automaticRepairsPolicy") or {}).get("enabled"))
 
 
 def service_state(resource: Resource) -> str:
-    """Running, Suspended or Not Running, as an instance view tells it."""
+    """Return Running, Suspended or Not Running, as in an instance view."""
     return "Not Running" if not enabled(resource) else "Suspended" if state_of(resource).suspended else "Running"
 
 
 def plan_sweep(cloud: Cloud, resource: Resource, moment: float) -> None:
-    """Look at a moment which instances need a repair, unless that is done earlier anyway."""
+    """Schedule a check of the instances at a time, unless an earlier one is scheduled."""
     state = state_of(resource)
     if enabled(resource) and (state.sweep <= cloud.now or moment < state.sweep):
         state.sweep = max(moment, cloud.now)
@@ -63,7 +63,7 @@ def plan_sweep(cloud: Cloud, resource: Resource, moment: float) -> None:
 
 
 def sweep(cloud: Cloud, resource: Resource) -> None:
-    """Repair what is unhealthy and past its grace period, as many as may be at a time, and look again when more may be."""
+    """Repair unhealthy instances past their grace period, within the allowed rate, and schedule the next check."""
     state = state_of(resource)
     if state.sweep > cloud.now:
         return
@@ -87,7 +87,7 @@ def sweep(cloud: Cloud, resource: Resource) -> None:
 
 
 def _is_ill(cloud: Cloud, resource: Resource, one: Instance) -> bool:
-    """Whether repairs are meant for it: not what is protected, at work, off, or was never provisioned."""
+    """Return whether an instance needs a repair: protected, busy, stopped and never provisioned ones do not."""
     if one.doing or one.state != SUCCEEDED or one.power != RUNNING or one.protect_from_scale_in or one.protect_from_actions:
         return False
     return one.ready <= cloud.now and health_of(cloud, resource, one) not in (HEALTHY, INITIALIZING, None)
@@ -99,7 +99,7 @@ def _grace(resource: Resource) -> float:
 
 
 def _under_repair(cloud: Cloud, resource: Resource) -> int:
-    """Repairs that go on: the removal of a machine and the making of its replacement are one."""
+    """Return the number of running repairs; the removal of a machine and the creation of its replacement are one."""
     works = {one.doing for one in state_of(resource).instances.values() if one.doing}
     return sum(1 for work in works if cloud.operations[work].name == OPERATION)
 
@@ -122,7 +122,7 @@ def _repair(cloud: Cloud, resource: Resource, one: Instance) -> None:
 
 
 def replace(cloud: Cloud, resource: Resource, operation: Operation, repairs: int) -> None:
-    """Make a machine of the latest model in the place of an unhealthy one, unless the whole set is going."""
+    """Create a machine of the latest model as replacement, unless the whole set is being deleted."""
     if resource.operation and cloud.operations[resource.operation].name == "delete":
         give_up(cloud, resource, operation, None, preempted())
         return

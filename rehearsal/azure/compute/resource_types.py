@@ -1,4 +1,4 @@
-"""Decides which resource types of Microsoft.Compute machines are made of."""
+"""Resource types of machines in the embedded Azure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Decides the life of a Uniform scale set: what a PUT asks of it, and what happens to it as time passes.
+"""Uniform scale sets: effects of a PUT, and events of their instances.
 
-The capacity is what was asked for. When nothing goes on, and the last PUT succeeded, there are as many instances; after a PUT that failed
-for want of hardware there are fewer, and the next PUT makes those that are missing.
+The capacity is the requested one. After a successful PUT there are as many instances. After a PUT that failed for lack of hardware
+there are fewer, and the next PUT creates the missing ones.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ScaleSet(Kind):
         self.gets: Mapping[str, Action] = {"instanceview": self._instance_view, "skus": self._skus}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """The published rules, what may not change, and an image that can be had where machines are to be made of it."""
+        """Refuse a body that breaks a published rule, changes a fixed property, or needs an image that is not available."""
         whole = effective(body, previous)
         check_set(arm_id, whole)
         image = at(whole, _IMAGE)
@@ -55,12 +55,12 @@ class ScaleSet(Kind):
             check_image(cloud, image, location_key(whole["location"]))
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Azure's defaults, without secrets; what the PUT leaves out is written into what is kept of it."""
+        """Add Azure's defaults and remove secrets; what the PUT leaves out is added to the stored request."""
         body.update(effective(body, previous))
         return completed(cloud, arm_id, body, previous)
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """Take quota and addresses for machines that are to be made; look whether as many may go as are to."""
+        """Take quota and addresses for new machines; check that enough machines can be deleted."""
         if resource.state is None:
             resource.state = SetState()
         state = state_of(resource)
@@ -83,11 +83,11 @@ class ScaleSet(Kind):
         overtake(cloud, cloud.operations.get(state.put))
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        """A PUT ends with its last instance."""
+        """Return None: a PUT ends with its last instance."""
         return None
 
     def begun(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """Make and delete machines, and bring all to the new model where the set is to do that by itself."""
+        """Create and delete machines, and update all to the new model in upgrade mode Automatic."""
         state = state_of(resource)
         if not state.born:
             state.born = cloud.stable_uuid(SCALE_SET, operation.id)
@@ -109,7 +109,7 @@ class ScaleSet(Kind):
             upgrades.bring_to_latest(cloud, resource, operation, upgrades.out_of_date(state))
 
     def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """All instances go, and then the set."""
+        """Delete all instances before the set."""
         operation.waits_for = 1
         overtake(cloud, cloud.operations.get(state_of(resource).put))
         upgrades.end_rolling(cloud, resource, "Cancelled", preempted())
@@ -117,21 +117,21 @@ class ScaleSet(Kind):
         cloud.events.after(seconds(cloud, "scale_set.delete", resource.key), resource.key, TAKEN, operation.id)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
-        """A delete ends with the last instance."""
+        """Return None: a delete ends with the last instance."""
         return None
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """Give back what instances still hold, and end what still runs."""
+        """Release the resources of its instances, and forget its scheduled events."""
         for one in list(state_of(resource).instances.values()):
             remove(cloud, resource, one)
         scheduled_events_of(cloud).forget(resource.key)
 
     def restored(self, cloud: Cloud, resource: Resource) -> None:
-        """Addresses are taken again; quota and hosts are saved with the capacity."""
+        """Allocate the saved addresses again; quota and hosts are saved with the capacity."""
         take_addresses_again(cloud, resource)
 
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
-        """Something that was planned happens."""
+        """Run a scheduled event."""
         match name:
             case "instance_done":
                 done(cloud, resource, args[0], args[1])
@@ -160,7 +160,7 @@ class ScaleSet(Kind):
             upgrades.begin_rolling(cloud, resource)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """The body; Updating while anything goes on."""
+        """Return the body, Updating while an operation runs."""
         if resource.operation or not state_of(resource).active:
             return resource.body
         return {**resource.body, "properties": {**resource.properties, "provisioningState": "Updating"}}
@@ -172,11 +172,9 @@ class ScaleSet(Kind):
         return Answer(200, scale_set_skus(resource))
 
     def dump(self, state: Any) -> Any:
-        """Plain JSON of the instances and models."""
         return dump(state)
 
     def load(self, data: Any) -> Any:
-        """The state that dump told of."""
         return load(data)
 
 
@@ -185,7 +183,7 @@ def _mode(resource: Resource) -> str:
 
 
 def _number_of(state: SetState, model: Model) -> int:
-    """Number of a model version: that of an equal one that is still known, else a new one."""
+    """Return the number of a model version: that of an equal known one, else a new one."""
     for number, known in state.models.items():
         if known == model:
             return number

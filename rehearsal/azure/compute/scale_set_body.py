@@ -1,4 +1,4 @@
-"""Decides what a scale set's body comes to: what a PUT that leaves something out means by it, and what a GET answers."""
+"""Bodies of scale sets: properties that a PUT leaves out, and the body of a GET."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json, Resource
 
 KEPT = ("orchestrationMode", "singlePlacementGroup", "platformFaultDomainCount", "overprovision", "upgradePolicy", "virtualMachineProfile")
-"""Properties that a PUT to an existing scale set may leave out, and which then stay."""
+"""Properties that a PUT to an existing scale set can leave out, which preserves them."""
 SECRETS = ("customData", "adminPassword")
-"""What Azure takes in osProfile and never tells."""
+"""Properties of osProfile that Azure accepts and never returns."""
 
 
 def effective(body: Json, previous: Resource | None) -> Json:
-    """The whole body that a PUT means: what it leaves out of an existing scale set, and cannot have read, stays.
+    """Return the complete body of a PUT: properties that it leaves out, and secrets, are those of the existing scale set.
 
     A capacity that is left out is the present one, so that a change of a tag does not scale.
     """
@@ -32,7 +32,7 @@ def effective(body: Json, previous: Resource | None) -> Json:
 
 
 def _with_secrets(profile: Any, old: Json) -> Any:
-    """The profile with what its sender could not have read, and so left out."""
+    """Return the profile with the secrets that its sender could not read."""
     known = old.get("osProfile") or {}
     kept = {name: known[name] for name in SECRETS if name in known}
     if not kept or not isinstance(profile, Mapping):
@@ -41,7 +41,7 @@ def _with_secrets(profile: Any, old: Json) -> Any:
 
 
 def completed(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-    """The body that a GET answers: Azure's defaults, no secret, and what Azure adds."""
+    """Return the body of a GET: Azure's defaults, no secret, and what Azure adds."""
     zones = body.get("zones") or []
     born = previous.created if previous else cloud.now
     given = body["properties"]
@@ -81,7 +81,7 @@ def _told(profile: Json, name: str, born: float) -> Json:
 
 
 def without_protected_settings(profile: Json) -> Json:
-    """An extension profile as Azure tells it: protected settings are never told."""
+    """Return an extension profile without its protected settings."""
     extensions = []
     for one in profile.get("extensions") or []:
         inner = {key: value for key, value in (one.get("properties") or {}).items() if key != "protectedSettings"}
@@ -90,7 +90,7 @@ def without_protected_settings(profile: Json) -> Json:
 
 
 def identity_told(cloud: Cloud, key: str, identity: Json) -> Json:
-    """An identity with the principals that Azure adds: its own, and those of the user-assigned ones that exist."""
+    """Return an identity with the principals that Azure adds: its own, and those of the existing user-assigned ones."""
     told = dict(identity)
     kind = str(identity.get("type", "None"))
     if "SystemAssigned" in kind:

@@ -1,4 +1,4 @@
-"""Decides what a span of time in a compute body says: PT10M and its like, of hours, minutes and seconds."""
+"""Published rules for scale sets: durations, placement groups, fault domains, addresses, health, Spot, notices, fixed properties."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPAN = re.compile(r"PT(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?")
 
 
 def span_seconds(text: object, target: str) -> float:
-    """Seconds of an ISO 8601 span; AzureError InvalidParameter naming the property where it is none."""
+    """Return the seconds of an ISO 8601 duration of hours, minutes and seconds; AzureError InvalidParameter with the property's name."""
     found = _SPAN.fullmatch(str(text))
     if found is None or str(text) == "PT":
         raise invalid(f"The value '{text}' of parameter '{target}' is not a valid ISO 8601 duration, such as PT10M.", target)
@@ -29,7 +29,7 @@ def span_seconds(text: object, target: str) -> float:
 
 
 def bounded_span_seconds(text: object, target: str, least: float, most: float) -> float:
-    """Seconds of a span that must lie between two bounds, in seconds; AzureError InvalidParameter."""
+    """Return the seconds of a duration between two bounds, in seconds; AzureError InvalidParameter."""
     seconds = span_seconds(text, target)
     if not least <= seconds <= most:
         message = (
@@ -42,11 +42,15 @@ def bounded_span_seconds(text: object, target: str, least: float, most: float) -
 
 _DOCS = "https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets"
 GALLERY_MACHINES, MANAGED_IMAGE_MACHINES = 1_000, 600
-"""Machines of a set of several placement groups, by its image: https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups"""
+"""Machines of a set of several placement groups, by its image:
+https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups
+"""
 ADDRESSES_PER_NIC = 256
 """https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
 PREFIX_CHARACTERS = 58
-"""Of a Linux host name's 64, six are Azure's: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules"""
+"""Of a Linux host name's 64 characters, six are Azure's:
+https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
+"""
 NOTICE_SECONDS = (300.0, 900.0)
 """https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-terminate-notification"""
 GRACE_SECONDS = (600.0, 5_400.0)
@@ -55,12 +59,12 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9_])?")
 
 
 def not_modelled(what: str, target: str) -> AzureError:
-    """The refusal of what Azure has and this model has not: better than an answer that means nothing."""
+    """Return the refusal of a feature of Azure that this model does not have."""
     return AzureError(400, "NotModelled", f"The embedded Azure does not model {what}.", target=target)
 
 
 def check_set(arm_id: ArmId, body: Json) -> None:
-    """Refuse a scale set that could not be; the body is the whole of what is asked for."""
+    """Refuse an invalid scale set; the body is complete."""
     required_location(body)
     if not _NAME.fullmatch(arm_id.name):
         message = f"The name '{arm_id.name}' is not valid: 1 to 64 letters, digits, hyphens and underscores, no hyphen at either end."
@@ -78,7 +82,7 @@ def check_set(arm_id: ArmId, body: Json) -> None:
 
 
 def capacity_of_body(body: Json) -> int:
-    """sku.capacity, 0 where it says none."""
+    """Return sku.capacity, 0 without one."""
     capacity = (body.get("sku") or {}).get("capacity", 0)
     if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 0:
         raise invalid(f"The value '{capacity}' of parameter 'sku.capacity' is not a whole number of at least 0.", "sku.capacity")
@@ -135,7 +139,7 @@ def _check_spreading(body: Json, properties: Json) -> None:
 
 
 def check_network(profile: Json) -> None:
-    """One primary NIC, one primary ipConfiguration on each, a subnet for every one, all of one virtual network."""
+    """Require one primary NIC, one primary ipConfiguration on each NIC, and subnets of one virtual network."""
     nics = (profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or []
     if not nics:
         raise invalid("Required parameter 'networkInterfaceConfigurations' is missing (null).", "networkInterfaceConfigurations")
@@ -255,12 +259,13 @@ FIXED: Mapping[str, tuple[str, Any, str]] = {
     "adminUsername": ("properties.virtualMachineProfile.osProfile.adminUsername", None, _REST),
     "priority": ("properties.virtualMachineProfile.priority", "Regular", _REST),
 }
-"""What is fixed at creation, by the name that Azure's refusal gives: where it stands in the body, what leaving it out means (None for
-"as it is"), and the page that says so."""
+"""Properties that are fixed at creation, by the name in Azure's refusal: path in the body, meaning of a missing value (None for
+"unchanged"), and source.
+"""
 
 
 def check_changes(old: Json, new: Json) -> None:
-    """Refuse a change of what is fixed; both are whole bodies as sent. AzureError PropertyChangeNotAllowed."""
+    """Refuse a change of a fixed property; both bodies are complete. AzureError PropertyChangeNotAllowed."""
     for name, (path, absent, _) in FIXED.items():
         before, after = at(old, path), at(new, path)
         if absent is not None:
@@ -280,5 +285,5 @@ def _network(subnet: str) -> str:
 
 
 def _kept(path: str) -> bool:
-    """Whether a PUT that leaves a property out means it as it is; a disk's settings that are left out are taken away."""
+    """Return whether a PUT without a property preserves it; a disk's settings that are left out are removed."""
     return "diffDiskSettings" not in path

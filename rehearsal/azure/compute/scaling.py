@@ -1,4 +1,4 @@
-"""Decides which instances a scale set gets and loses: ids, zones, fault domains, addresses and quota, and who goes first."""
+"""Creation and removal of a scale set's instances: ids, zones, fault domains, addresses, quota, and the order of scale-in."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from rehearsal.azure.resource import Resource
 from rehearsal.azure.scheduled_events import scheduled_events_of
 
 OVERPROVISION = 0.2
-"""Machines made beyond those asked for, as a share: Azure tells to plan addresses for a fifth more, and no other figure.
-https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups"""
+"""Machines created beyond the requested ones, as a share: Azure recommends addresses for a fifth more, and publishes no other value.
+https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups
+"""
 
 
 def site_of(resource: Resource, one: Instance, model: Model | None = None) -> Site:
-    """Where an instance may land, by its model or by one that it is to get."""
+    """Return the placement of an instance, by its model or by another one."""
     wanted = model or state_of(resource).models[one.model]
     group = wanted.rest["proximityPlacementGroup"]
     return Site(
@@ -36,12 +37,12 @@ def site_of(resource: Resource, one: Instance, model: Model | None = None) -> Si
 
 
 def surplus_of(resource: Resource, count: int) -> int:
-    """Machines that overprovisioning makes beyond count new ones."""
+    """Return the number of machines that overprovisioning creates beyond count new ones."""
     return math.ceil(count * OVERPROVISION) if resource.properties.get("overprovision") else 0
 
 
 def add(cloud: Cloud, resource: Resource, count: int, surplus: int = 0) -> list[Instance]:
-    """New instances of the present model, with quota but for the surplus, and addresses: all, or AzureError and none."""
+    """Create instances of the present model, with addresses, and with quota except for the surplus: all, or AzureError and none."""
     state = state_of(resource)
     model = state.models[state.model]
     made = _spread(cloud, resource, state, count + surplus)
@@ -61,7 +62,7 @@ def add(cloud: Cloud, resource: Resource, count: int, surplus: int = 0) -> list[
 
 
 def _spread(cloud: Cloud, resource: Resource, state: SetState, count: int) -> list[Instance]:
-    """New instances, each in the zone and then the fault domain with the fewest."""
+    """Return new instances, each in the zone and then the fault domain with the fewest."""
     zones = resource.body.get("zones") or [""]
     domains = range(int(resource.properties["platformFaultDomainCount"]))
     living = state.living()
@@ -78,7 +79,7 @@ def _spread(cloud: Cloud, resource: Resource, state: SetState, count: int) -> li
 
 
 def take_addresses(cloud: Cloud, places: Sequence[AddressPlace], machines: int) -> list[tuple[int, ...]]:
-    """An address for each ipConfiguration of so many machines, in the order of the places: all, or AzureError and none."""
+    """Allocate an address for each ipConfiguration of the machines, in the order of the places: all, or AzureError and none."""
     wanted = Counter(place.subnet for place in places)
     taken: dict[str, list[int]] = {}
     try:
@@ -96,7 +97,7 @@ def take_addresses(cloud: Cloud, places: Sequence[AddressPlace], machines: int) 
 
 
 def release_addresses(cloud: Cloud, places: Sequence[AddressPlace], addresses: Sequence[int]) -> None:
-    """Give a machine's addresses back."""
+    """Release a machine's addresses."""
     by_subnet = defaultdict(list)
     for place, address in zip(places, addresses, strict=True):
         by_subnet[place.subnet].append(address)
@@ -105,7 +106,7 @@ def release_addresses(cloud: Cloud, places: Sequence[AddressPlace], addresses: S
 
 
 def take_addresses_again(cloud: Cloud, resource: Resource) -> None:
-    """Take the addresses of all instances of a set that was read from a saved state."""
+    """Allocate the addresses of all instances of a set from a saved state."""
     state = state_of(resource)
     by_subnet = defaultdict(list)
     for one in state.instances.values():
@@ -116,7 +117,7 @@ def take_addresses_again(cloud: Cloud, resource: Resource) -> None:
 
 
 def charge(cloud: Cloud, resource: Resource, model: Model, machines: Iterable[Instance]) -> None:
-    """Take quota for machines of a model that count against it: for all, or AzureError and for none."""
+    """Take quota for the machines of a model that count against it: for all, or AzureError and for none."""
     done: Counter[str] = Counter()
     try:
         for zone, count in _by_zone(model, machines).items():
@@ -129,13 +130,13 @@ def charge(cloud: Cloud, resource: Resource, model: Model, machines: Iterable[In
 
 
 def discharge(cloud: Cloud, resource: Resource, model: Model, machines: Iterable[Instance]) -> None:
-    """Give back the quota of machines of a model."""
+    """Release the quota of machines of a model."""
     for zone, count in _by_zone(model, machines).items():
         _quota(cloud, resource, model, zone, -count)
 
 
 def _by_zone(model: Model, machines: Iterable[Instance]) -> Counter[str]:
-    """How many machines count against quota; by zone only where they draw on capacity reservations, which have one."""
+    """Return the number of machines that count against quota; by zone only for capacity reservations, which have a zone."""
     return Counter(one.zone if model.reservation else "" for one in machines if one.charged)
 
 
@@ -155,7 +156,7 @@ def _quota(cloud: Cloud, resource: Resource, model: Model, zone: str, machines: 
 
 
 def remove(cloud: Cloud, resource: Resource, one: Instance) -> None:
-    """An instance is gone: host, addresses and quota are free."""
+    """Remove an instance: release its host, addresses and quota."""
     state = state_of(resource)
     model = state.models[one.model]
     del state.instances[str(one.id)]
@@ -167,16 +168,16 @@ def remove(cloud: Cloud, resource: Resource, one: Instance) -> None:
 
 
 def _forget_models(state: SetState) -> None:
-    """Drop models that no instance has any more."""
+    """Remove models that no instance uses."""
     if len(state.models) > 1:
         used = {state.model} | {number for one in state.instances.values() for number in (one.model, one.os_model)}
         state.models = {number: model for number, model in state.models.items() if number in used}
 
 
 def victims(resource: Resource, count: int) -> list[Instance]:
-    """The instances that a smaller capacity deletes, in their order; AzureError where too many are protected.
+    """Return the instances that a smaller capacity deletes, in order; AzureError if too many are protected.
 
-    Zones are balanced first, fault domains next (not for OldestVM and NewestVM), then the policy decides:
+    The selection balances zones, then fault domains (not for OldestVM and NewestVM), then applies the policy:
     https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-scale-in-policy
     """
     living = state_of(resource).counted()

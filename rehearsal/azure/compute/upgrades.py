@@ -1,4 +1,4 @@
-"""Decides how instances come to the latest model: those that are named, all at once, or batch by batch while enough are healthy."""
+"""Updates of instances to the latest model: by name, all at once, or in batches while enough instances are healthy."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _TOLERATED = {"before": "maxUnhealthyInstancePercent", "after": "maxUnhealthyUpg
 
 
 def out_of_date(state: SetState) -> list[Instance]:
-    """Instances that are behind the model, idle, and not protected from scale set actions."""
+    """Return the instances that are behind the model, idle, and not protected from scale set actions."""
     return [one for one in state.living() if one.model != state.model and not one.doing and not one.protect_from_actions]
 
 
 def needs_reimage(old: Model, new: Model) -> bool:
-    """Whether bringing a machine from one model to another replaces its OS disk: another image.
+    """Return whether a change of models replaces a machine's OS disk: another image.
 
     New customData and SSH keys reach the guest only with a reimage, which an update does not do:
     https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-upgrade-policy
@@ -44,12 +44,12 @@ def needs_reimage(old: Model, new: Model) -> bool:
 
 
 def needs_other_hardware(old: Model, new: Model) -> bool:
-    """Whether it moves the machine: another VM size, or another proximity placement group."""
+    """Return whether a change of models moves the machine: another VM size, or another proximity placement group."""
     return old.size.lower() != new.size.lower() or old.rest["proximityPlacementGroup"] != new.rest["proximityPlacementGroup"]
 
 
 def bring_to_latest(cloud: Cloud, resource: Resource, operation: Operation, machines: Iterable[Instance]) -> None:
-    """Begin to bring instances to the latest model: an update, with a new OS disk for another image, on other hardware for another size."""
+    """Start to update instances to the latest model: an update, a new OS disk for another image, or other hardware for another size."""
     state = state_of(resource)
     latest = state.models[state.model]
     for one in list(machines):
@@ -66,7 +66,7 @@ def bring_to_latest(cloud: Cloud, resource: Resource, operation: Operation, mach
 
 
 def _adopt(cloud: Cloud, resource: Resource, one: Instance, old: Model, new: Model) -> None:
-    """Take the quota and addresses of another model for a machine; AzureError, and then it has those that it had."""
+    """Take the quota and addresses of another model for a machine; AzureError, and then the machine has its former ones."""
     if (old.size.lower(), old.spot, old.reservation) != (new.size.lower(), new.spot, new.reservation):
         discharge(cloud, resource, old, (one,))
         try:
@@ -79,7 +79,7 @@ def _adopt(cloud: Cloud, resource: Resource, one: Instance, old: Model, new: Mod
 
 
 def _other_addresses(cloud: Cloud, one: Instance, old: Model, new: Model) -> tuple[int, ...]:
-    """Addresses by the new model's ipConfigurations: those with the same NIC, name and subnet keep theirs."""
+    """Return addresses by the new model's ipConfigurations: those with the same NIC, name and subnet are preserved."""
     had = {(place.nic, place.name, place.subnet.lower()): (place, own) for place, own in zip(old.places, one.addresses, strict=True)}
     missing = [place for place in new.places if (place.nic, place.name, place.subnet.lower()) not in had]
     more = iter(take_addresses(cloud, missing, 1)[0] if missing else ())
@@ -89,12 +89,12 @@ def _other_addresses(cloud: Cloud, one: Instance, old: Model, new: Model) -> tup
 
 
 def policy_of(resource: Resource) -> Json:
-    """The rolling upgrade policy in force, with Azure's defaults."""
+    """Return the rolling upgrade policy in force, with Azure's defaults."""
     return {**_DEFAULTS, **((resource.properties.get("upgradePolicy") or {}).get("rollingUpgradePolicy") or {})}
 
 
 def begin_rolling(cloud: Cloud, resource: Resource) -> None:
-    """Begin a rolling upgrade where instances are behind the model and none runs."""
+    """Start a rolling upgrade if instances are behind the model and none is running."""
     state = state_of(resource)
     if not out_of_date(state) or (state.rolling is not None and state.rolling["running"]):
         return
@@ -105,7 +105,7 @@ def begin_rolling(cloud: Cloud, resource: Resource) -> None:
 
 
 def next_batch(cloud: Cloud, resource: Resource, operation_id: str) -> None:
-    """A batch is over, or the upgrade begins: wait for the guests, look at their health, and begin the next batch or end."""
+    """Start the next batch after the guests are up and healthy, or end the upgrade."""
     state = state_of(resource)
     rolling = state.rolling
     if rolling is None or rolling["operation"] != operation_id or not rolling["running"]:
@@ -148,7 +148,7 @@ def _go_on(cloud: Cloud, resource: Resource, operation: Operation, rolling: Json
 
 
 def _breach(cloud: Cloud, resource: Resource, among: list[Instance], when: str) -> AzureError | None:
-    """The end of a rolling upgrade for too many unhealthy instances, of all before a batch or of the upgraded ones after it."""
+    """Return the end of a rolling upgrade for too many unhealthy instances: of all before a batch, or of the upgraded ones after it."""
     name = _TOLERATED[when]
     bound = int(policy_of(resource)[name])
     total = len(state_of(resource).living())
@@ -164,7 +164,7 @@ def _breach(cloud: Cloud, resource: Resource, among: list[Instance], when: str) 
 
 
 def end_rolling(cloud: Cloud, resource: Resource, code: str, error: AzureError | None) -> None:
-    """End the rolling upgrade that runs: Completed, Faulted or Cancelled."""
+    """End the running rolling upgrade: Completed, Faulted or Cancelled."""
     state = state_of(resource)
     rolling = state.rolling
     if rolling is None or not rolling["running"]:
@@ -178,7 +178,9 @@ def end_rolling(cloud: Cloud, resource: Resource, code: str, error: AzureError |
 
 
 def cancel(cloud: Cloud, resource: Resource) -> Answer:
-    """Stop a rolling upgrade after what it is at: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-rolling-upgrades/cancel"""
+    """Stop a rolling upgrade after its present batch:
+    https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-rolling-upgrades/cancel
+    """
     rolling = state_of(resource).rolling
     if rolling is None or not rolling["running"]:
         raise conflict("OperationNotAllowed", f"No rolling upgrade of '{resource.id.name}' is in progress.", resource.id.name)
@@ -187,7 +189,7 @@ def cancel(cloud: Cloud, resource: Resource) -> Answer:
 
 
 def latest(cloud: Cloud, resource: Resource) -> Json:
-    """The latest rolling upgrade, as `rollingUpgrades/latest` answers it; AzureError where there was none."""
+    """Return the latest rolling upgrade, as `rollingUpgrades/latest`; AzureError without one."""
     rolling = state_of(resource).rolling
     if rolling is None:
         raise not_found("Microsoft.Compute/virtualMachineScaleSets/rollingUpgrades", "latest", resource.id.group)

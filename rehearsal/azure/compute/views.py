@@ -1,4 +1,4 @@
-"""Decides what Azure tells of a scale set beside its body: its instance view, the sizes that it may have, and its rolling upgrade."""
+"""Read-only views: instance views, sizes of a scale set, bodies of instances and of their network interfaces."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rehearsal.azure.resource import Json, Resource
 
 
 def provisioning_status(state: str, moment: float) -> Json:
-    """A provisioning state as instance views tell it."""
+    """Return a provisioning state as in an instance view."""
     level = "Error" if state == "Failed" else "Info"
     words = {"Succeeded": "Provisioning succeeded", "Failed": "Provisioning failed"}.get(state, state)
     return {"code": f"ProvisioningState/{state.lower()}", "level": level, "displayStatus": words, "time": stamp(moment)}
 
 
 def scale_set_instance_view(resource: Resource) -> Json:
-    """https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/get-instance-view"""
+    """Return the instance view of a scale set: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/get-instance-view"""
     living = state_of(resource).instances.values()
     counts = Counter(f"ProvisioningState/{one.state.lower()}" for one in living)
     view: Json = {
@@ -40,7 +40,9 @@ def scale_set_instance_view(resource: Resource) -> Json:
 
 
 def scale_set_skus(resource: Resource) -> Json:
-    """The present size with the bounds of its capacity: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/list-skus"""
+    """Return the present size with the bounds of its capacity:
+    https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/list-skus
+    """
     most = PLACEMENT_GROUP_MACHINES if resource.properties["singlePlacementGroup"] else GALLERY_MACHINES
     sku = resource.body["sku"]
     row = {
@@ -58,18 +60,18 @@ AGENT = "2.15.0.1"
 
 
 def vm_id(cloud: Cloud, resource: Resource, one: Instance) -> str:
-    """The machine's own UUID: no other machine ever has it."""
+    """Return the machine's own UUID, which no other machine has."""
     return cloud.stable_uuid(state_of(resource).born, one.id)
 
 
 def placement_group(cloud: Cloud, resource: Resource, one: Instance) -> str:
-    """UUID of the placement group that an instance is in: one for the set, or one for each hundred ids."""
+    """Return the UUID of an instance's placement group: one for the set, or one for each hundred ids."""
     number = 0 if resource.properties["singlePlacementGroup"] else one.id // PLACEMENT_GROUP_MACHINES
     return cloud.stable_uuid(state_of(resource).born, "placement group", number)
 
 
 def infiniband_domain(cloud: Cloud, resource: Resource, one: Instance) -> str | None:
-    """The placement group within which an instance reaches others by InfiniBand; None for a size or a set that has none.
+    """Return the placement group within which an instance reaches others by InfiniBand; None for a size or set without InfiniBand.
 
     A set with singlePlacementGroup false has machines of InfiniBand sizes without InfiniBand:
     https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups
@@ -81,7 +83,7 @@ def infiniband_domain(cloud: Cloud, resource: Resource, one: Instance) -> str | 
 
 
 def instance_body(cloud: Cloud, resource: Resource, one: Instance) -> Json:
-    """An instance as a GET tells it: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/get"""
+    """Return the body of an instance: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/get"""
     state = state_of(resource)
     model = state.models[one.model]
     profile = model.profile
@@ -137,7 +139,7 @@ def instance_body(cloud: Cloud, resource: Resource, one: Instance) -> Json:
 
 
 def power_statuses(machine: Machine) -> list[Json]:
-    """Provisioning state and power state of a machine."""
+    """Return the provisioning state and power state of a machine."""
     status = provisioning_status(machine.state, machine.settled)
     if machine.error is not None:
         status = {**status, "code": f"ProvisioningState/failed/{machine.error['code']}", "message": machine.error["message"]}
@@ -146,7 +148,7 @@ def power_statuses(machine: Machine) -> list[Json]:
 
 
 def guest_agent_view(cloud: Cloud, machine: Machine) -> Json:
-    """What the guest's agent tells: nothing while it is not up."""
+    """Return the status of the guest's agent, unavailable until the guest is up."""
     up = machine.power == RUNNING and machine.ready <= cloud.now and not (machine.task and TASKS[machine.task].boots)
     status = {
         "code": "ProvisioningState/succeeded" if up else "ProvisioningState/Unavailable",
@@ -159,7 +161,9 @@ def guest_agent_view(cloud: Cloud, machine: Machine) -> Json:
 
 
 def instance_view(cloud: Cloud, resource: Resource, one: Instance) -> Json:
-    """https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/get-instance-view"""
+    """Return the instance view of an instance:
+    https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/get-instance-view
+    """
     model = state_of(resource).models[one.model]
     name = name_of(resource, one)
     view: Json = {
@@ -182,7 +186,7 @@ def instance_view(cloud: Cloud, resource: Resource, one: Instance) -> Json:
 
 
 def instance_interfaces(resource: Resource, one: Instance) -> Iterator[Json]:
-    """An instance's network interfaces with their addresses.
+    """Yield an instance's network interfaces with their addresses.
 
     https://learn.microsoft.com/rest/api/virtualnetwork/network-interface-in-vm-ss/list-virtual-machine-scale-set-vm-network-interfaces
     """

@@ -1,4 +1,4 @@
-"""Decides the life of a single virtual machine: its disks and interfaces, its power, and what it holds."""
+"""Virtual machines: disks and interfaces, power, quota and events."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAINTENANCE = {"Reboot": "reboot", "Redeploy": "redeploy"}
 
 
 def machine_of(resource: Resource) -> Machine:
-    """The state of a virtual machine."""
+    """Return the state of a virtual machine."""
     return cast("Machine", resource.state)
 
 
@@ -54,7 +54,7 @@ class VirtualMachine(Kind):
         self.gets: Mapping[str, Action] = {"instanceview": self._instance_view}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """The published rules, what may not change, and an image that can be had here."""
+        """Refuse a body that breaks a published rule, changes a fixed property, or needs an image that is not available."""
         check_machine(cloud, arm_id, body)
         if previous is not None:
             check_changes(previous, machine_of(previous).power, body)
@@ -64,7 +64,7 @@ class VirtualMachine(Kind):
             check_image(cloud, image, location_key(body["location"]))
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Azure's defaults, without secrets; what a PUT cannot have read stays in what is kept of it."""
+        """Add Azure's defaults and remove secrets, which stay in the stored request."""
         if previous is not None:
             body["properties"] = _with_secrets(body["properties"], previous.sent["properties"])
             body.setdefault("zones", previous.sent.get("zones") or [])
@@ -91,7 +91,7 @@ class VirtualMachine(Kind):
         return told
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """Take quota: of a new machine, or of one of another size."""
+        """Take quota for a new machine or for another size."""
         if previous is None:
             self._quota(cloud, resource, resource.body, 1)
             resource.state = Machine()
@@ -119,11 +119,11 @@ class VirtualMachine(Kind):
         )
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        """A PUT ends with what it does to the machine."""
+        """Return None: a PUT ends with its task on the machine."""
         return None
 
     def begun(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """Make the machine and its disks, move it for another size, or only take up the change."""
+        """Create the machine and its disks, move it to another size, or update it."""
         _bring_disks(cloud, resource)
         machine = machine_of(resource)
         moved = bool(machine.host) and machine.host.split("/")[2].lower() != _site(resource).size.lower()
@@ -136,7 +136,7 @@ class VirtualMachine(Kind):
         cloud.events.after(duration, resource.key, DONE, operation.id, machine.turn)
 
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
-        """A task is over, or the host breaks or is maintained."""
+        """End a task, or start the effect of a host failure or maintenance."""
         machine = machine_of(resource)
         if name == DONE and machine.doing == args[0] and machine.turn == args[1]:
             self._done(cloud, resource, cloud.operations[args[0]])
@@ -156,7 +156,7 @@ class VirtualMachine(Kind):
         cloud.finish(operation, error)
 
     def _act(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
-        """A power action, a redeploy or a reimage."""
+        """Start a power action, a redeploy or a reimage."""
         task, machine, name = request.action.lower(), machine_of(resource), resource.id.name
         if task == "deallocate" and _ephemeral(resource):
             raise deallocation_refused(name)
@@ -173,7 +173,7 @@ class VirtualMachine(Kind):
         return Answer(202, operation=operation)
 
     def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """What goes on ends."""
+        """Pre-empt the running operation."""
         machine = machine_of(resource)
         if machine.doing and (running := cloud.operations[machine.doing]).running:
             cloud.finish(running, preempted())
@@ -183,7 +183,7 @@ class VirtualMachine(Kind):
         return seconds(cloud, "vm.delete", resource.key)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """Give back host and quota, and delete the disks and interfaces that are to go with the machine."""
+        """Release host and quota, and delete the disks and interfaces with deleteOption Delete."""
         vacate(cloud, machine_of(resource))
         self._quota(cloud, resource, resource.body, -1)
         for text in _goes_along(resource.properties):
@@ -192,7 +192,7 @@ class VirtualMachine(Kind):
                 cloud.delete(part)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """The body, Updating while an action goes on, with the instance view where $expand asks for it."""
+        """Return the body, Updating while an action runs, with the instance view if $expand requests it."""
         machine = machine_of(resource)
         state = machine.state if machine.doing and not resource.operation else resource.properties.get("provisioningState")
         told = {**resource.properties, "provisioningState": state}
@@ -222,7 +222,7 @@ def _view(cloud: Cloud, resource: Resource) -> Json:
 
 
 def _site(resource: Resource, body: Json | None = None) -> Site:
-    """Where a machine may land, by its present body or another."""
+    """Return the placement of a machine, by its present body or another."""
     whole = resource.body if body is None else body
     group = at(whole, "properties.capacityReservation.capacityReservationGroup.id")
     return Site(
@@ -241,21 +241,21 @@ def _ephemeral(resource: Resource) -> bool:
 
 
 def _with_secrets(properties: Json, old: Json) -> Json:
-    """The properties with what their sender could not have read, and so left out."""
+    """Return the properties with the secrets that their sender could not read."""
     known = old.get("osProfile") or {}
     kept = {name: known[name] for name in SECRETS if name in known}
     return {**properties, "osProfile": {**kept, **(properties.get("osProfile") or known)}} if known else properties
 
 
 def _data_disks(given: list[Json], previous: Resource | None) -> list[Json]:
-    """Data disks as asked for, those that came with the machine under the id that they have."""
+    """Return the requested data disks, those of the existing machine with their ids."""
     known = {disk["lun"]: disk for disk in at(previous.body, "properties.storageProfile.dataDisks") or []} if previous else {}
     kept = ("name", "managedDisk")
     return [{**{name: value for name, value in known.get(disk["lun"], {}).items() if name in kept}, **disk} for disk in given]
 
 
 def _bring_disks(cloud: Cloud, resource: Resource) -> None:
-    """Make the managed disks that come with the machine, and name them in its body."""
+    """Create the managed disks of the machine, and write their ids into its body."""
     storage = resource.properties["storageProfile"]
     disks = [(storage["osDisk"], storage["osDisk"]["name"])]
     disks += [(disk, disk.get("name") or f"{resource.id.name}_DataDisk_{disk['lun']}") for disk in storage["dataDisks"]]
@@ -267,7 +267,7 @@ def _bring_disks(cloud: Cloud, resource: Resource) -> None:
 
 
 def _goes_along(properties: Json) -> list[str]:
-    """Ids of the disks and interfaces whose deleteOption says Delete."""
+    """Return the ids of the disks and interfaces with deleteOption Delete."""
     storage = properties.get("storageProfile") or {}
     disks = [storage.get("osDisk") or {}, *(storage.get("dataDisks") or [])]
     found = [at(one, "managedDisk.id") for one in disks if one.get("deleteOption") == "Delete"]

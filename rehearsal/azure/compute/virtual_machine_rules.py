@@ -1,4 +1,4 @@
-"""Decides which virtual machines Azure takes, and which of their properties stay as they were made."""
+"""Published rules for virtual machines, and their fixed properties."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ FIXED: Mapping[str, tuple[str, str]] = {
     "priority": ("properties.priority", _REST),
     "evictionPolicy": ("properties.evictionPolicy", _REST),
 }
-"""What is fixed at creation, by the name that Azure's refusal gives: where it stands, and a page that says so."""
+"""Properties that are fixed at creation, by the name in Azure's refusal: path in the body, and source."""
 
 
 def check_machine(cloud: Cloud, arm_id: ArmId, body: Json) -> None:
-    """Refuse a machine that could not be."""
+    """Refuse an invalid virtual machine."""
     required_location(body)
     properties = body.get("properties") or {}
     size = size_of(str((properties.get("hardwareProfile") or {}).get("vmSize") or ""), str(body["location"]))
@@ -51,7 +51,7 @@ def check_machine(cloud: Cloud, arm_id: ArmId, body: Json) -> None:
 
 
 def _check_interfaces(cloud: Cloud, arm_id: ArmId, properties: Json) -> None:
-    """At least one interface, one primary, and none that another machine has."""
+    """Require at least one interface, one primary, and none that another machine has."""
     given = (properties.get("networkProfile") or {}).get("networkInterfaces") or []
     if not given:
         raise invalid("Virtual machine must have at least one network interface.", "networkProfile", "NetworkInterfaceMissing")
@@ -67,7 +67,7 @@ def _check_interfaces(cloud: Cloud, arm_id: ArmId, properties: Json) -> None:
 
 
 def _check_attached(cloud: Cloud, arm_id: ArmId, storage: Json) -> None:
-    """No disk that another machine has."""
+    """Refuse a disk that another machine has."""
     for disk in storage.get("dataDisks") or []:
         text = str((disk.get("managedDisk") or {}).get("id", ""))
         owner = attached_to(cloud, text.lower()) if text else None
@@ -77,7 +77,7 @@ def _check_attached(cloud: Cloud, arm_id: ArmId, storage: Json) -> None:
 
 
 def check_changes(previous: Resource, power: str, body: Json) -> None:
-    """Refuse a change of what is fixed; what a PUT leaves out stays."""
+    """Refuse a change of a fixed property; properties that a PUT leaves out are unchanged."""
     for name, (path, _) in FIXED.items():
         before, after = at(previous.sent, path), at(body, path)
         if after is not None and after != before:

@@ -29,9 +29,6 @@ class AddressPool:
 
     An allocation costs the same however full the subnet is: the pool stores the lowest position that may be free, and searches from
     there with a bytearray search.
-
-    Taking costs the same however full the subnet is: the lowest place that may be free is kept, and places from there on are looked
-    through at memory speed.
     """
 
     __slots__ = ("_base", "_free_from", "_name", "_network", "_taken", "prefix", "used")

@@ -1,6 +1,8 @@
 """Virtual network gateways and NAT gateways.
 
-https://learn.microsoft.com/azure/vpn-gateway/vpn-gateway-about-vpn-gateway-settings
+https://learn.microsoft.com/azure/vpn-gateway/vpn-gateway-about-vpn-gateway-settings,
+https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource,
+https://github.com/MicrosoftDocs/azure-docs/blob/00595da9da44c880f778908815c2180ad72f60c8/articles/nat-gateway/nat-gateway-resource.md
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Load balancers: frontends, pools, probes and rules, the members of backend pools, and the members that answer a probe.
 
-https://learn.microsoft.com/rest/api/load-balancer/load-balancers; codes are those of
+https://learn.microsoft.com/rest/api/load-balancer/load-balancers,
+https://learn.microsoft.com/azure/load-balancer/backend-pool-management,
+https://learn.microsoft.com/azure/load-balancer/load-balancer-custom-probe-overview. Error codes are those of
 https://learn.microsoft.com/azure/load-balancer/load-balancer-troubleshoot-deployment-errors, or marked as assumed.
 """
 
@@ -37,7 +39,7 @@ JOINS = {"frontendIPConfiguration": FRONTENDS, "backendAddressPool": POOLS, "pro
 class LoadBalancer(AddressHolder):
     """A Standard load balancer.
 
-    Not modelled: Basic ones, which have been retired, pools by address, outbound and inbound NAT rules beyond their names, packets.
+    Not modelled: Basic load balancers (retired), pools by address, outbound and inbound NAT rules except their names, packets.
     """
 
     type = "Microsoft.Network/loadBalancers"

@@ -1,7 +1,8 @@
 """Private DNS zones, their virtual network links and record sets.
 
 https://learn.microsoft.com/azure/dns/private-dns-privatednszone,
-https://learn.microsoft.com/azure/dns/private-dns-virtual-network-links
+https://learn.microsoft.com/azure/dns/private-dns-virtual-network-links, https://learn.microsoft.com/azure/dns/dns-zones-records,
+https://learn.microsoft.com/rest/api/dns/privatedns/record-sets
 """
 
 from __future__ import annotations
@@ -181,8 +182,6 @@ class RecordSet(NetworkKind):
     """The records of one name and type. A PUT is done at once, as on Azure.
 
     field is the property with the records, key the field of a record that contains its value, and read the parser of that value.
-
-    field is the property that holds them; key the part of a record that names its target, and read what that must be.
     """
 
     tracked = guid = False

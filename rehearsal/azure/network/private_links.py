@@ -45,8 +45,6 @@ class PrivateLinkService(AddressHolder):
 
     It cannot be deleted while endpoints are connected. This is assumed, as are all its error codes except that of the subnet's
     policies.
-
-    While endpoints are connected it stays, which is assumed, as are the codes of its refusals but that of the subnet's policies.
     """
 
     type = "Microsoft.Network/privateLinkServices"
@@ -108,8 +106,6 @@ class PrivateEndpoint(AddressHolder):
     """A private endpoint: one address in a subnet for one service. Service and subnet cannot change.
 
     Its network interface is not a resource of the model: the address is in customDnsConfigs, and in the zones of its zone group.
-
-    Its network interface is no resource of its own here: the address is in customDnsConfigs, and in the zones of its zone group.
     """
 
     type = "Microsoft.Network/privateEndpoints"
@@ -220,9 +216,6 @@ class ZoneGroup(NetworkKind):
 
     Two endpoints for one service in one zone share a record set: the later one wins, and a delete of the first preserves the records
     of the other.
-
-    Two endpoints for one service in one zone share a record set: the later one wins, and the first to go leaves the other's records
-    alone.
     """
 
     type = "Microsoft.Network/privateEndpoints/privateDnsZoneGroups"

@@ -115,9 +115,6 @@ class Subnet(NetworkKind):
 
     Its prefix is one IPv4 CIDR, which cannot change while addresses of it are in use. Service endpoints and policies are stored
     without effect.
-
-    A prefix is one IPv4 CIDR; while addresses of it are in use it stays. Service endpoints and policies are kept as sent, without
-    effect.
     """
 
     type = "Microsoft.Network/virtualNetworks/subnets"
@@ -203,9 +200,6 @@ def subnet_used_by(cloud: Cloud, arm_id: ArmId, subnet_id: str, location: str) -
 
     AzureError InvalidResourceReference if the subnet's network is in another region, SubnetIsDelegated (assumed) if the subnet is
     reserved for a service.
-
-    AzureError InvalidResourceReference where the subnet's network is in another region, SubnetIsDelegated (assumed) where the subnet
-    is kept for a service.
     """
     subnet = cloud.find(subnet_id)
     if subnet is None or subnet.id.type.lower() != Subnet.type.lower():

@@ -32,11 +32,12 @@ LINKS = "microsoft.network/privatednszones/virtualnetworklinks"
 class VirtualNetwork(NetworkKind):
     """A virtual network.
 
-    A body that lists subnets makes them those: others are deleted, and it is refused where one of these is in use. A body without the
-    property leaves them alone, as Azure does since API version 2023-09-01 (before, it deleted them):
+    A body that lists subnets replaces all of them, and is refused if one that it leaves out is in use. A body without the property
+    preserves them, as Azure does since API version 2023-09-01:
     https://d365hub.com/Posts/Details/b43b9bd4-0607-42f7-aecf-d1338c5074ee/azure-virtual-network-now-supports-updates-without-subnet-property.
-    Peerings are resources of their own; a body may repeat those that there are and makes no new ones. Not modelled: IPv6, address
-    management pools, DDoS plans.
+
+    Peerings are separate resources: a body can repeat existing ones and creates none. Not modelled: IPv6, address management pools,
+    DDoS plans.
     """
 
     type = "Microsoft.Network/virtualNetworks"
