@@ -13,7 +13,7 @@ GENERATED = ("docs/region-file.md",)
 """Pages that a command writes: their tables are exempt from the checks of prose."""
 GENERATED_PART = re.compile(r"<!-- (\w+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 _LIST_ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.) +")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[)*\"']*\s+(?=[\"'(*]*[A-Z0-9`\[…])|(?<=[.!?]\")\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)[)*\"']*\s+")
 
 
 @dataclass(frozen=True)

@@ -81,13 +81,13 @@ def test_a_cluster_is_saved_and_restored_by_the_runbooks_and_its_clients_go_on(c
     until(lambda: "kube-root-ca.crt" in cluster.names())
     before = cluster.names()
     with Follower(cluster.plane.kubeconfig, OBJECTS) as follower:
-        backup.run("Save the ring now")
-        saved = json.loads(backup.run("See what is there"))[-1]
+        backup.run("Save a snapshot now")
+        saved = json.loads(backup.run("List the snapshots"))[-1]
         cluster.make("made-later")
         assert cluster.client.ask("DELETE", f"{OBJECTS}/deleted-later").status == 200
         until(lambda: follower.names == before - {"deleted-later"} | {"made-later"})
         assert saved["name"] in restore.run("Choose the snapshot")
-        said = " ".join(restore.run("Restore the ring").split())
+        said = " ".join(restore.run("Restore the etcd cluster").split())
         cluster.plane.wait_ready(PATIENCE_SECONDS)
         assert cluster.names() == before
         until(lambda: follower.names == before)

@@ -12,7 +12,7 @@ def test_a_lost_member_is_replaced_by_its_runbook(ring: Ring) -> None:
     keys = str(ring.machines[ring.names[0]].path("/etc/etcd"))
     runbook = on_the_controller(ring, "etcd-member-lost", KEYS=keys, ENDPOINTS=others, INVENTORY=str(ring.inventory()))
     ring.machines[lost].wipe_nvme()
-    assert runbook.run("Look at the ring").count("is healthy") == 2
+    assert runbook.run("Check the etcd cluster").count("is healthy") == 2
     assert f"{lost} was replaced" in " ".join(runbook.run("Replace the member").split())
     assert ring.voters() == ring.names
     assert runbook.left == []
@@ -41,10 +41,10 @@ def test_a_ring_at_its_quota_takes_writes_again_after_its_runbook(ring: Ring) ->
         written += 1
         assert written < 40
     assert "alarm:NOSPACE" in runbook.run("See the alarm")
-    runbook.run("See that writes go on", fails=True)
+    runbook.run("Verify that writes succeed", fails=True)
     runbook.run("Compact the history")
     runbook.run("Defragment member by member")
     runbook.run("Disarm the alarm")
-    runbook.run("See that writes go on")
+    runbook.run("Verify that writes succeed")
     assert ring.etcdctl("get", "/registry/large", "--print-value-only").strip() == value
     assert runbook.left == []

@@ -88,13 +88,13 @@ def test_clients_of_an_api_server_that_stops_in_order_notice_nothing_that_one_re
     def stop() -> None:
         runbook = plane.runbook("api-server-lost", stops, KUBECONFIG=str(other.path(ADMIN_KUBECONFIG)))
         began = time.monotonic()
-        runbook.run("Take a server out that answers badly")
+        runbook.run("Remove a failing server")
         print(f"stopped in {time.monotonic() - began:.1f} s")
         assert plane.up() == {other.name}
-        assert "readyz check passed" in runbook.run("Ask the servers that are left")
-        assert "apiserver-" in runbook.run("Which servers have said that they live")
-        runbook.run("On the machine of the one that is missing", fails=True)
-        runbook.run("Let it in again")
+        assert "readyz check passed" in runbook.run("Query the remaining servers")
+        assert "apiserver-" in runbook.run("Check the servers' leases")
+        runbook.run("On the missing server's machine", fails=True)
+        runbook.run("Add the server again")
         assert runbook.left == []
         until(lambda: plane.up() == {stops.name, other.name}, "both are let in")
 
@@ -142,8 +142,8 @@ def test_break_glass_needs_no_controller_no_pod_and_no_more_than_a_majority(plan
         runbook = plane.runbook("break-glass", left, KUBECONFIG=str(kubeconfig), NODE=node)
         assert "gpufleet-break-glass" in runbook.run("Who am I")
         assert "readyz" in runbook.run("What is wrong")
-        assert "cordoned" in runbook.run("Keep a node free, and let it go")
-        assert "created" in runbook.run("Put a first stop to an account")
+        assert "cordoned" in runbook.run("Cordon and uncordon a node")
+        assert "created" in runbook.run("Stop a flooding account")
         assert "deleted" in runbook.run("Lift the stop")
         assert _outside(plane, kubeconfig) == []
         runbook.exports = runbook.exports.replace(str(kubeconfig), str(left.path(ADMIN_KUBECONFIG)))

@@ -22,7 +22,7 @@ from rehearsal.local_cluster.cluster_checks import ready_names
 pytestmark = pytest.mark.xdist_group("etcd faults")
 
 EVENTS = "/api/v1/namespaces/default/events"
-FOUND_ANEW = "Found it anew, where the disks are empty too"
+FOUND_ANEW = "Create an empty cluster if all disks are empty"
 OUTAGE_SECONDS = 20.0
 REFUSALS = ("504 Timeout: request did not complete within", "429 storage is (re)initializing", "RemoteDisconnected Remote end closed")
 """What a consistent read is told; the second once a server's own watch of etcd was ended for want of a leader."""
@@ -217,7 +217,7 @@ def test_a_frozen_leader_causes_one_election_and_the_api_goes_on(plane: FaultyPl
             runbook = plane.runbook("etcd-member-frozen", frozen, METRICS=f"http://127.0.0.1:{frozen.port(2381)}/metrics")
             assert runbook.run("Is it running").split() == ["active"]
             runbook.run("Does it answer", fails=True)
-            runbook.run("Let systemd start it anew")
+            runbook.run("Restart the member")
             assert runbook.left == []
         finally:
             service.kill(signal.SIGCONT)

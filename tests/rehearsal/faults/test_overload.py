@@ -55,7 +55,7 @@ def test_people_and_nodes_are_answered_while_agents_of_every_node_flood_the_api(
     _contained(plane, seen)
     _answered(seen)
     assert plane.ready_nodes() == nodes
-    assert USER in runbook.run("Who asks most")
+    assert USER in runbook.run("Find the busiest users")
     try:
         assert ACCOUNT in runbook.run("Stop it")
         with flood(plane, FLOOD_SECONDS / 2) as stopped:
@@ -90,15 +90,15 @@ def test_without_the_shipped_objects_the_same_flood_takes_the_servers_for_itself
 def test_newcomers_that_storm_can_be_held_back_and_let_go(plane: FaultyPlane) -> None:
     server = plane.control.api_servers[0]
     runbook = plane.runbook("join-storm", server, KUBECONFIG=str(plane.control.direct_kubeconfig(server)))
-    assert str(len(plane.ready_nodes())) in runbook.run("How far is it").split()
+    assert str(len(plane.ready_nodes())) in runbook.run("Measure the progress").split()
 
     def level() -> str:
         schema = plane.get("flowschema", "gpufleet-joining-nodes")
         return str(schema["spec"]["priorityLevelConfiguration"]["name"])
 
     before = level()
-    runbook.run("Hold the newcomers back")
+    runbook.run("Slow down joining nodes")
     assert level() == AGENTS.name
-    runbook.run("Give them their place back")
+    runbook.run("Restore the normal priority")
     assert level() == before
     assert runbook.left == []
