@@ -142,7 +142,7 @@ def prepared(region: str, count: int, daemons: bool, api_servers: int | None) ->
         control.wait_ready(READY_SECONDS)
         objects = [one for one in objects_of(outcome.graphs[-1], cluster) if daemons or one["kind"] not in WORKLOADS]
         apply(control.kubeconfig, (*objects, *rights()), click.echo)
-        machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))[:count]
+        machines = azure.call(lambda cloud: machines_of(cloud, plan, cluster))[:count]
         issuer = issuer_of(control)
         keeping = faithful([one.of_set for one in machines])
         for program in kwok_programs(programs, run.path, control, keeping):

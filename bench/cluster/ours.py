@@ -78,7 +78,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
         say(f"ours: bringing {cluster.nodes:,} machines up in the embedded Azure")
         outcome = bring_up_anew(plan, _telling(say))
         with tuned(outcome, run.path, setting.environment) as azure:
-            machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))
+            machines = azure.call(lambda cloud: machines_of(cloud, plan, cluster))
             began = time.monotonic()
             size = ControlPlaneSize(altered=altered(plan, azure, run.path, setting))
             with ControlPlane.start(plan, cluster, azure, engines, run, supervisor, size, say) as control:
@@ -123,7 +123,7 @@ def altered(plan: RegionPlan, azure: AzureService, folder: Path, setting: Settin
         return setting.flags
     silent = folder / "audit-nothing.yaml"
     silent.write_text(NO_AUDIT)
-    (server,) = (one for one in azure.ask(lambda cloud: control_plane_machines(cloud, plan.clusters[0])) if one.role == API_SERVER)
+    (server,) = (one for one in azure.call(lambda cloud: control_plane_machines(cloud, plan.clusters[0])) if one.role == API_SERVER)
     path = folder / "scheduler-filters-only.yaml"
     path.write_text(scheduler_configuration(f"{folder / server.name}{kube_scheduler.KUBECONFIG}", filters_only=True, rendered=True))
     server_flags = {**setting.flags.get("kube-apiserver", {}), "audit-policy-file": str(silent)}

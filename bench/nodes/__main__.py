@@ -121,7 +121,7 @@ def _plane(nodes: int, programs: Engines, say: Say) -> Iterator[Plane]:
             applied = apply(control.kubeconfig, objects_of(outcome.graphs[-1], cluster), say)
             if not applied.complete:
                 raise RuntimeError(f"the program's objects: {applied.summary()}")
-            machines = azure.ask(lambda cloud: machines_of(cloud, plan, cluster))
+            machines = azure.call(lambda cloud: machines_of(cloud, plan, cluster))
             connection = Connection(read(control.kubeconfig), READY_SECONDS, say)
             hollow = Hollow(control, programs, supervisor, run.path / "hollow")
             yield Plane(control, connection, lambda: hollow.start(machines, token_of(connection, "kube-proxy")))

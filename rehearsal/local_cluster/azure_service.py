@@ -51,7 +51,7 @@ class AzureService(AbstractContextManager["AzureService"]):
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
-    def ask(self, work: Callable[[Cloud], T]) -> T:
+    def call(self, work: Callable[[Cloud], T]) -> T:
         """Do something with the model as it is now, between two requests of others, and return what comes of it."""
         done: Future[T] = Future()
 

@@ -115,7 +115,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
 
         NotProvisioned where the model lacks one, BootRefused, UnitRefused or Unplaced where one could not boot as it was told.
         """
-        told = azure.ask(lambda cloud: ControlPlaneInputs.of(cloud, plan, cluster))
+        told = azure.call(lambda cloud: ControlPlaneInputs.of(cloud, plan, cluster))
         chosen = replace(told, machines=_reduced(told.machines, cluster, size))
         at = (LOOPBACK, run.port(f"{cluster.api_servers.load_balancer}/{API_SERVER_PORT}"))
         made = cls.boot(chosen, cluster, azure, MachinePrograms(engines.programs, size.altered), run, supervisor, at)

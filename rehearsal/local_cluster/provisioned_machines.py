@@ -1,4 +1,4 @@
-"""Says which machines of a cluster's control plane the embedded Azure has, with what they were given at boot."""
+"""Control plane machines of a cluster in the embedded Azure, with their custom data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 
 
 class NotProvisionedError(ValueError):
-    """A machine of the plan that Azure does not have: where names it, why the reason."""
+    """A resource of the plan that Azure does not have: its name (where) and the reason (why)."""
 
     def __init__(self, where: str, why: str) -> None:
         self.where, self.why = where, why
@@ -31,10 +31,10 @@ class NotProvisionedError(ValueError):
 
 @dataclass(frozen=True)
 class ProvisionedMachine:
-    """One machine that Azure has made: role is "etcd", "events" or "api-server", address that of its primary ipConfiguration.
+    """One machine in Azure: role is "etcd", "events" or "api-server", address that of its primary ipConfiguration.
 
-    born is its vmId, which no other machine of the same name has. os_disk and local_disk name what lies on its disks: where one changes,
-    all of it is lost. on says that Azure is done with it and has it running.
+    vm_id differs for a later machine of the same name. os_disk and local_disk identify the disks' contents: after a change the content is
+    lost. on is True if Azure has provisioned the machine and it runs.
     """
 
     role: str
@@ -42,14 +42,14 @@ class ProvisionedMachine:
     resource_id: str
     address: str
     custom_data: str
-    born: str = ""
+    vm_id: str = ""
     os_disk: str = ""
     local_disk: str = ""
     on: bool = True
 
 
 def control_plane_machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[ProvisionedMachine, ...]:
-    """The members of both rings, then the API servers that Azure has provisioned, by instance id; NotProvisioned."""
+    """Return the members of both etcd clusters, then the provisioned API servers by instance id; raise NotProvisionedError."""
     scale_set = _found(cloud, cluster, SCALE_SET, cluster.api_servers.name)
     servers = tuple(_api_servers(cloud, scale_set))
     if not servers:
@@ -59,7 +59,7 @@ def control_plane_machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[Provisio
 
 @dataclass(frozen=True)
 class HealthProbe:
-    """How the load balancer finds out which API servers are ready: seconds between probes, and failures that mark one down."""
+    """Health probe of the load balancer: seconds between probes, failures that mark a backend down, and path."""
 
     interval_seconds: float
     failures: int
@@ -67,10 +67,10 @@ class HealthProbe:
 
 
 def health_probe(cloud: Cloud, cluster: ClusterPlan) -> HealthProbe:
-    """The probe of the API servers' load balancer in Azure; NotProvisioned."""
+    """Return the health probe of the API servers' load balancer in Azure; raise NotProvisionedError."""
     balancer = _found(cloud, cluster, "Microsoft.Network/loadBalancers", cluster.api_servers.load_balancer)
-    told = balancer.properties["probes"][0]["properties"]
-    return HealthProbe(float(told["intervalInSeconds"]), int(told["probeThreshold"]), str(told["requestPath"]))
+    probe = balancer.properties["probes"][0]["properties"]
+    return HealthProbe(float(probe["intervalInSeconds"]), int(probe["probeThreshold"]), str(probe["requestPath"]))
 
 
 def _found(cloud: Cloud, cluster: ClusterPlan, resource_type: str, name: str) -> Resource:
@@ -81,36 +81,36 @@ def _found(cloud: Cloud, cluster: ClusterPlan, resource_type: str, name: str) ->
 
 
 def existing_members(cloud: Cloud, cluster: ClusterPlan) -> Iterator[ProvisionedMachine]:
-    """The members of both rings that Azure has, in whatever state."""
-    for ring in (cluster.etcd, cluster.events_etcd):
-        for member in ring.members:
+    """Return the members of both etcd clusters that Azure has, in any state."""
+    for etcd in (cluster.etcd, cluster.events_etcd):
+        for member in etcd.members:
             with suppress(NotProvisionedError):
-                yield _member(cloud, cluster, ring, member)
+                yield _member(cloud, cluster, etcd, member)
 
 
 def existing_api_servers(cloud: Cloud, cluster: ClusterPlan) -> tuple[ProvisionedMachine, ...]:
-    """The API servers that Azure has provisioned, if any, by instance id."""
+    """Return the API servers that Azure has provisioned, by instance id."""
     with suppress(NotProvisionedError):
         return tuple(_api_servers(cloud, _found(cloud, cluster, SCALE_SET, cluster.api_servers.name)))
     return ()
 
 
-def _members(cloud: Cloud, cluster: ClusterPlan, ring: EtcdPlan) -> Iterator[ProvisionedMachine]:
-    return (_member(cloud, cluster, ring, member) for member in ring.members)
+def _members(cloud: Cloud, cluster: ClusterPlan, etcd: EtcdPlan) -> Iterator[ProvisionedMachine]:
+    return (_member(cloud, cluster, etcd, member) for member in etcd.members)
 
 
-def _member(cloud: Cloud, cluster: ClusterPlan, ring: EtcdPlan, member: EtcdMemberPlan) -> ProvisionedMachine:
+def _member(cloud: Cloud, cluster: ClusterPlan, etcd: EtcdPlan, member: EtcdMemberPlan) -> ProvisionedMachine:
     machine = _found(cloud, cluster, "Microsoft.Compute/virtualMachines", member.name)
     card = _found(cloud, cluster, "Microsoft.Network/networkInterfaces", member.nic_name)
     address = card.properties["ipConfigurations"][0]["properties"]["privateIPAddress"]
-    # What was sent: no answer of Azure's holds custom data.
+    # From the request, because Azure's responses omit custom data.
     given = machine.sent["properties"]["osProfile"]["customData"]
-    told = ProvisionedMachine(ring.role, member.name, machine.id.text, str(address), str(given))
-    return _with_disks(told, machine_of(machine), str(machine.properties["vmId"]))
+    provisioned = ProvisionedMachine(etcd.role, member.name, machine.id.text, str(address), str(given))
+    return _with_disks(provisioned, machine_of(machine), str(machine.properties["vmId"]))
 
 
 def _api_servers(cloud: Cloud, scale_set: Resource) -> Iterator[ProvisionedMachine]:
-    """Instances by id; each boots from the model from which its OS disk was made."""
+    """Return instances by id; each boots from the model that its OS disk was created from."""
     state = state_of(scale_set)
     first: dict[str, int] = {}
     for key, _nic, _configuration, address in addresses_of(scale_set):
@@ -119,20 +119,20 @@ def _api_servers(cloud: Cloud, scale_set: Resource) -> Iterator[ProvisionedMachi
         if one.state != SUCCEEDED:
             continue
         model = state.models[one.os_model]
-        told = ProvisionedMachine(
+        provisioned = ProvisionedMachine(
             API_SERVER,
             computer_name(model, scale_set.id.name, one.id).lower(),
             f"{scale_set.id.text}/virtualMachines/{one.id}",
             str(IPv4Address(first[str(one.id)])),
             str(model.profile["osProfile"]["customData"]),
         )
-        yield _with_disks(told, one, vm_id(cloud, scale_set, one))
+        yield _with_disks(provisioned, one, vm_id(cloud, scale_set, one))
 
 
-def _with_disks(told: ProvisionedMachine, machine: Machine, born: str) -> ProvisionedMachine:
-    """A machine with what the model knows of its disks and power."""
+def _with_disks(provisioned: ProvisionedMachine, machine: Machine, identifier: str) -> ProvisionedMachine:
+    """Return a machine with its disks and power state in the model."""
     on = machine.state == SUCCEEDED and machine.power == RUNNING
-    return replace(told, born=born, os_disk=f"os-{machine.os_disk}", local_disk=f"local-{machine.local_disks}", on=on)
+    return replace(provisioned, vm_id=identifier, os_disk=f"os-{machine.os_disk}", local_disk=f"local-{machine.local_disks}", on=on)
 
 
 def _number(one: Instance) -> int:

@@ -92,7 +92,7 @@ def real_cluster(brought: ProvisionedRegion, wanted: ClusterSize, engines: Engin
             applied = apply(control.kubeconfig, (*objects_of(brought.graph, wanted.cluster), *rights()), lambda _: None)
             tell("objects", applied.summary())
         with _timed("machines join", seconds, tell):
-            machines = _spread(azure.ask(lambda cloud: machines_of(cloud, brought.plan, wanted.cluster)), wanted.nodes)
+            machines = _spread(azure.call(lambda cloud: machines_of(cloud, brought.plan, wanted.cluster)), wanted.nodes)
             gate = gate_to(control, azure, machines)
             _start_kwok(control, engines, run, supervisor, machines)
             how = Identities.BOOTSTRAP if len(machines) <= MOST_BOOTSTRAPPED else Identities.ISSUED

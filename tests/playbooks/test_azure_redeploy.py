@@ -12,7 +12,7 @@ def host_of(ring: Ring, name: str) -> str:
     """Host of the model on which a member's machine is."""
     cluster = ring.cluster
     machine = resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachines", name)
-    return ring.azure.ask(lambda cloud: str(machine_of(cloud.get(machine)).host))
+    return ring.azure.call(lambda cloud: str(machine_of(cloud.get(machine)).host))
 
 
 def test_a_member_is_redeployed_and_replaced_and_a_redeploy_that_azure_refused_is_gone_on_with(ring: Ring) -> None:

@@ -1,4 +1,4 @@
-"""Decides when each cluster's control plane starts and ends here: with its machines in Azure, at the address that the plan gives it."""
+"""Control planes of a region's clusters in the hub namespace: they start, change and end with their machines in the embedded Azure."""
 
 from __future__ import annotations
 
@@ -37,196 +37,198 @@ from rehearsal.local_cluster.systemd.supervisor import Supervisor
 from rehearsal.local_cluster.systemd.unit_file import UnitFileError
 
 SLOW_SECONDS = 120.0
-"""After which it is told that no API server answers; on two cores with nothing else to do one does in ten."""
-REFUSALS = (BootFilesError, UnitFileError, UnmappedValueError, RunDirectoryError, OSError)
+"""Time without an answer of an API server after which that is reported; on two idle cores the first answer takes ten seconds."""
+START_ERRORS = (BootFilesError, UnitFileError, UnmappedValueError, RunDirectoryError, OSError)
+Machines = tuple[ProvisionedMachine, ...]
 
 
 @dataclass
 class MachineGroup:
-    """Machines of a control plane that start and end together: rings of etcd, or API servers with their balancer (control)."""
+    """Machines of a control plane that start and end together: etcd members, or API servers with their balancer (control)."""
 
-    given: tuple[ProvisionedMachine, ...]
+    provisioned: Machines
     machines: tuple[Machine, ...]
-    ending: ExitStack
+    resources: ExitStack
     control: ControlPlane | None = None
 
-    def is_of(self, wanted: Iterable[ProvisionedMachine]) -> bool:
-        """Whether these are the machines that run."""
-        return set(map(identity, self.given)) == set(map(identity, wanted))
+    def matches(self, selected: Iterable[ProvisionedMachine]) -> bool:
+        """Return True if the selected machines are exactly those of the group."""
+        return set(map(identity, self.provisioned)) == set(map(identity, selected))
 
 
 @dataclass
 class LocalCluster:
-    """What runs here of one cluster, and what was told of it; began is when its API servers did, by time.monotonic()."""
+    """Running parts of one cluster, and what was reported about it; started_at is the API servers' start, by time.monotonic()."""
 
-    rings: MachineGroup | None = None
+    members: MachineGroup | None = None
     servers: MachineGroup | None = None
-    began: float = 0.0
+    started_at: float = 0.0
     ready: bool = False
     slow: bool = False
     refused: frozenset[tuple[str, ...]] = frozenset()
 
     @property
-    def parts(self) -> tuple[MachineGroup, ...]:
-        """API servers first, as they end."""
-        return tuple(part for part in (self.servers, self.rings) if part)
+    def groups(self) -> tuple[MachineGroup, ...]:
+        """Return the groups in the order in which they end: API servers first."""
+        return tuple(group for group in (self.servers, self.members) if group)
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        return tuple(machine for part in self.parts for machine in part.machines)
+        return tuple(machine for group in self.groups for machine in group.machines)
 
     def end(self) -> None:
-        """End all of it."""
-        for part in self.parts:
-            part.ending.close()
-        self.rings = self.servers = None
+        """End all machines."""
+        for group in self.groups:
+            group.resources.close()
+        self.members = self.servers = None
 
 
 class Clusters(AbstractContextManager["Clusters"]):
-    """The control planes of a region's clusters: look at Azure now and then, and they are as it says; all end with the context."""
+    """The control planes of a region's clusters. Each `reconcile` makes them match Azure; all end with the context."""
 
     def __init__(
-        self, plan: RegionPlan, azure: AzureService, engines: Engines, folder: Path, most: MemberLimit, say: Callable[[str], None]
+        self, plan: RegionPlan, azure: AzureService, engines: Engines, folder: Path, limit: MemberLimit, say: Callable[[str], None]
     ) -> None:
-        """folder keeps ports and disks; OSError, StateBroken where it cannot be read or written."""
+        """Read saved ports from the folder, which also stores disks; raise OSError or StateCorruptError."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._plan, self._azure, self._most, self._say = plan, azure, most, say
+        self._plan, self._azure, self._limit, self._say = plan, azure, limit, say
         self._programs = MachinePrograms(engines.programs, {})
         self._ports, self._disks = SavedPorts(folder / "ports.json"), MemberDisks(folder / "disks")
-        self._here = {cluster.name: LocalCluster() for cluster in plan.clusters}
+        self._local = {cluster.name: LocalCluster() for cluster in plan.clusters}
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        parts = [part for here in self._here.values() for part in here.parts]
-        with ThreadPoolExecutor(len(parts) or 1) as pool:
-            list(pool.map(lambda part: part.ending.close(), parts))
+        groups = [group for local in self._local.values() for group in local.groups]
+        with ThreadPoolExecutor(len(groups) or 1) as pool:
+            list(pool.map(lambda group: group.resources.close(), groups))
 
-    def look(self) -> None:
-        """Start, change, end and ask each cluster's control plane, as Azure's machines are now."""
+    def reconcile(self) -> None:
+        """Start, change, end and probe each cluster's control plane according to Azure's machines."""
         for cluster in self._plan.clusters:
-            self._look_at(cluster, self._here[cluster.name])
+            self._reconcile(cluster, self._local[cluster.name])
 
-    def _look_at(self, cluster: ClusterPlan, here: LocalCluster) -> None:
-        members, servers = self._azure.ask(lambda cloud: _machines(cloud, cluster))
-        given = [one for part in here.parts for one in part.given]
-        rings = {ETCD: len(cluster.etcd.members), EVENTS: len(cluster.events_etcd.members)}
-        wanted = select_machines((*members, *servers), given, rings, self._most, lambda one: self._disks.holds(cluster.name, one))
-        wanted_servers = tuple(one for one in wanted if one.role == API_SERVER)
-        wanted_members = tuple(one for one in wanted if one.role != API_SERVER)
-        enough = all(sum(one.role == role for one in members) >= quorum(planned) for role, planned in rings.items())
-        if here.rings is not None and not enough:
-            self._tell(cluster, "too few of its etcd machines are left in Azure for a quorum: its control plane ends")
-            here.end()
-        if (running := here.rings) is not None and not running.is_of(wanted_members):
-            self._attempt(cluster, here, wanted_members, lambda: self._change_rings(cluster, running, wanted_members, members))
-        if here.rings is None:
-            self._disks.keep_only(cluster.name, members)
-            if enough and all(one.on for one in wanted_members):
-                self._attempt(cluster, here, wanted_members, lambda: self._start_rings(cluster, here, wanted_members))
-        if here.servers is not None and not here.servers.is_of(wanted_servers):
-            self._tell(cluster, "its API servers in Azure have changed: those that run here end")
-            here.servers.ending.close()
-            here.servers = None
-        all_there = len(wanted_servers) >= min(self._most.api_servers, cluster.api_servers.count)
-        if here.rings is not None and here.servers is None and all_there:
-            self._attempt(cluster, here, wanted_servers, lambda: self._start_servers(cluster, here, wanted_servers))
-        self._follow(cluster, here, wanted)
+    def _reconcile(self, cluster: ClusterPlan, local: LocalCluster) -> None:
+        members, servers = self._azure.call(lambda cloud: _existing_machines(cloud, cluster))
+        running = [one for group in local.groups for one in group.provisioned]
+        planned = {ETCD: len(cluster.etcd.members), EVENTS: len(cluster.events_etcd.members)}
+        disks = self._disks
+        selected = select_machines((*members, *servers), running, planned, self._limit, lambda one: disks.data_of(cluster.name, one))
+        selected_servers = tuple(one for one in selected if one.role == API_SERVER)
+        selected_members = tuple(one for one in selected if one.role != API_SERVER)
+        enough = all(sum(one.role == role for one in members) >= quorum(count) for role, count in planned.items())
+        if local.members is not None and not enough:
+            self._report(cluster, "too few of its etcd machines are left in Azure for a quorum: its control plane ends")
+            local.end()
+        if (group := local.members) is not None and not group.matches(selected_members):
+            self._attempt(cluster, local, selected_members, lambda: self._replace_members(cluster, group, selected_members, members))
+        if local.members is None:
+            self._disks.remove_others(cluster.name, members)
+            if enough and all(one.on for one in selected_members):
+                self._attempt(cluster, local, selected_members, lambda: self._start_members(cluster, local, selected_members))
+        if local.servers is not None and not local.servers.matches(selected_servers):
+            self._report(cluster, "its API servers in Azure have changed: those that run here end")
+            local.servers.resources.close()
+            local.servers = None
+        complete = len(selected_servers) >= min(self._limit.api_servers, cluster.api_servers.count)
+        if local.members is not None and local.servers is None and complete:
+            self._attempt(cluster, local, selected_servers, lambda: self._start_servers(cluster, local, selected_servers))
+        self._switch_power(cluster, local, selected)
+        self._report_readiness(cluster, local)
 
-    def _attempt(self, cluster: ClusterPlan, here: LocalCluster, wanted: tuple[ProvisionedMachine, ...], start: Callable[[], None]) -> None:
-        """Start machines; why they are refused is told once."""
-        identities = frozenset(map(identity, wanted))
-        if here.refused == identities:
+    def _attempt(self, cluster: ClusterPlan, local: LocalCluster, selected: Machines, start: Callable[[], None]) -> None:
+        """Start machines; report once if they cannot start."""
+        identities = frozenset(map(identity, selected))
+        if local.refused == identities:
             return
         try:
             start()
-        except REFUSALS as refused:
-            here.refused = identities
-            self._tell(cluster, f"its control plane cannot start: {refused}")
+        except START_ERRORS as error:
+            local.refused = identities
+            self._report(cluster, f"its control plane cannot start: {error}")
 
-    def _start_rings(self, cluster: ClusterPlan, here: LocalCluster, wanted: tuple[ProvisionedMachine, ...]) -> None:
-        here.rings = self._started(cluster, wanted)
+    def _start_members(self, cluster: ClusterPlan, local: LocalCluster, selected: Machines) -> None:
+        local.members = self._create_members(cluster, selected)
         planned = len(cluster.etcd.members) + len(cluster.events_etcd.members)
-        self._tell(cluster, f"{len(wanted)} of {planned} etcd members start from their boot files")
+        self._report(cluster, f"{len(selected)} of {planned} etcd members start from their boot files")
 
-    def _change_rings(
-        self, cluster: ClusterPlan, rings: MachineGroup, wanted: tuple[ProvisionedMachine, ...], there: tuple[ProvisionedMachine, ...]
-    ) -> None:
-        """End members that Azure has no more, with their disks, and start those that take their places; the others run on."""
-        kept, before = set(map(identity, wanted)), set(map(identity, rings.given))
-        going = [machine for one, machine in zip(rings.given, rings.machines, strict=True) if identity(one) not in kept]
-        for machine in going:
+    def _replace_members(self, cluster: ClusterPlan, group: MachineGroup, selected: Machines, existing: Machines) -> None:
+        """End members that Azure no longer has, with their disks, and start their replacements; the others keep running."""
+        remaining, before = set(map(identity, selected)), set(map(identity, group.provisioned))
+        ended = [machine for one, machine in zip(group.provisioned, group.machines, strict=True) if identity(one) not in remaining]
+        for machine in ended:
             machine.kill()
-        rings.machines = tuple(one for one in rings.machines if one not in going)
-        rings.given = tuple(one for one in rings.given if identity(one) in kept)
-        self._disks.keep_only(cluster.name, there)
-        # In a run of their own: one that takes the place of another of the same name has its files and services too.
-        coming = self._started(cluster, tuple(one for one in wanted if identity(one) not in before))
-        rings.ending.push(coming.ending)
-        rings.given, rings.machines = (*rings.given, *coming.given), (*rings.machines, *coming.machines)
-        names = ", ".join(one.name for one in coming.given) or "none"
-        self._tell(cluster, f"its etcd machines in Azure have changed: {len(going)} end here, and in their place: {names}")
+        group.machines = tuple(one for one in group.machines if one not in ended)
+        group.provisioned = tuple(one for one in group.provisioned if identity(one) in remaining)
+        self._disks.remove_others(cluster.name, existing)
+        # In a run directory of its own, because a replacement of the same name has files and services of the same names.
+        added = self._create_members(cluster, tuple(one for one in selected if identity(one) not in before))
+        group.resources.push(added.resources)
+        group.provisioned, group.machines = (*group.provisioned, *added.provisioned), (*group.machines, *added.machines)
+        names = ", ".join(one.name for one in added.provisioned) or "none"
+        self._report(cluster, f"its etcd machines in Azure have changed: {len(ended)} end here, and in their place: {names}")
 
-    def _started(self, cluster: ClusterPlan, wanted: tuple[ProvisionedMachine, ...]) -> MachineGroup:
-        """Members that start, each from its boot files and on its disks; those that are off wait to be switched on."""
-        with ExitStack() as ending:
-            run = ending.enter_context(HubRunDirectory(self._ports))
-            supervisor = ending.enter_context(Supervisor(run))
+    def _create_members(self, cluster: ClusterPlan, selected: Machines) -> MachineGroup:
+        """Create members from their boot files and disks, and start those that are on."""
+        with ExitStack() as resources:
+            run = resources.enter_context(HubRunDirectory(self._ports))
+            supervisor = resources.enter_context(Supervisor(run))
+            disks = self._disks
             machines = create_machines(
-                wanted, cluster, self._azure, self._programs, run, supervisor, lambda one: self._disks.of(cluster.name, one)
+                selected, cluster, self._azure, self._programs, run, supervisor, lambda one: disks.of(cluster.name, one)
             )
-            for one, machine in zip(wanted, machines, strict=True):
+            for one, machine in zip(selected, machines, strict=True):
                 if one.on:
                     machine.start()
-            return MachineGroup(wanted, machines, ending.pop_all())
+            return MachineGroup(selected, machines, resources.pop_all())
 
-    def _start_servers(self, cluster: ClusterPlan, here: LocalCluster, wanted: tuple[ProvisionedMachine, ...]) -> None:
-        """Start API servers; not yet, where Azure lacks something else that they need."""
-        at = (cluster.api_servers.endpoint_address or cluster.api_servers.address, API_SERVER_PORT)
-        with ExitStack() as ending:
+    def _start_servers(self, cluster: ClusterPlan, local: LocalCluster, selected: Machines) -> None:
+        """Start API servers, or return if Azure does not have everything that they need yet."""
+        address = (cluster.api_servers.endpoint_address or cluster.api_servers.address, API_SERVER_PORT)
+        with ExitStack() as resources:
             try:
-                told = self._azure.ask(lambda cloud: _told(cloud, self._plan, cluster, wanted))
+                inputs = self._azure.call(
+                    lambda cloud: ControlPlaneInputs(
+                        selected, health_probe(cloud, cluster), administrators_kubeconfig(cloud, self._plan, cluster)
+                    )
+                )
             except NotProvisionedError:
                 return
-            run = ending.enter_context(HubRunDirectory(self._ports))
-            supervisor = ending.enter_context(Supervisor(run))
-            control = ControlPlane.boot(told, cluster, self._azure, self._programs, run, supervisor, at)
-            here.servers = MachineGroup(wanted, control.machines, ending.pop_all(), control)
-        here.began, here.ready, here.slow = time.monotonic(), False, False
-        self._tell(cluster, f"{len(wanted)} of {cluster.api_servers.count} API servers start from their boot files")
+            run = resources.enter_context(HubRunDirectory(self._ports))
+            supervisor = resources.enter_context(Supervisor(run))
+            control = ControlPlane.boot(inputs, cluster, self._azure, self._programs, run, supervisor, address)
+            local.servers = MachineGroup(selected, control.machines, resources.pop_all(), control)
+        local.started_at, local.ready, local.slow = time.monotonic(), False, False
+        self._report(cluster, f"{len(selected)} of {cluster.api_servers.count} API servers start from their boot files")
 
-    def _follow(self, cluster: ClusterPlan, here: LocalCluster, wanted: tuple[ProvisionedMachine, ...]) -> None:
-        """Switch machines on and off as Azure did, and tell when the API servers answer."""
-        self._switch(cluster, {machine.name: machine for machine in here.machines}, wanted)
-        control = here.servers.control if here.servers else None
-        if control is None or here.ready:
-            return
-        waited = time.monotonic() - here.began
-        if control.answers(control.url):
-            here.ready = True
-            self._tell(cluster, f"its API servers answer, {waited:.0f} s after their machines began to boot")
-        elif waited > SLOW_SECONDS and not here.slow:
-            here.slow = True
-            said = last_log_lines(here.machines)
-            self._tell(cluster, f"no API server answers after {waited:.0f} s; what its programs said last:\n{said}")
-
-    def _switch(self, cluster: ClusterPlan, running: Mapping[str, Machine], wanted: tuple[ProvisionedMachine, ...]) -> None:
-        for one in wanted:
+    def _switch_power(self, cluster: ClusterPlan, local: LocalCluster, selected: Machines) -> None:
+        """Switch machines on and off as in Azure."""
+        running: Mapping[str, Machine] = {machine.name: machine for machine in local.machines}
+        for one in selected:
             machine = running.get(one.name)
             if machine is not None and one.on and not machine.on:
-                self._tell(cluster, f"{one.name} is on again in Azure, and here")
+                self._report(cluster, f"{one.name} is on again in Azure, and here")
                 machine.start()
             elif machine is not None and machine.on and not one.on:
-                self._tell(cluster, f"{one.name} is off in Azure, and here")
+                self._report(cluster, f"{one.name} is off in Azure, and here")
                 machine.kill()
 
-    def _tell(self, cluster: ClusterPlan, what: str) -> None:
-        self._say(f"{cluster.name}: {what}")
+    def _report_readiness(self, cluster: ClusterPlan, local: LocalCluster) -> None:
+        """Report once when the API servers answer, or once that they are slow."""
+        control = local.servers.control if local.servers else None
+        if control is None or local.ready:
+            return
+        waited = time.monotonic() - local.started_at
+        if control.answers(control.url):
+            local.ready = True
+            self._report(cluster, f"its API servers answer, {waited:.0f} s after their machines began to boot")
+        elif waited > SLOW_SECONDS and not local.slow:
+            local.slow = True
+            lines = last_log_lines(local.machines)
+            self._report(cluster, f"no API server answers after {waited:.0f} s; the last log lines of its programs:\n{lines}")
+
+    def _report(self, cluster: ClusterPlan, text: str) -> None:
+        self._say(f"{cluster.name}: {text}")
 
 
-def _told(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan, servers: tuple[ProvisionedMachine, ...]) -> ControlPlaneInputs:
-    """What is to be known of these API servers, whichever members of etcd there are; NotProvisioned."""
-    return ControlPlaneInputs(servers, health_probe(cloud, cluster), administrators_kubeconfig(cloud, plan, cluster))
-
-
-def _machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[tuple[ProvisionedMachine, ...], tuple[ProvisionedMachine, ...]]:
-    """etcd's machines that Azure has, and the API servers'."""
+def _existing_machines(cloud: Cloud, cluster: ClusterPlan) -> tuple[Machines, Machines]:
+    """Return the etcd machines and the API servers that Azure has."""
     return tuple(existing_members(cloud, cluster)), existing_api_servers(cloud, cluster)

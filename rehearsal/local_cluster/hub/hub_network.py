@@ -1,4 +1,4 @@
-"""Decides how a process out here has a place inside the hub's network, and how that place ends with it."""
+"""Hub namespace: Linux namespaces with the hub's addresses, in which Azure's model and the clusters run for another process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from typing import IO, cast
 
 from components.errors import GpufleetError
 from components.plan.model import RegionPlan
-from rehearsal.binaries.find import engines
-from rehearsal.local_cluster.hub.hub_request import HubRequest
+from rehearsal.binaries.find import Engines, engines
 from rehearsal.local_cluster.hub.launch import ROOT, in_namespaces_of, in_new_namespaces
 from rehearsal.local_cluster.hub.member_selection import MemberLimit
 
@@ -30,27 +29,42 @@ ONE_SERVER = MemberLimit()
 
 
 class HubNetworkError(GpufleetError):
-    """Why there is no place inside, in a sentence with a remedy."""
+    """The hub namespace cannot be created, or ended early: the reason and a remedy."""
 
 
 @dataclass(frozen=True)
 class HubNamespace:
-    """A place inside: command is what to put before a command's words to run it there, environment what it needs to find Azure."""
+    """A running hub namespace: the prefix of commands that run in it, and the environment by which they find Azure."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(repr=False)
 
 
+@dataclass(frozen=True)
+class HubRequest:
+    """Settings that the hub process reads from its standard input.
+
+    folder stores all state. scenario is a name or file, or None for the stored one. factor is seconds of Azure's time per second.
+    """
+
+    plan: RegionPlan
+    folder: Path
+    scenario: str | None
+    factor: float
+    engines: Engines
+    limit: MemberLimit
+
+
 @cache
 def unavailable_reason() -> str | None:
-    """Why this machine has no place inside the hub's network, in one sentence; None where it has. Found out by making one."""
+    """Return why this machine cannot create a hub namespace, in one sentence, or None if it can. It creates one to find out."""
     if sys.platform != "linux":
-        return f"a network of its own is made by means of Linux; this is {sys.platform}: use a Linux machine"
+        return f"network namespaces need Linux, and this is {sys.platform}; use a Linux machine"
     tried = (*in_new_namespaces(["10.255.255.254"], "10.255.255.254"), "/bin/true")
     try:
         done = subprocess.run(tried, capture_output=True, text=True, timeout=TRY_SECONDS, check=False)  # noqa: S603 ours
     except subprocess.TimeoutExpired:
-        return f"namespaces could not be made within {TRY_SECONDS:.0f} s; run as root, outside of a container"
+        return f"namespaces could not be created within {TRY_SECONDS:.0f} s; run as root, outside of a container"
     return None if done.returncode == 0 else (done.stderr.strip().splitlines() or [f"namespaces end with status {done.returncode}"])[-1]
 
 
@@ -61,15 +75,15 @@ def hub_namespace(
     *,
     scenario: str | None = None,
     factor: float = 60.0,
-    most: MemberLimit = ONE_SERVER,
+    limit: MemberLimit = ONE_SERVER,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[HubNamespace]:
-    """A place inside the hub's network of a region, with its embedded Azure and the clusters that this has, while the context lasts.
+    """Run a region's hub namespace, with its embedded Azure and clusters, until the context ends.
 
-    folder keeps Azure, and the clusters' data, for the next time; scenario is a name or file, None goes on in the one that is kept; factor
-    is seconds of Azure's time per second here; `say` is told in sentences, from a thread of its own, what the clusters do. Everything that
-    was started by `command` is killed with the place, which ends with this process, however that ends, and with the context in order.
-    InsideRefused; BinariesMissingError where the clusters' programs are neither there nor can be built.
+    folder stores Azure and the clusters' data for the next run. scenario is a name or file, or None for the stored one. factor is seconds
+    of Azure's time per second. `say` gets sentences about the clusters, from another thread.
+    The namespace ends with this process, however that ends, and kills everything that was started by `command`.
+    Raises HubNetworkError, and BinariesMissingError if the clusters' programs are missing and cannot be built.
     """
     if reason := unavailable_reason():
         raise HubNetworkError(reason)
@@ -97,10 +111,10 @@ def hub_namespace(
         )
     ready: Future[dict[str, str]] = Future()
     ending = threading.Event()
-    listener = threading.Thread(target=_listen, args=(process, folder / LOG, ready, ending, say), name="world", daemon=True)
+    listener = threading.Thread(target=_listen, args=(process, folder / LOG, ready, ending, say), name="hub process", daemon=True)
     listener.start()
     try:
-        _give(process, pickle.dumps(HubRequest(plan, folder, scenario, factor, programs, most)))
+        _send(process, pickle.dumps(HubRequest(plan, folder, scenario, factor, programs, limit)))
         yield HubNamespace(in_namespaces_of(process.pid), ready.result())
     finally:
         ending.set()
@@ -109,51 +123,51 @@ def hub_namespace(
 
 
 def _claim(mark: Path, region: str) -> None:
-    """Write down whose a folder is; InsideRefused where it is another region's, whose machines would be taken for ours."""
-    held = mark.read_text(errors="replace").strip() if mark.exists() else ""
-    if held not in ("", region):
-        raise HubNetworkError(f"{mark.parent} holds the region {held[:80]}, not {region}; give another directory")
+    """Write a folder's region; raise HubNetworkError if the folder belongs to another region."""
+    stored = mark.read_text(errors="replace").strip() if mark.exists() else ""
+    if stored not in ("", region):
+        raise HubNetworkError(f"{mark.parent} holds the region {stored[:80]}, not {region}; give another directory")
     mark.write_text(f"{region}\n")
 
 
 def _addresses(plan: RegionPlan) -> list[str]:
-    """Addresses that a program in the hub's network must reach."""
+    """Return the addresses that a program in the hub's network must reach."""
     servers = [cluster.api_servers for cluster in plan.clusters]
     return [plan.hub.resolver_address, *(one.endpoint_address or one.address for one in servers)]
 
 
-def _give(process: subprocess.Popen[bytes], told: bytes) -> None:
-    """Hand over what is wanted; one that has ended already has said why."""
+def _send(process: subprocess.Popen[bytes], request: bytes) -> None:
+    """Write the request to the process; a process that has already ended has reported the reason."""
     pipe = cast("IO[bytes]", process.stdin)
     with suppress(BrokenPipeError):
-        pipe.write(told)
+        pipe.write(request)
         pipe.flush()
 
 
 def _listen(
     process: subprocess.Popen[bytes], log: Path, ready: Future[dict[str, str]], ending: threading.Event, say: Callable[[str], None]
 ) -> None:
-    """Hand on what the world says, until it ends."""
+    """Forward the lines of the hub process until it ends."""
     try:
         with cast("IO[bytes]", process.stdout) as lines:
             for line in lines:
-                told = json.loads(line)
-                if "ready" in told:
-                    ready.set_result(told["ready"])
-                elif "refused" in told:
-                    ready.set_exception(HubNetworkError(told["refused"]))
+                message = json.loads(line)
+                if "ready" in message:
+                    ready.set_result(message["ready"])
+                elif "refused" in message:
+                    ready.set_exception(HubNetworkError(message["refused"]))
                 else:
-                    say(told["say"])
+                    say(message["say"])
     finally:
-        last = " / ".join(log.read_text(errors="replace").splitlines()[-SHOWN_LINES:]) or "it said nothing"
+        last = " / ".join(log.read_text(errors="replace").splitlines()[-SHOWN_LINES:]) or "its log is empty"
         if not ready.done():
-            ready.set_exception(HubNetworkError(f"what stands for Azure has ended before it was there: {last}; see {log}"))
+            ready.set_exception(HubNetworkError(f"the hub process ended before Azure was ready: {last}; see {log}"))
         elif not ending.is_set():
-            say(f"what stands for Azure has ended by itself, and all that was inside with it: {last}; see {log}")
+            say(f"the hub process ended early, and with it everything in its namespaces: {last}; see {log}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let the world end in order, and then at once."""
+    """Stop the hub process in order; kill it if that takes too long."""
     with suppress(BrokenPipeError):
         cast("IO[bytes]", process.stdin).close()
     try:

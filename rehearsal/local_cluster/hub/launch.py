@@ -1,4 +1,4 @@
-"""Runs a command inside: in namespaces of its own, or in those of another such command; only the standard library."""
+"""Commands in new namespaces, or in the namespaces of another such command. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ BEGIN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from rehearsal.local_c
 
 
 def in_new_namespaces(addresses: Sequence[str], resolver: str) -> tuple[str, ...]:
-    """What to put before a command, to run it in namespaces of its own: loopback carries these addresses, and one resolver is asked."""
+    """Return the command prefix for new namespaces whose loopback carries these addresses and whose names come from one resolver."""
     return (*_launcher(), "new", resolver, ",".join(addresses))
 
 
 def in_namespaces_of(process: int) -> tuple[str, ...]:
-    """What to put before a command, to run it in the namespaces of one that `in_new_namespaces` began, told by its process id out here."""
+    """Return the command prefix for the namespaces of a process that `in_new_namespaces` started: its process id outside of them."""
     return (*_launcher(), "beside", str(process))
 
 
 def main(words: Sequence[str]) -> NoReturn:
-    """`new RESOLVER ADDRESSES COMMAND…` or `beside PROCESS COMMAND…`: run it and end as it ends; 71 where the kernel refuses."""
+    """Run `new RESOLVER ADDRESSES COMMAND…` or `beside PROCESS COMMAND…`; exit with the command's status, or 71 if the kernel refuses."""
     try:
         if words[0] == "new":
             namespaces.unshare_namespaces()
@@ -38,5 +38,5 @@ def main(words: Sequence[str]) -> NoReturn:
 
 
 def _launcher() -> tuple[str, ...]:
-    # Isolated, and without what an environment would load: a user namespace is left by a process of one thread alone.
+    # Isolated from the environment, whose libraries could start threads: only a process with one thread may change its user namespace.
     return (sys.executable, "-I", "-S", "-c", BEGIN, str(ROOT))

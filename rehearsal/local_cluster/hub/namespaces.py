@@ -1,4 +1,4 @@
-"""Decides of which namespaces "inside" is made, and what is in them: only the standard library, for it runs before everything else."""
+"""Namespaces of the hub: creation, mounts and addresses. Uses only the standard library, because it runs before other imports."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16_384, 1 << 18
 SIOCSIFFLAGS, SIOCSIFADDR, SIOCSIFNETMASK, IFF_UP = 0x8914, 0x8916, 0x891C, 0x1
 """https://man7.org/linux/man-pages/man7/netdevice.7.html"""
 MEMORY = Path("/dev/shm")  # noqa: S108 (a mount of our own)
-"""A file system in memory that is gone with the namespaces."""
+"""A file system in memory that ends with the namespaces."""
 NSSWITCH = "hosts: files dns\n"
-"""Whoever else answers names on this machine is not asked: a service behind a socket in /run is outside."""
+"""Name services of the machine, for example behind a socket in /run, are outside of the namespaces and must not be queried."""
 ORDER = (("user", NEWUSER), ("pid_for_children", NEWPID), ("net", NEWNET), ("mnt", NEWNS))
-"""In which namespaces are entered: the user's first, which gives the right to enter the others."""
+"""Order of entering namespaces: the user namespace first, because it grants the right to enter the others."""
 
 
 class NamespaceError(Exception):
-    """What the kernel did not let us do, in one sentence with a remedy."""
+    """An operation that the kernel refused, in one sentence with a remedy."""
 
 
 def unshare_namespaces() -> None:
-    """Leave this machine's network, mounts, and users where need be; the next process that is forked is the first of its own processes.
+    """Move this process to new network and mount namespaces, and to a user namespace if necessary; raise NamespaceError.
 
-    KernelRefuses.
+    The next forked process is the first of a new process namespace.
     """
     namespaces = NEWNS | NEWNET | NEWPID
     user, group = os.geteuid(), os.getegid()
@@ -51,9 +51,9 @@ def unshare_namespaces() -> None:
 
 
 def configure_namespaces(addresses: Sequence[str], resolver: str) -> None:
-    """In the first process of new namespaces: /proc, memory, loopback with these IPv4 addresses, and names from one resolver alone.
+    """Prepare new namespaces from their first process: /proc, memory, loopback with IPv4 addresses, and one DNS resolver.
 
-    KernelRefuses.
+    Raises NamespaceError.
     """
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
     _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
@@ -66,7 +66,7 @@ def configure_namespaces(addresses: Sequence[str], resolver: str) -> None:
         replaced = Path("/etc", name)
         if not replaced.exists():
             if name == "resolv.conf":
-                raise NamespaceError(f"{replaced} is not there, and names cannot be looked up here without one: make an empty file")
+                raise NamespaceError(f"{replaced} does not exist, and names cannot be resolved without it: create an empty file")
             continue
         (folder / name).write_text(text)
         _mount(str(folder / name), str(replaced.resolve()), "", MS_BIND)
@@ -74,7 +74,7 @@ def configure_namespaces(addresses: Sequence[str], resolver: str) -> None:
 
 
 def enter_namespaces(process: int) -> None:
-    """Enter the namespaces that a process made by `unshare_namespaces`; what is forked next runs in them. OSError where it is gone."""
+    """Enter the namespaces of a process that called `unshare_namespaces`, for processes forked later; raise OSError if it has ended."""
     folder = Path.cwd()
     opened = [(name, kind, os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)) for name, kind in ORDER]
     own = os.stat("/proc/self/ns/user")  # noqa: PTH116 (its target is no path)
@@ -90,14 +90,14 @@ def enter_namespaces(process: int) -> None:
 
 
 def _bring_up(addresses: Sequence[str]) -> None:
-    """Have loopback up, with its own address and these."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        fcntl.ioctl(asking, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+    """Bring loopback up with 127.0.0.1 and these addresses."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
         for number, address in enumerate(dict.fromkeys(addresses)):
-            # An alias per address: the one of the name itself is 127.0.0.1.
+            # One alias per address: lo itself has 127.0.0.1.
             name = f"lo:{number}".encode()
             for request, value in ((SIOCSIFADDR, address), (SIOCSIFNETMASK, "255.255.255.255")):
-                fcntl.ioctl(asking, request, struct.pack("16sHH4s8x", name, socket.AF_INET, 0, socket.inet_aton(value)))
+                fcntl.ioctl(control, request, struct.pack("16sHH4s8x", name, socket.AF_INET, 0, socket.inet_aton(value)))
 
 
 def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
@@ -107,7 +107,7 @@ def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -
 
 
 def _unshare(namespaces: int) -> int:
-    """The error's number, 0 for none."""
+    """Return the error number, or 0 for success."""
     return ctypes.get_errno() if _library().unshare(namespaces) else 0
 
 

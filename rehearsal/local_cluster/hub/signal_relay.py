@@ -1,9 +1,9 @@
-"""Decides how signals, and the end, pass between a command and whoever started it, over a border that is between their processes.
+"""Relay of signals and exit status between a command in namespaces and the process that started it.
 
-Three processes: the outer one, which whoever started it knows and waits for; the inner one, on the other side of the border, where it may
-be the first of its process namespace and reaps what others leave; and the command. A signal that is sent to all of a process group reaches
-the command by itself, one that is sent to the outer process alone must be passed on, and Pulumi takes a second interrupt for an order to
-end at once. So the inner process blocks the same signals, and what is pending there was sent to all.
+Three processes take part. The outer process is the one that the caller waits for. The inner process may be the first of its process
+namespace, and reaps orphans. The third is the command. A signal to the whole process group reaches the command by itself, but a signal to
+the outer process alone must be passed on. Pulumi ends at once after a second interrupt, so no signal may arrive twice. The inner process
+therefore blocks the same signals: a signal that is pending there was sent to the group.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import NoReturn
 
 PASSED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2})
 ALL_REACHED_SECONDS = 0.01
-"""What the kernel needs at most, once one process of a group has a signal, to give it to the others."""
+"""Upper bound of the time in which the kernel delivers a signal to all processes of a group."""
 STATUS = struct.Struct("i")
 NOT_EXECUTED, REFUSED = 127, 71
-"""Exit statuses: no such program, as a shell has it; the namespaces could not be furnished (EX_OSERR of sysexits.h)."""
+"""Exit statuses: no such program, as in a shell; namespaces cannot be prepared (EX_OSERR of sysexits.h)."""
 
 
 def run(prepare: Callable[[], None], argv: Sequence[str]) -> NoReturn:
-    """Run a command beyond a border, which `prepare` makes ready in the inner process, and end as it ends."""
+    """Run a command, after `prepare` in the inner process, and exit as the command exits."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED | {signal.SIGCHLD})
     near, far = socket.socketpair()
     inner = os.fork()
@@ -41,7 +41,7 @@ def run(prepare: Callable[[], None], argv: Sequence[str]) -> NoReturn:
 
 
 def _watch(inner: int, near: socket.socket) -> int:
-    """Tell the inner process of each signal until it has ended; the command's wait status, or else its own."""
+    """Send each signal to the inner process until it ends; return the command's wait status, or else the inner process's."""
     while True:
         number = signal.sigwaitinfo(PASSED | {signal.SIGCHLD}).si_signo
         if number != signal.SIGCHLD:
@@ -50,12 +50,12 @@ def _watch(inner: int, near: socket.socket) -> int:
             continue
         ended, status = os.waitpid(inner, os.WNOHANG)
         if ended:
-            told = near.recv(STATUS.size)
-            return int(STATUS.unpack(told)[0]) if len(told) == STATUS.size else status
+            received = near.recv(STATUS.size)
+            return int(STATUS.unpack(received)[0]) if len(received) == STATUS.size else status
 
 
 def _end(status: int) -> NoReturn:
-    """End as a process with a wait status did."""
+    """Exit as a process with this wait status did."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -67,10 +67,10 @@ def _end(status: int) -> NoReturn:
 
 
 def _inner(far: socket.socket, prepare: Callable[[], None], argv: Sequence[str], mask: set[int]) -> NoReturn:
-    """The inner process: it ends with the command, and the command with the outer process."""
+    """Run the inner process, which ends with the command; the command ends with the outer process."""
     try:
         prepare()
-    except Exception as error:  # noqa: BLE001 (nobody else could tell it)
+    except Exception as error:  # noqa: BLE001 (no other process can report it)
         sys.stderr.write(f"{error}\n")
         sys.stderr.flush()
         os._exit(REFUSED)
@@ -85,29 +85,29 @@ def _inner(far: socket.socket, prepare: Callable[[], None], argv: Sequence[str],
         readable, _, _ = select.select([far.fileno(), woken], [], [])
         if woken in readable:
             os.read(woken, 4096)
-            if (status := _reaped(command)) is not None:
+            if (status := _reap(command)) is not None:
                 far.sendall(STATUS.pack(status))
                 os._exit(0)
-        if far.fileno() in readable and not _passed_on(far.recv(1), command):
+        if far.fileno() in readable and not _pass_on(far.recv(1), command):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(command, signal.SIGKILL)
             os._exit(1)
 
 
-def _passed_on(told: bytes, command: int) -> bool:
-    """Pass a signal on, unless it was sent to all; False where nobody is there any more to tell of one."""
-    if told:
-        number = told[0]
+def _pass_on(received: bytes, command: int) -> bool:
+    """Pass a signal on unless it was sent to the group; return False if the outer process has ended."""
+    if received:
+        number = received[0]
         time.sleep(ALL_REACHED_SECONDS)
         if number in signal.sigpending():
             signal.sigtimedwait({number}, 0)
         else:
             os.kill(command, number)
-    return bool(told)
+    return bool(received)
 
 
-def _reaped(command: int) -> int | None:
-    """Reap whatever has ended; the command's wait status where that is among it."""
+def _reap(command: int) -> int | None:
+    """Reap all ended processes; return the command's wait status if it is one of them."""
     found = None
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -120,9 +120,9 @@ def _reaped(command: int) -> int | None:
 
 
 def _execute(argv: Sequence[str], mask: set[int]) -> NoReturn:
-    """Become the command."""
+    """Replace this process by the command."""
     signal.set_wakeup_fd(-1)
-    # Python ignores these two, and what is ignored stays so in the command.
+    # Python ignores these two signals, and the command would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)

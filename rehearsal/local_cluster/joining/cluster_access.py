@@ -43,5 +43,5 @@ def first_identities(cloud: Cloud, machines: Sequence[JoiningMachine]) -> dict[s
 
 def gate_to(control: ControlPlane, azure: AzureService, machines: Sequence[JoiningMachine]) -> Gate:
     """The way into a control plane for these machines, whichever identities they use; NoAnswer unless rights() were applied."""
-    first = azure.ask(lambda cloud: first_identities(cloud, machines))
+    first = azure.call(lambda cloud: first_identities(cloud, machines))
     return Gate(control.url, control.authority.read_text(), first, issuer_of(control), token_of(control.kubeconfig, ACTOR))

@@ -47,7 +47,7 @@ class RealCluster(RunningPlane):
     """A control plane with the program's objects, and the machines that may join it."""
 
     def machines(self) -> tuple[JoiningMachine, ...]:
-        return self.azure.ask(lambda cloud: machines_of(cloud, self.plan, self.cluster))
+        return self.azure.call(lambda cloud: machines_of(cloud, self.plan, self.cluster))
 
     def gate(self) -> Gate:
         return gate_to(self.control, self.azure, self.machines())

@@ -64,7 +64,7 @@ def test_every_step_for_an_alert_shows_what_it_is_about(running_plane: RunningPl
 def test_every_step_for_certificates_does_what_it_says(running_plane: RunningPlane, tmp_path: Path) -> None:
     server = running_plane.control.api_servers[0]
     with StateDirectory(tmp_path / "state") as directory:
-        running_plane.azure.ask(lambda cloud: keep(directory, cloud))
+        running_plane.azure.call(lambda cloud: keep(directory, cloud))
     values = {
         "REGION": "dev",
         "STATE": f"--state={shlex.quote(str(tmp_path / 'state'))}",

@@ -76,9 +76,9 @@ def test_a_vault_asks_for_a_token_and_a_machine_is_told_of_itself_without_one(se
 
 
 def test_what_is_asked_of_the_model_is_done_between_requests_and_its_errors_are_handed_on(service: AzureService, plan: RegionPlan) -> None:
-    assert service.ask(lambda cloud: cloud.get(member_id(plan)).id.name) == plan.clusters[0].etcd.members[0].name
+    assert service.call(lambda cloud: cloud.get(member_id(plan)).id.name) == plan.clusters[0].etcd.members[0].name
     with pytest.raises(AzureError, match="ResourceNotFound"):
-        service.ask(lambda cloud: cloud.get(f"{member_id(plan)}-none"))
+        service.call(lambda cloud: cloud.get(f"{member_id(plan)}-none"))
 
 
 def test_nothing_listens_once_the_context_has_ended(plan: RegionPlan, tmp_path: Path) -> None:

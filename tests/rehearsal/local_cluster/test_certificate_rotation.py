@@ -105,7 +105,7 @@ def test_leaves_are_renewed_under_a_client_that_sees_nothing_of_it(running_plane
         _register(running_plane, address, asked.port)
         first = {name: _seen(running_plane, server, asked, name) for name in ("kubelet", "front-proxy")}
         stack, cluster = running_plane.plan.stack, running_plane.cluster
-        serials = running_plane.azure.ask(lambda cloud: renew(cloud, stack, cluster, LEAVES))
+        serials = running_plane.azure.call(lambda cloud: renew(cloud, stack, cluster, LEAVES))
         began = time.monotonic()
         for machine in (plane.etcd[0], *plane.api_servers):
             refresh(machine)

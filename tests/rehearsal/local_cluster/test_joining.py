@@ -149,7 +149,7 @@ def test_a_node_may_not_register_under_anothers_name(joined: RealCluster) -> Non
 
 def test_a_wrong_infiniband_domain_in_a_boot_file_keeps_the_pod_of_that_domain_waiting(joined: RealCluster) -> None:
     domain = next(one.scale_sets[0].infiniband_domain for one in joined.cluster.pools if one.name == "h100")
-    joined.azure.ask(lambda cloud: relabel(cloud, "dev-h100-000", f"gpufleet.io/ib-domain={domain}", "gpufleet.io/ib-domain=elsewhere"))
+    joined.azure.call(lambda cloud: relabel(cloud, "dev-h100-000", f"gpufleet.io/ib-domain={domain}", "gpufleet.io/ib-domain=elsewhere"))
     machines = tuple(one for one in joined.machines() if one.of_set.name == "dev-h100-000")
     joined.kubectl("delete", "node", *(one.name for one in machines))
     assert Joiner(joined.gate()).join(machines, Identities.ISSUED, STORM).nodes == 2
@@ -158,7 +158,7 @@ def test_a_wrong_infiniband_domain_in_a_boot_file_keeps_the_pod_of_that_domain_w
     until(lambda: bool(joined.unschedulable("in-domain")), "the scheduler says why the pod waits")
     assert "14 node(s) didn't match Pod's node affinity/selector" in joined.unschedulable("in-domain")
 
-    joined.azure.ask(lambda cloud: relabel(cloud, "dev-h100-000", "gpufleet.io/ib-domain=elsewhere", f"gpufleet.io/ib-domain={domain}"))
+    joined.azure.call(lambda cloud: relabel(cloud, "dev-h100-000", "gpufleet.io/ib-domain=elsewhere", f"gpufleet.io/ib-domain={domain}"))
     again = tuple(one for one in joined.machines() if one.of_set.name == "dev-h100-000")
     joined.kubectl("delete", "node", *(one.name for one in again))
     assert Joiner(joined.gate()).join(again, Identities.ISSUED, STORM).nodes == 2

@@ -59,7 +59,7 @@ def laid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         for cluster in plan.clusters:
             run = Noted()
             runs.append(run)
-            given = azure.ask(lambda cloud, cluster=cluster: control_plane_machines(cloud, cluster))
+            given = azure.call(lambda cloud, cluster=cluster: control_plane_machines(cloud, cluster))
             machines = create_machines(given, cluster, azure, MachinePrograms(ENGINES, {}), run, Supervisor(run))
             assert len(given) == len(cluster.etcd.members) + len(cluster.events_etcd.members) + cluster.api_servers.count
             found.append(Laid(cluster, machines, run.noted))

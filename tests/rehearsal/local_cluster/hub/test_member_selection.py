@@ -35,7 +35,7 @@ def _write(disks: MemberDisks, machine: ProvisionedMachine) -> None:
 def test_a_quorum_of_each_ring_and_one_api_server_run_or_as_many_as_are_asked_for() -> None:
     few = select_machines(ALL, (), RINGS, MemberLimit(), lambda _: EtcdData.NOTHING)
     assert _names(few) == "etcd-0 etcd-1 etcd-2 events-0 events-1 api-server-0"
-    assert select_machines(ALL, (), RINGS, MemberLimit(5, whole_rings=True), lambda _: EtcdData.NOTHING) == tuple(ALL)
+    assert select_machines(ALL, (), RINGS, MemberLimit(5, all_members=True), lambda _: EtcdData.NOTHING) == tuple(ALL)
 
 
 def test_an_api_server_that_runs_stays_until_it_is_off() -> None:
@@ -49,12 +49,12 @@ def test_members_with_data_come_first_and_a_replaced_one_last(tmp_path: Path) ->
     disks, ring = MemberDisks(tmp_path), [_machine(ETCD, number) for number in range(3)]
     for one in ring[:2]:
         _write(disks, one)
-    assert _names(select_machines(ring, (), {ETCD: 3, EVENTS: 0}, MemberLimit(), lambda one: disks.holds("one", one))) == "etcd-0 etcd-1"
+    assert _names(select_machines(ring, (), {ETCD: 3, EVENTS: 0}, MemberLimit(), lambda one: disks.data_of("one", one))) == "etcd-0 etcd-1"
     replaced = [_machine(ETCD, 0, "second"), *ring[1:]]
-    disks.keep_only("one", replaced)
-    assert [disks.holds("one", one) for one in replaced] == [EtcdData.LOST, EtcdData.DATA, EtcdData.NOTHING]
+    disks.remove_others("one", replaced)
+    assert [disks.data_of("one", one) for one in replaced] == [EtcdData.LOST, EtcdData.DATA, EtcdData.NOTHING]
     assert (
-        _names(select_machines(replaced, ring[:2], {ETCD: 3, EVENTS: 0}, MemberLimit(), lambda one: disks.holds("one", one)))
+        _names(select_machines(replaced, ring[:2], {ETCD: 3, EVENTS: 0}, MemberLimit(), lambda one: disks.data_of("one", one)))
         == "etcd-1 etcd-2"
     )
 
@@ -62,13 +62,13 @@ def test_members_with_data_come_first_and_a_replaced_one_last(tmp_path: Path) ->
 def test_disks_go_with_their_machines_and_a_new_local_disk_keeps_the_os_disk(tmp_path: Path) -> None:
     disks, machine = MemberDisks(tmp_path), _machine(ETCD, 0)
     _write(disks, machine)
-    disks.keep_only("one", [machine])
-    assert disks.holds("one", machine) == EtcdData.DATA
+    disks.remove_others("one", [machine])
+    assert disks.data_of("one", machine) == EtcdData.DATA
     redeployed = replace(machine, local_disk="local-2")
-    disks.keep_only("one", [redeployed])
+    disks.remove_others("one", [redeployed])
     assert disks.of("one", redeployed)[OS_DISK].is_dir()
-    assert disks.holds("one", machine) == EtcdData.LOST
-    disks.keep_only("one", [])
+    assert disks.data_of("one", machine) == EtcdData.LOST
+    disks.remove_others("one", [])
     assert list(tmp_path.iterdir()) == []
 
 

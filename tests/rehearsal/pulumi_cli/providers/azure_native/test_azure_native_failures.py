@@ -120,7 +120,7 @@ def test_a_throttled_call_is_sent_again_when_azure_says_so(folder: Path) -> None
             group = parse(f"/subscriptions/{azure.subscription}/resourceGroups/throttled")
             return next(refused for refused in iter(lambda: _refused(cloud, group, who), None) if refused.status == 429)
 
-        assert azure.ask(use_up).status == 429
+        assert azure.call(use_up).status == 429
         began = time.monotonic()
         stack(running.client, "throttled")
         assert time.monotonic() - began > 0.9, "Azure's Retry-After is at least a second"

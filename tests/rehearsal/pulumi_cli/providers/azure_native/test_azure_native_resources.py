@@ -140,7 +140,7 @@ def test_a_resource_is_made_looked_up_imported_written_again_and_deleted(azure: 
 
 
 def test_a_preview_asks_azure_nothing_and_knows_what_the_inputs_say(azure: Served, provider: Client) -> None:
-    before = azure.ask(lambda cloud: len(cloud.resources))
+    before = azure.call(lambda cloud: len(cloud.resources))
     inputs = {**scale_set(UNKNOWN, 2), "resourceGroupName": "nowhere", "location": azure.location}
     resource_id, outputs = provider.create(NATIVE + "compute:VirtualMachineScaleSet", inputs, preview=True)
     assert resource_id == ""
@@ -149,7 +149,7 @@ def test_a_preview_asks_azure_nothing_and_knows_what_the_inputs_say(azure: Serve
     nic = outputs["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0]
     assert nic["ipConfigurations"][0]["subnet"]["id"] == UNKNOWN
     assert outputs["virtualMachineProfile"]["osProfile"]["customData"] == Secret("I2Nsb3VkLWNvbmZpZwo=")
-    assert azure.ask(lambda cloud: len(cloud.resources)) == before
+    assert azure.call(lambda cloud: len(cloud.resources)) == before
 
     old = {"name": "pool", "location": azure.location, "uniqueId": "1"}
     updated = provider.update(NATIVE + "compute:VirtualMachineScaleSet", "/x", inputs, old, inputs, preview=True)
@@ -179,7 +179,7 @@ def test_what_other_resources_write_stays_when_their_parent_is_written(provider:
     assert [one["name"] for one in imported["subnets"]] == ["nodes"]
     provider.update(token, network, inputs, outputs, {**inputs, "tags": {"a": "b"}})
     assert azure.has(subnet)
-    assert azure.ask(lambda cloud: cloud.find(network).body["tags"]) == {"a": "b"}  # type: ignore[union-attr]
+    assert azure.call(lambda cloud: cloud.find(network).body["tags"]) == {"a": "b"}  # type: ignore[union-attr]
     read = provider.read(token, network, inputs, outputs)
     assert "subnets" not in read[2], "a subnet of its own is no input of its network"
     assert read[2]["tags"] == {"a": "b"}, "drift is"
