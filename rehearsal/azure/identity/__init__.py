@@ -1,4 +1,4 @@
-"""Managed identities, roles and locks: who may do what to which resource."""
+"""Managed identities, role assignments and definitions, and management locks."""
 
 from rehearsal.azure.identity.authorization import LockGate, ManagementLock, RoleAssignment, RoleDefinition
 from rehearsal.azure.identity.identities import Directory, FederatedCredential, UserAssignedIdentity, directory_of

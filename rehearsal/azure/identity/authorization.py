@@ -1,7 +1,8 @@
-"""Decides how roles are given: role definitions of one's own, and assignments of a role to a principal on a scope.
+"""Role definitions, role assignments, and management locks.
 
 https://learn.microsoft.com/rest/api/authorization/role-assignments,
-https://learn.microsoft.com/azure/role-based-access-control/troubleshooting
+https://learn.microsoft.com/azure/role-based-access-control/troubleshooting,
+https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ ASSIGNMENTS = 4_000
 
 
 class RoleAssignment(Kind):
-    """A role assignment, which hangs on whatever scope its id begins with and goes with it."""
+    """A role assignment on the scope in its id; it is deleted with the scope."""
 
     type = "Microsoft.Authorization/roleAssignments"
     tells_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A principal that is not gone, a role, and no second assignment of the same; an assignment is made anew, not changed."""
+        """Require a role and a principal that was not deleted; refuse a second assignment of the same, and a change of an existing one."""
         if not _is_uuid(arm_id.name):
             raise invalid(
                 f"The role assignment ID '{arm_id.name}' is not valid. The role assignment ID must be a GUID.",
@@ -63,21 +64,21 @@ class RoleAssignment(Kind):
         return [one for one in everywhere if _given(one) == asked]
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Its scope, and when it was given."""
+        """Add its scope and times."""
         made = previous.properties["createdOn"] if previous else stamp(cloud.now)
         told = {"principalType": "User", **body["properties"], "scope": arm_id.scope, "createdOn": made, "updatedOn": stamp(cloud.now)}
         return {**body, "properties": told}
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        """The answer to the PUT; that a role takes minutes to be felt is not modelled."""
+        """Return the duration of the PUT; that a role takes effect minutes later is not modelled."""
         return seconds(cloud, "role.put", resource.key, resource.version)
 
     def holds(self, resource: Resource, target: Resource) -> bool:
-        """It keeps a custom role from being deleted, and nothing else."""
+        """Return whether it prevents a delete: of a custom role only."""
         return target.id.type.lower() == RoleDefinition.type.lower()
 
     def missing_reference(self, arm_id: ArmId, target: str) -> AzureError:
-        """A role that was deleted, or a scope that is not there."""
+        """Return the refusal of a deleted role, or of a missing scope."""
         if "/roledefinitions/" in target.lower():
             message = f"The specified role definition with ID '{target.rpartition('/')[2].replace('-', '')}' does not exist."
             return AzureError(404, "RoleDefinitionDoesNotExist", message, target=target)
@@ -85,14 +86,14 @@ class RoleAssignment(Kind):
 
 
 class RoleDefinition(Kind):
-    """A custom role: https://learn.microsoft.com/azure/role-based-access-control/custom-roles."""
+    """A custom role: https://learn.microsoft.com/azure/role-based-access-control/custom-roles"""
 
     type = "Microsoft.Authorization/roleDefinitions"
     tells_provisioning_state = False
     in_use_code = "RoleDefinitionHasAssignments"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A name of its own, and at least one scope in which it can be given."""
+        """Require a unique name and at least one assignable scope."""
         name = str(needed(body, "properties.roleName", "roleDefinition"))
         if not needed(body, "properties.assignableScopes", "roleDefinition"):
             raise invalid("A role definition must have at least one assignable scope.", "assignableScopes", "RoleDefinitionScopeMissing")
@@ -102,29 +103,31 @@ class RoleDefinition(Kind):
                 raise conflict("RoleDefinitionWithSameNameExists", message, "roleName")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """A custom role, and when it was made."""
+        """Add the role's type and times."""
         made = previous.properties["createdOn"] if previous else stamp(cloud.now)
         told = {"type": "CustomRole", **body["properties"], "createdOn": made, "updatedOn": stamp(cloud.now)}
         return {**body, "properties": told}
 
     def given(self, cloud: Cloud, arm_id: ArmId) -> bool:
-        """Built-in roles, which nobody makes, and those of other directories' making; not a custom role that was deleted."""
+        """Return whether a role without a resource exists: built-in roles and those of other directories do, a deleted custom role does
+        not.
+        """
         return not directory_of(cloud).lacks(arm_id.name)
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """The role is in the directory."""
+        """Add the role to the directory."""
         directory_of(cloud).add(resource.id.name)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """The role is gone."""
+        """Record that the role was deleted."""
         directory_of(cloud).remove(resource.id.name)
 
     def holds(self, resource: Resource, target: Resource) -> bool:
-        """Its assignable scopes keep nothing from being deleted."""
+        """Return False: its assignable scopes prevent no delete."""
         return False
 
     def in_use(self, resource: Resource, by: Any) -> AzureError:
-        """A role that is given cannot be deleted."""
+        """Return the refusal to delete an assigned role."""
         message = f"There are existing role assignments referencing role (code: {self.in_use_code}); remove them first: {min(by)}."
         return conflict(self.in_use_code, message, resource.id.text)
 
@@ -154,7 +157,7 @@ def _check_same(previous: Resource, role: str, principal: str) -> None:
 
 
 def _principal_not_found(cloud: Cloud, principal: str) -> AzureError:
-    """The sentence of https://github.com/Azure/HubAndSpokeResearchEnclave/issues/50."""
+    """Return the refusal of a deleted principal, with the sentence of https://github.com/Azure/HubAndSpokeResearchEnclave/issues/50"""
     message = (
         f"Principal {principal.replace('-', '')} does not exist in the directory {cloud.tenant}. Check that you have the correct principal "
         "ID. If you are creating this principal and then immediately assigning a role, this error might be related to a replication delay. "
@@ -168,21 +171,21 @@ NO_DELETE, READ_ONLY = "CanNotDelete", "ReadOnly"
 
 
 class ManagementLock(Kind):
-    """A management lock; what it forbids the gate turns away."""
+    """A management lock; LockGate refuses what it forbids."""
 
     type = "Microsoft.Authorization/locks"
     tells_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """One of two levels."""
+        """Refuse an unknown level."""
         one_of(needed(body, "properties.level", "lock"), (NO_DELETE, READ_ONLY), "level")
 
 
 class LockGate:
-    """Turns requests away that a lock forbids. A deletion from within, as of a group that is emptied, was asked for at its start."""
+    """Refusal of requests that a lock forbids. Deletes within a group's deletion were checked at its start."""
 
     def admit(self, cloud: Cloud, request: Request, kind: Kind, /) -> Mapping[str, str]:
-        """No headers; AzureError ScopeLocked."""
+        """Return no headers; AzureError ScopeLocked."""
         if request.method in ("GET", "HEAD") or request.action == "list" or kind.type == ManagementLock.type:
             return {}
         locks = [cloud.resources[key] for key in cloud.index.of_type(ManagementLock.type.lower())]
@@ -200,7 +203,7 @@ class LockGate:
 
 
 def _forbids(lock: Resource, key: str, deleting: bool) -> bool:
-    """Whether a lock lies on what is asked about or above it, or, where that is to be deleted with all in it, below it."""
+    """Return whether a lock forbids a request: a lock on the resource or above it, or for a delete also one below it."""
     scope = lock.id.scope.lower()
     above = key == scope or key.startswith(f"{scope}/")
     if deleting:

@@ -1,4 +1,7 @@
-"""Remembers which principals and custom roles existed and are gone, so that what still names them can be refused as Azure does."""
+"""Managed identities, their federated credentials, and the directory of deleted principals and roles.
+
+https://learn.microsoft.com/rest/api/managedidentity/user-assigned-identities
+"""
 
 from __future__ import annotations
 
@@ -16,34 +19,34 @@ from rehearsal.azure.validation import needed, required_location, said
 
 
 class Directory:
-    """Principals and role ids, in lower case, that were the model's and are no longer; all others are taken as existing."""
+    """Deleted principals and role ids of the model, in lower case; all others are assumed to exist."""
 
     def __init__(self) -> None:
         self.gone: set[str] = set()
 
     def add(self, name: str) -> None:
-        """One that is there (again)."""
+        """Record that a principal or role exists (again)."""
         self.gone.discard(name.lower())
 
     def remove(self, name: str) -> None:
-        """One that is no longer."""
+        """Record that a principal or role was deleted."""
         self.gone.add(name.lower())
 
     def lacks(self, name: str) -> bool:
-        """Whether it is known to be gone."""
+        """Return whether a principal or role was deleted."""
         return name.lower() in self.gone
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return plain JSON."""
         return {"gone": sorted(self.gone)}
 
     def load(self, data: Mapping[str, Any]) -> None:
-        """Take up what dump told of."""
+        """Restore the output of dump."""
         self.gone = set(data["gone"])
 
 
 def directory_of(cloud: Cloud) -> Directory:
-    """The cloud's directory."""
+    """Return the directory of a model."""
     return cast("Directory", cloud.services.setdefault("directory", Directory()))
 
 
@@ -51,38 +54,39 @@ NAME = re.compile(r"[a-zA-Z0-9][\w-]{2,127}")
 """https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftmanagedidentity"""
 CREDENTIAL_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{2,119}")
 CREDENTIALS = 20
-"""Of one identity: https://learn.microsoft.com/entra/workload-id/workload-identity-federation-considerations"""
+"""Federated credentials of one identity: https://learn.microsoft.com/entra/workload-id/workload-identity-federation-considerations"""
 
 
 class UserAssignedIdentity(Kind):
-    """A user-assigned managed identity; its principal and client follow from its id, so that the same one is always the same."""
+    """A user-assigned managed identity. Its principal and client ids follow from its id, so that a re-created identity has the same
+    ones.
+    """
 
     type = "Microsoft.ManagedIdentity/userAssignedIdentities"
     tells_provisioning_state = False
     deleted_though_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A name of 3 to 128 characters, and a location."""
+        """Require a name of 3 to 128 characters, and a location."""
         if not NAME.fullmatch(arm_id.name):
             raise invalid(f"The identity name '{arm_id.name}' must match {NAME.pattern}.", "resourceName", "InvalidResourceName")
         required_location(body)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Tenant, principal and client."""
+        """Add tenant, principal and client."""
         text = previous.id.text if previous else arm_id.text
         who = {"principalId": cloud.stable_uuid(text, "principal"), "clientId": cloud.stable_uuid(text, "client")}
         return {**body, "properties": {**said(body.get("properties")), "tenantId": cloud.tenant, **who}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """Its principal is in the directory."""
+        """Add its principal to the directory."""
         directory_of(cloud).add(resource.properties["principalId"])
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        """Seconds that a new principal takes."""
         return seconds(cloud, "identity.put", resource.key, resource.version)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """Its principal is not; role assignments stay and name nobody, as in Azure."""
+        """Record that its principal was deleted; as in Azure, its role assignments stay."""
         directory_of(cloud).remove(resource.properties["principalId"])
 
 
@@ -93,7 +97,7 @@ class FederatedCredential(Kind):
     tells_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """One audience; at most 20 on an identity, no two with the same issuer and subject."""
+        """Require one audience; refuse more than 20 credentials of an identity, and two with the same issuer and subject."""
         if not CREDENTIAL_NAME.fullmatch(arm_id.name):
             raise invalid(f"The credential name '{arm_id.name}' must match {CREDENTIAL_NAME.pattern}.", "name", "InvalidResourceName")
         issuer, subject, audiences = (needed(body, f"properties.{part}", "parameters") for part in ("issuer", "subject", "audiences"))

@@ -1,4 +1,4 @@
-"""Image galleries and the image builder: which versions there are, and where a machine can be made of one."""
+"""Image galleries with their image versions, and the image builder."""
 
 from rehearsal.azure.images.galleries import Gallery, Image
 from rehearsal.azure.images.image_templates import ImageTemplate, RunOutput

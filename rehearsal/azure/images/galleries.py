@@ -1,4 +1,4 @@
-"""Decides how image galleries and the image definitions in them behave.
+"""Image galleries and their image definitions.
 
 https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery has the limits,
 https://learn.microsoft.com/rest/api/compute/gallery-images/create-or-update what is fixed at creation.
@@ -17,20 +17,22 @@ from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import at, fixed, needed, one_of, required_location, said
 
 GALLERIES, DEFINITIONS, VERSIONS = 100, 1_000, 10_000
-"""Per subscription and region: https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery#limits"""
+"""Limits per subscription and region: https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery#limits"""
 GALLERY_NAME = re.compile(r"[^_\W][\w.]{0,79}(?<!\.)")
 """https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftcompute"""
 IMAGE_NAME = re.compile(r"[^_\W][\w\-.]{0,79}(?<![-.])")
 
 
 def check_name(name: str, rule: re.Pattern[str], entity: str) -> None:
-    """AzureError InvalidParameter for a name that does not keep its rule."""
+    """Refuse a name that breaks its rule; AzureError InvalidParameter."""
     if not rule.fullmatch(name):
         raise invalid(f"The entity name '{entity}' is invalid according to its validation rule: ^{rule.pattern}$.", entity)
 
 
 def check_room(cloud: Cloud, arm_id: ArmId, location: str, resource_type: str, limit: int) -> None:
-    """AzureError QuotaExceeded for one more of a type than a subscription holds in a region. The code is not published; the limit is."""
+    """Refuse more resources of a type than a subscription can have in a region; AzureError QuotaExceeded. The limit is published, the
+    code is not.
+    """
     inside = cloud.list(f"/subscriptions/{arm_id.subscription}", resource_type)
     held = sum(1 for one in inside if one.location == location)
     if held >= limit:
@@ -39,7 +41,7 @@ def check_room(cloud: Cloud, arm_id: ArmId, location: str, resource_type: str, l
 
 
 def check_empty(cloud: Cloud, resource: Resource) -> None:
-    """Refuse to delete what still has parts: https://github.com/jenkins-infra/azure/pull/1544 shows the sentence."""
+    """Refuse to delete a resource with children: https://github.com/jenkins-infra/azure/pull/1544 shows the sentence."""
     inner = [cloud.resources[key].id for key in cloud.index.children(resource.key) if "/providers/" not in key[len(resource.key) :]]
     if inner:
         named = ", ".join(one.text.rpartition("/providers/")[2] for one in inner[:5])
@@ -57,23 +59,22 @@ class Gallery(Kind):
     deleted_though_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A name of letters, digits, full stops and underscores, and room for one more in the region."""
+        """Require a name of letters, digits, full stops and underscores; refuse more galleries than the limit."""
         location = required_location(body)
         if previous is None:
             check_name(arm_id.name, GALLERY_NAME, "gallery.name")
             check_room(cloud, arm_id, location, self.type, GALLERIES)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """A name that is unique in the world is made of subscription and name."""
+        """Add the globally unique name of subscription and name."""
         unique = {"uniqueName": f"{arm_id.subscription}-{arm_id.name.upper()}"}
         return {**body, "properties": {**said(body.get("properties")), "identifier": unique}}
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        """As long as any small change of a gallery."""
         return seconds(cloud, "image.put", resource.key, resource.version)
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """Only without definitions."""
+        """Refuse to delete a gallery with image definitions."""
         check_empty(cloud, resource)
 
 
@@ -94,7 +95,7 @@ class Image(Kind):
     )
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Who it is and what it runs are required, known and for good; features change only where allowUpdateImage says so."""
+        """Require a valid and fixed identifier, OS and hardware; features can only change if allowUpdateImage is set."""
         location = required_location(body)
         for path in ("osType", "osState", "identifier.publisher", "identifier.offer", "identifier.sku"):
             needed(body, f"properties.{path}", "galleryImage")
@@ -111,13 +112,15 @@ class Image(Kind):
             self._check_features(body, previous)
 
     def _check_features(self, body: Json, previous: Resource) -> None:
-        """https://learn.microsoft.com/azure/virtual-machines/image-version#update-resources says when features may change."""
+        """Refuse a change of features: https://learn.microsoft.com/azure/virtual-machines/image-version#update-resources describes when
+        they can change.
+        """
         old, new = previous.properties.get("features") or [], at(body, "properties.features") or []
         if new != old and not at(body, "properties.allowUpdateImage"):
             raise property_change_not_allowed("galleryImage.properties.features", old, new)
 
     def _check_identifier(self, cloud: Cloud, arm_id: ArmId, body: Json) -> None:
-        """No two definitions of a gallery have publisher, offer and sku in common (the code is not published; the rule is)."""
+        """Refuse a second definition of a gallery with the same publisher, offer and sku. The rule is published, the code is not."""
         asked = _identifier(body["properties"])
         for one in cloud.list(str(arm_id.parent), self.type):
             if _identifier(one.properties) == asked:
@@ -125,15 +128,14 @@ class Image(Kind):
                 raise conflict("Conflict", message, "galleryImage.properties.identifier")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Generation V1 and x64 unless said otherwise, as API versions before 2025-03-03 have it."""
+        """Add defaults: generation V1 and x64, as in API versions before 2025-03-03."""
         return {**body, "properties": {"hyperVGeneration": "V1", "architecture": "x64", **said(body["properties"])}}
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        """As long as any small change of a gallery."""
         return seconds(cloud, "image.put", resource.key, resource.version)
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """Only without versions."""
+        """Refuse to delete a definition with versions."""
         check_empty(cloud, resource)
 
 

@@ -1,4 +1,4 @@
-"""Decides how an image template is run: how long a build takes, what it writes into a gallery, and how it is cancelled.
+"""Image templates: their runs, the gallery versions that a run writes, and cancellation.
 
 https://learn.microsoft.com/rest/api/imagebuilder/virtual-machine-image-templates,
 https://learn.microsoft.com/azure/virtual-machines/linux/image-builder-json
@@ -23,25 +23,27 @@ from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import at, needed, required_location
 
 TIMEOUT_MINUTES = 240
-"""Of a build for which none is set: https://learn.microsoft.com/azure/virtual-machines/linux/image-builder-json#properties-buildtimeoutinminutes"""
+"""Minutes of a build without a limit of its own:
+https://learn.microsoft.com/azure/virtual-machines/linux/image-builder-json#properties-buildtimeoutinminutes
+"""
 OUTPUT_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """https://learn.microsoft.com/rest/api/imagebuilder/virtual-machine-image-templates/create-or-update#templatesharedimagedistributor"""
 POLL = 30.0
-"""Seconds after which the builder looks again whether what it wrote is replicated; an assumption."""
+"""Seconds between the builder's checks of the replication; an assumption."""
 CHANGEABLE = {"distribute", "vmProfile", "errorHandling"}
 """https://learn.microsoft.com/rest/api/imagebuilder/virtual-machine-image-templates/update"""
 
 
 @dataclass(slots=True)
 class Runs:
-    """How often a template was run, and the operation of the run that goes on, empty without one."""
+    """Number of a template's runs, and the operation of the present run, empty without one."""
 
     count: int = 0
     operation: str = ""
 
 
 class ImageTemplate(Kind):
-    """An image template, which writes to galleries only."""
+    """An image template with galleries as its only outputs."""
 
     type = "Microsoft.VirtualMachineImages/imageTemplates"
 
@@ -49,7 +51,7 @@ class ImageTemplate(Kind):
         self.actions = {"run": run, "cancel": cancel}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Source, identity and outputs are required; a template's source and steps never change."""
+        """Require source, identity and outputs; source and steps cannot change."""
         required_location(body)
         needed(body, "properties.source", "imageTemplate")
         needed(body, "identity.type", "imageTemplate")
@@ -63,26 +65,25 @@ class ImageTemplate(Kind):
             _check_unchanged(body["properties"], previous.sent["properties"])
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """What the last run came to stays; a build takes four hours at most unless said otherwise."""
+        """Add the status of the last run, and the default time limit."""
         last = at(previous.body, "properties.lastRunStatus") if previous else None
         kept = {"lastRunStatus": last} if last else {}
         return {**body, "properties": {"buildTimeoutInMinutes": 0, **body["properties"], **kept}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """Never run yet."""
+        """Start with no runs."""
         resource.state = resource.state or Runs()
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        """As long as any small change of an image."""
         return seconds(cloud, "image.put", resource.key, resource.version)
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """Not while it runs."""
+        """Refuse a delete during a run."""
         if resource.state.operation:
             raise conflict("Conflict", f"Image template {resource.id.name} is running; cancel the run or wait for it.", resource.id.text)
 
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
-        """A build is over, or it is time to look at the replication of what it wrote."""
+        """Continue the run after the build, or check the replication of its versions."""
         operation = cloud.operations.get(args[0])
         if operation is None or resource.state.operation != args[0]:
             return
@@ -94,34 +95,34 @@ class ImageTemplate(Kind):
             _look(cloud, resource, operation, list(args[1]))
 
     def dump(self, state: Any) -> Any:
-        """Count and operation."""
         return asdict(state)
 
     def load(self, data: Any) -> Runs:
-        """What dump told of."""
         return Runs(**data)
 
 
 class RunOutput(Kind):
-    """What a run wrote; made by runs alone: https://learn.microsoft.com/rest/api/imagebuilder/virtual-machine-image-templates/get-run-output."""
+    """Output of a run, which only runs create:
+    https://learn.microsoft.com/rest/api/imagebuilder/virtual-machine-image-templates/get-run-output
+    """
 
     type = "Microsoft.VirtualMachineImages/imageTemplates/runOutputs"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """No client makes one."""
+        """Refuse a PUT."""
         raise AzureError(405, "MethodNotAllowed", f"{self.type} is written by the run of an image template, not by a request.")
 
     def delete_answer(self, cloud: Cloud, resource: Resource, request: Request) -> Answer | None:
-        """No client deletes one."""
+        """Refuse a DELETE."""
         raise AzureError(405, "MethodNotAllowed", f"{self.type} goes with its image template.")
 
     def holds(self, resource: Resource, target: Resource) -> bool:
-        """It only tells of what was written."""
+        """Return False: it only describes what was written."""
         return False
 
 
 def run(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
-    """Start a build; AzureError Conflict while one runs."""
+    """Start a build; AzureError Conflict during a run."""
     if resource.state.operation:
         raise conflict("Conflict", f"Image template {resource.id.name} is running already.", resource.id.text)
     operation = cloud.begin(resource.key, "run", resource.location)
@@ -137,7 +138,7 @@ def run(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
 
 
 def cancel(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
-    """Stop a build; AzureError where none runs."""
+    """Stop a build; AzureError without a run."""
     operation = cloud.operations.get(resource.state.operation)
     if operation is None:
         raise invalid(f"Image template {resource.id.name} is not running, so there is nothing to cancel.", resource.id.name, "BadRequest")
@@ -146,7 +147,7 @@ def cancel(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
 
 
 def _check_output(output: Json) -> None:
-    """An output names an image definition, or a version of one, and has a name of its own."""
+    """Require an image definition, or a version of one, and a name."""
     image, name = output.get("galleryImageId"), output.get("runOutputName")
     if not image or not name:
         raise invalid("Each distribute of type SharedImage needs galleryImageId and runOutputName.", "distribute")
@@ -157,7 +158,7 @@ def _check_output(output: Json) -> None:
 
 
 def _check_unchanged(new: Json, old: Json) -> None:
-    """A PUT changes nothing that is built: https://github.com/Azure/azure-cli/issues/24893."""
+    """Refuse a change of the source or steps: https://github.com/Azure/azure-cli/issues/24893"""
     changed = sorted(key for key in {*new, *old} - CHANGEABLE if new.get(key) != old.get(key))
     if changed:
         message = (
@@ -168,7 +169,7 @@ def _check_unchanged(new: Json, old: Json) -> None:
 
 
 def _distribute(cloud: Cloud, resource: Resource, operation: Operation) -> None:
-    """Write the gallery versions; any that the gallery refuses fails the run."""
+    """Write the gallery versions; a refusal of the gallery fails the run."""
     written = []
     for output in resource.properties["distribute"]:
         version = _version_id(cloud, output)
@@ -185,7 +186,7 @@ def _distribute(cloud: Cloud, resource: Resource, operation: Operation) -> None:
 
 
 def _look(cloud: Cloud, resource: Resource, operation: Operation, written: list[str]) -> None:
-    """End the run when all that it wrote is replicated."""
+    """End the run after all its versions are replicated."""
     versions = [cloud.find(one) for one in written]
     if any(one is not None and one.operation for one in versions):
         cloud.events.after(POLL, resource.key, "replicating", operation.id, written)
@@ -218,7 +219,7 @@ def _without(mapping: Json, key: str) -> Json:
 
 
 def _version_id(cloud: Cloud, output: Json) -> ArmId:
-    """Where an output goes: the version that it names, the next one of the Latest scheme, or one made of date and time."""
+    """Return the id of an output: the named version, the next one of the Latest scheme, or one of date and time."""
     image = parse(str(output["galleryImageId"]))
     if image.type.lower() == ImageVersion.type.lower():
         return image

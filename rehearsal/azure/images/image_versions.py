@@ -1,6 +1,7 @@
-"""Decides how image versions are published: to which regions, with how many replicas, and from when on a machine can be made of one there.
+"""Image versions: their target regions, replicas, and the time from which a region can use them.
 
-https://learn.microsoft.com/rest/api/compute/gallery-image-versions and https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery.
+https://learn.microsoft.com/rest/api/compute/gallery-image-versions and
+https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery.
 """
 
 from __future__ import annotations
@@ -29,26 +30,26 @@ HIGHEST = 2**31 - 1
 
 @dataclass(slots=True)
 class Replication:
-    """Where a version is or will be: by region in lower case, when its copy began and when it is whole, in seconds since 1970."""
+    """Start and end of the copies of a version by region in lower case, in seconds since 1970."""
 
     regions: dict[str, tuple[float, float]]
 
 
 def replicated(cloud: Cloud, version_id: str, location: str) -> bool:
-    """Whether machines of a region can be made from an image version now; AzureError ResourceNotFound where there is no such version."""
+    """Return whether a region can use an image version now; AzureError ResourceNotFound if the version does not exist."""
     copy = cloud.get(version_id).state.regions.get(location_key(location))
     return copy is not None and copy[1] <= cloud.now
 
 
 def latest(cloud: Cloud, image_id: str, location: str) -> Resource | None:
-    """The highest version of an image definition that a region has whole and that is not kept out of "latest"; None without one."""
+    """Return the highest version of an image definition that is replicated to a region and not excluded from "latest"; None without one."""
     region = location_key(location)
     fit = [one for one in cloud.list(image_id, ImageVersion.type) if replicated(cloud, one.id.text, region) and not _kept_out(one, region)]
     return max(fit, key=lambda one: numbers(one.id.name), default=None)
 
 
 def numbers(name: str) -> tuple[int, int, int]:
-    """Major, minor and patch of a version's name; AzureError InvalidParameter."""
+    """Return major, minor and patch of a version's name; AzureError InvalidParameter."""
     parts = name.split(".")
     if len(parts) == 3 and all(part.isascii() and part.isdigit() and int(part) <= HIGHEST for part in parts):
         return int(parts[0]), int(parts[1]), int(parts[2])
@@ -65,7 +66,7 @@ class ImageVersion(Kind):
     deleted_though_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A number, a source that never changes, and target regions with the home region among them and at most 100 replicas each."""
+        """Require a numeric name, a fixed source, and target regions that include the home region, with at most 100 replicas each."""
         location = required_location(body)
         numbers(arm_id.name)
         needed(body, "properties.storageProfile", "galleryImageVersion")
@@ -84,7 +85,7 @@ class ImageVersion(Kind):
                 raise property_change_not_allowed("galleryImageVersion.properties.publishingProfile.targetRegions", sorted(gone), [])
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """The home region alone, one replica on Standard_LRS, unless said otherwise; published when it was first made."""
+        """Add defaults: the home region, one replica on Standard_LRS; the publication date is that of the first PUT."""
         properties = body["properties"]
         asked = said(properties.get("publishingProfile"))
         published = at(previous.body, "properties.publishingProfile.publishedDate") if previous else stamp(cloud.now)
@@ -99,7 +100,7 @@ class ImageVersion(Kind):
         return {**body, "properties": {**properties, "publishingProfile": profile, "safetyProfile": safety}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """Begin a copy to each region that is new, and forget those that are named no longer."""
+        """Start a copy to each new region, and forget regions that are no longer named."""
         before = resource.state.regions if resource.state else {}
         regions = _targets(resource.body, resource.location)
         resource.state = Replication({name: before.get(name) or self._copy(cloud, resource, name) for name in regions})
@@ -108,12 +109,12 @@ class ImageVersion(Kind):
         return (cloud.now, cloud.now + seconds(cloud, "image.replicate", resource.key, region, resource.version))
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        """Until the last region has its copy; with nothing to copy, as long as any small change."""
+        """Return the time until the last copy ends; without a copy, the duration of a small change."""
         last: float = max(end for _, end in resource.state.regions.values())
         return max(last - cloud.now, seconds(cloud, "image.put", resource.key, resource.version))
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """Not before its end of life where its safety profile blocks that."""
+        """Refuse a delete before the end of life if the safety profile blocks it."""
         ends = _end_of_life(resource.body)
         if not at(resource.body, "properties.safetyProfile.blockDeletionBeforeEndOfLife") or ends is None:
             return
@@ -122,30 +123,27 @@ class ImageVersion(Kind):
             raise conflict("OperationNotAllowed", message, "galleryImageVersion.properties.safetyProfile.blockDeletionBeforeEndOfLife")
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
-        """As long as any small change of a gallery."""
         return seconds(cloud, "image.put", resource.key, "delete")
 
     def holds(self, resource: Resource, target: Resource) -> bool:
-        """A version is a copy: what it was made from may go."""
+        """Return False: a version is a copy, and its source can be deleted."""
         return False
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """The body, and the replication status where `$expand=ReplicationStatus` asks for it."""
+        """Return the body, with the replication status if `$expand=ReplicationStatus` requests it."""
         if query.get("$expand", "").lower() != "replicationstatus":
             return resource.body
         return {**resource.body, "properties": {**resource.properties, "replicationStatus": _status(cloud, resource)}}
 
     def dump(self, state: Any) -> Any:
-        """Regions with begin and end of their copies."""
         return state.regions
 
     def load(self, data: Any) -> Replication:
-        """What dump told of."""
         return Replication({name: (begin, end) for name, (begin, end) in data.items()})
 
 
 def _end_of_life(body: Json) -> datetime | None:
-    """When a version's life ends, in UTC where it does not say; AzureError InvalidParameter for what is no moment."""
+    """Return the end of a version's life, by default in UTC; AzureError InvalidParameter for an invalid time."""
     told = at(body, "properties.publishingProfile.endOfLifeDate")
     if told is None:
         return None
@@ -158,7 +156,7 @@ def _end_of_life(body: Json) -> datetime | None:
 
 
 def _targets(body: Json, location: str) -> dict[str, Json]:
-    """Target regions by region; the home region alone where none are named."""
+    """Return the target regions by region; the home region if none are named."""
     named = at(body, "properties.publishingProfile.targetRegions") or [{"name": location}]
     return {location_key(one["name"]): one for one in named}
 

@@ -1,4 +1,4 @@
-"""Storage accounts, their blob containers, and what keeps those from being deleted."""
+"""Storage accounts, their blob containers, and the policies that prevent deletes."""
 
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.storage.accounts import StorageAccount

@@ -1,6 +1,7 @@
-"""Decides how storage accounts behave: names that are unique in the world, what goes with which kind, endpoints and keys.
+"""Storage accounts: globally unique names, SKUs of each kind, endpoints and keys.
 
-https://learn.microsoft.com/rest/api/storagerp/storage-accounts/create, https://learn.microsoft.com/azure/storage/common/storage-account-overview
+https://learn.microsoft.com/rest/api/storagerp/storage-accounts/create,
+https://learn.microsoft.com/azure/storage/common/storage-account-overview
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rehearsal.azure.validation import at, needed, required_location, said
 
 NAME = re.compile(r"[a-z0-9]{3,24}")
 ACCOUNTS = 250
-"""Per subscription and region: https://learn.microsoft.com/azure/storage/common/scalability-targets-standard-account"""
+"""Limit per subscription and region: https://learn.microsoft.com/azure/storage/common/scalability-targets-standard-account"""
 STANDARD = ("LRS", "GRS", "RAGRS", "ZRS", "GZRS", "RAGZRS")
 SKUS = {
     "StorageV2": (*(f"Standard_{one}" for one in STANDARD), "Premium_LRS"),
@@ -41,19 +42,19 @@ SERVICES = {
 }
 ZONAL = ("ZRS", "GZRS", "RAGZRS")
 FIXED = {"isHnsEnabled": False, "isNfsV3Enabled": False, "dnsEndpointType": "Standard"}
-"""What an account is made with for good, and what it is where nothing is said."""
+"""Properties that are fixed at creation, with their defaults."""
 BLOB_SERVICE = "blobServices/default"
 
 
 @dataclass(slots=True)
 class Keys:
-    """How often each of the two keys was made anew."""
+    """Number of regenerations of each of the two keys."""
 
     made: dict[str, int] = field(default_factory=lambda: {"key1": 0, "key2": 0})
 
 
 class StorageAccount(Kind):
-    """A storage account; its blob service comes with it."""
+    """A storage account; Azure creates its blob service with it."""
 
     type = "Microsoft.Storage/storageAccounts"
     deleted_though_in_use = True
@@ -62,7 +63,7 @@ class StorageAccount(Kind):
         self.actions = {"listkeys": list_keys, "regeneratekey": regenerate_key}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A free name, a kind with a SKU that it has, and nothing changed that is for good."""
+        """Require a free name and a SKU of the kind; refuse a change of a fixed property."""
         if not NAME.fullmatch(arm_id.name):
             # The sentence of https://github.com/microsoft/AzureSuperpowers/pull/6
             message = (
@@ -96,7 +97,7 @@ class StorageAccount(Kind):
             raise conflict("MaxStorageAccountsCountPerSubscriptionExceeded", message, arm_id.name)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults, endpoints, and when the account and its keys were made."""
+        """Add defaults, endpoints, and the creation times of the account and its keys."""
         kind, sku = str(body.get("kind") or (previous.body["kind"] if previous else "")), str(body["sku"]["name"])
         made = previous.properties["creationTime"] if previous else stamp(cloud.now)
         told: Json = {
@@ -117,7 +118,7 @@ class StorageAccount(Kind):
         return {**body, "kind": kind, "sku": {"name": sku, "tier": sku.partition("_")[0]}, "properties": told}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """A new account has a blob service with defaults."""
+        """Create a blob service with defaults for a new account."""
         if previous is None:
             resource.state = Keys()
             service = parse(f"{resource.id.text}/{BLOB_SERVICE}")
@@ -125,11 +126,11 @@ class StorageAccount(Kind):
             cloud.place(service, {"sku": sku, "properties": dict(BLOB_DEFAULTS)}, resource.owner, sent={"properties": {}})
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        """Creating takes the registration of its name; a change is done at once."""
+        """Return the duration of the registration of a new name; a change is done at once."""
         return seconds(cloud, "storage.put", resource.key) if previous is None else 0.0
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """Not while a container's policy is locked: https://github.com/Azure/azure-powershell/issues/26148 has the sentence."""
+        """Refuse a delete while a container's policy is locked: https://github.com/Azure/azure-powershell/issues/26148 has the sentence."""
         containers = cloud.list(resource.id.text, CONTAINER)
         locked = [one.id.name for one in containers if policy_state(cloud, one) == "Locked"]
         if locked:
@@ -139,15 +140,13 @@ class StorageAccount(Kind):
             raise conflict("AccountProtectedFromDeletion", message, resource.id.text)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
-        """Some seconds; the name is free at once for its subscription."""
+        """Return the duration of a delete; the name is free at once for its subscription."""
         return seconds(cloud, "storage.delete", resource.key, resource.created)
 
     def dump(self, state: Any) -> Any:
-        """Plain JSON."""
         return asdict(state)
 
     def load(self, data: Any) -> Keys:
-        """What dump told of."""
         return Keys(**data)
 
 
@@ -157,18 +156,18 @@ CONTAINER = "Microsoft.Storage/storageAccounts/blobServices/containers"
 
 
 def policy_state(cloud: Cloud, container: Resource) -> str:
-    """Whether a container's immutability policy is Locked or Unlocked, empty without one."""
+    """Return the state of a container's immutability policy, Locked or Unlocked, empty without one."""
     policy = cloud.find(f"{container.id.text}/immutabilityPolicies/default")
     return str(policy.properties["state"]) if policy else ""
 
 
 def list_keys(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
-    """Both keys: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/list-keys."""
+    """Return both keys: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/list-keys"""
     return Answer(200, {"keys": [_key(cloud, resource, name) for name in ("key1", "key2")]})
 
 
 def regenerate_key(cloud: Cloud, resource: Resource, request: Request) -> Answer:
-    """Make one of the keys anew: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/regenerate-key."""
+    """Regenerate one of the keys: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/regenerate-key"""
     name = (request.body or {}).get("keyName")
     if name not in resource.state.made:
         raise _values("keyName")
@@ -178,7 +177,7 @@ def regenerate_key(cloud: Cloud, resource: Resource, request: Request) -> Answer
 
 
 def _key(cloud: Cloud, resource: Resource, name: str) -> Json:
-    """A key of 64 bytes that follows from the seed, the account and how often the key was made."""
+    """Return a key of 64 bytes that follows from the seed, the account and the number of regenerations."""
     text = f"{cloud.seed}/{resource.key}/{resource.created}/{name}/{resource.state.made[name]}"
     value = base64.b64encode(hashlib.blake2b(text.encode()).digest()).decode()
     return {"keyName": name, "value": value, "permissions": "FULL", "creationTime": resource.properties["keyCreationTime"][name]}
@@ -193,9 +192,9 @@ def _values(path: str) -> AzureError:
 
 
 def _check_change(previous: Resource, kind: str, sku: str, asked: Json) -> None:
-    """What a PUT cannot change; the sentence is that of https://github.com/Azure/azure-cli/issues/30522.
+    """Refuse what a PUT cannot change; the sentence is that of https://github.com/Azure/azure-cli/issues/30522.
 
-    Some replications only a conversion leads to: https://learn.microsoft.com/azure/storage/common/redundancy-migration.
+    Some replications require a conversion: https://learn.microsoft.com/azure/storage/common/redundancy-migration.
     """
     before = str(previous.body["sku"]["name"])
     changed = [name for name, usual in FIXED.items() if name in asked and asked[name] != previous.properties.get(name, usual)]

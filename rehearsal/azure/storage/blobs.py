@@ -1,6 +1,7 @@
-"""Decides how an account's blob service, its containers, their immutability and their lifecycle rules behave. Blobs are not modelled.
+"""Blob services, containers, immutability policies and lifecycle rules of storage accounts. Blobs are not modelled.
 
-https://learn.microsoft.com/rest/api/storagerp/blob-containers, https://learn.microsoft.com/azure/storage/blobs/immutable-container-level-worm-policies
+https://learn.microsoft.com/rest/api/storagerp/blob-containers,
+https://learn.microsoft.com/azure/storage/blobs/immutable-container-level-worm-policies
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ CONTAINER_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
 MOST_DAYS = 146_000
 """https://learn.microsoft.com/azure/storage/blobs/immutable-time-based-retention-policy-overview"""
 EXTENSIONS = 5
-"""Of a locked policy: https://learn.microsoft.com/azure/storage/blobs/immutable-container-level-worm-policies"""
+"""Extensions of a locked policy: https://learn.microsoft.com/azure/storage/blobs/immutable-container-level-worm-policies"""
 RULES = 100
 """https://learn.microsoft.com/azure/storage/blobs/lifecycle-management-overview"""
 DEFAULT = "default"
 
 
 class BlobService(Kind):
-    """The blob service of an account, which is there as long as the account is."""
+    """The blob service of an account, which exists as long as the account."""
 
     type = "Microsoft.Storage/storageAccounts/blobServices"
     tells_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Called default, and retentions of 1 to 365 days."""
+        """Require the name default, and retentions of 1 to 365 days."""
         _check_default(arm_id)
         for name in ("deleteRetentionPolicy", "containerDeleteRetentionPolicy"):
             policy = at(body, f"properties.{name}")
@@ -45,12 +46,12 @@ class BlobService(Kind):
                 raise _values(f"{name}.days")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Defaults, and the account's SKU."""
+        """Add defaults and the account's SKU."""
         account = cloud.get(str(arm_id.parent))
         return {**body, "sku": account.body["sku"], "properties": {**BLOB_DEFAULTS, **said(body.get("properties"))}}
 
     def delete_answer(self, cloud: Cloud, resource: Resource, request: Request) -> Answer | None:
-        """Azure has no DELETE for it; what manages one and lets it go sets it back to its defaults, which this does."""
+        """Set the service back to its defaults, as Pulumi's provider does. Azure has no DELETE for it."""
         return cloud.handle(Request("PUT", resource.id, body={}, principal=request.principal))
 
 
@@ -61,7 +62,7 @@ class Container(Kind):
     tells_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A name of small letters, digits and single hyphens; public only where its account allows that."""
+        """Require a name of small letters, digits and single hyphens; refuse public access that the account does not allow."""
         if not CONTAINER_NAME.fullmatch(arm_id.name):
             raise invalid(
                 f"The specified resource name '{arm_id.name}' contains invalid characters.", "containerName", "InvalidResourceName"
@@ -73,7 +74,7 @@ class Container(Kind):
             raise conflict("PublicAccessNotPermitted", "Public access is not permitted on this storage account.", arm_id.text)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Not leased, not deleted, public to nobody unless said otherwise."""
+        """Add defaults: not leased, not deleted, not public."""
         told = {
             "publicAccess": "None",
             "defaultEncryptionScope": "$account-encryption-key",
@@ -89,13 +90,15 @@ class Container(Kind):
         return {**body, "properties": told}
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """Not while its policy is locked: what it holds is taken to be there still. https://github.com/MicrosoftDocs/feedback/issues/1844."""
+        """Refuse a delete while its policy is locked, because the model assumes that it still contains blobs:
+        https://github.com/MicrosoftDocs/feedback/issues/1844
+        """
         if policy_state(cloud, resource) == "Locked":
             message = "The requested operation is not allowed as the container has a locked immutability policy."
             raise conflict("ContainerImmutabilityPolicyLocked", message, resource.id.text)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """The body, and whether a policy holds."""
+        """Return the body with its immutability policy."""
         policy = cloud.find(f"{resource.id.text}/immutabilityPolicies/{DEFAULT}")
         told: Json = {"hasImmutabilityPolicy": policy is not None}
         if policy is not None:
@@ -104,7 +107,7 @@ class Container(Kind):
 
 
 class ImmutabilityPolicy(Kind):
-    """A container's retention: it grows and shrinks while it is unlocked, and only grows, five times, once it is locked."""
+    """A container's retention. An unlocked one can grow and shrink; a locked one can only grow, five times."""
 
     type = "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"
     deletes_nothing = False
@@ -114,46 +117,44 @@ class ImmutabilityPolicy(Kind):
         self.actions = {"lock": lock, "extend": extend}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Called default, with a retention; never a change of a locked one."""
+        """Require the name default and a retention; refuse a change of a locked policy."""
         _check_default(arm_id)
         if previous is not None and previous.properties["state"] == "Locked":
             raise _locked(previous)
         _check_days(needed(body, "properties.immutabilityPeriodSinceCreationInDays", "parameters"))
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Unlocked until it is locked."""
+        """Add the state Unlocked."""
         return {**body, "properties": {"allowProtectedAppendWrites": False, **said(body["properties"]), "state": "Unlocked"}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """Not extended yet."""
+        """Start with no extensions."""
         resource.state = 0
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
-        """Only unlocked; a locked one goes with its container alone."""
+        """Refuse to delete a locked policy, which only its container deletes."""
         if resource.properties["state"] == "Locked":
             raise _locked(resource)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """The body with its ETag, which a lock or an extension must name."""
+        """Return the body with its ETag, which a lock or an extension must name."""
         return {**resource.body, "etag": etag(resource)}
 
     def dump(self, state: Any) -> Any:
-        """How often it was extended."""
         return state
 
     def load(self, data: Any) -> Any:
-        """What dump told of."""
         return data
 
 
 class ManagementPolicy(Kind):
-    """The lifecycle rules of an account: https://learn.microsoft.com/rest/api/storagerp/management-policies."""
+    """The lifecycle rules of an account: https://learn.microsoft.com/rest/api/storagerp/management-policies"""
 
     type = "Microsoft.Storage/storageAccounts/managementPolicies"
     tells_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Called default; 1 to 100 rules with names of their own and something to do."""
+        """Require the name default, and 1 to 100 rules with unique names and actions."""
         _check_default(arm_id)
         account = cloud.get(str(arm_id.parent))
         if account.body["kind"] not in ("StorageV2", "BlobStorage", "BlockBlobStorage"):
@@ -167,12 +168,12 @@ class ManagementPolicy(Kind):
                 raise _values("policy.rules.definition.actions")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """When it was changed."""
+        """Add the time of the change."""
         return {**body, "properties": {**body["properties"], "lastModifiedTime": stamp(cloud.now)}}
 
 
 def lock(_cloud: Cloud, resource: Resource, _request: Request) -> Answer:
-    """Lock a policy for good."""
+    """Lock a policy permanently."""
     if resource.properties["state"] == "Locked":
         raise _locked(resource)
     resource.properties["state"] = "Locked"
@@ -181,7 +182,7 @@ def lock(_cloud: Cloud, resource: Resource, _request: Request) -> Answer:
 
 
 def extend(_cloud: Cloud, resource: Resource, request: Request) -> Answer:
-    """Lengthen the retention of a locked policy; AzureError for an unlocked one, a shorter one, or a sixth time."""
+    """Extend the retention of a locked policy; AzureError for an unlocked one, a shorter one, or a sixth time."""
     days = needed(request.body or {}, "properties.immutabilityPeriodSinceCreationInDays", "parameters")
     _check_days(days)
     if resource.properties["state"] != "Locked":
@@ -201,7 +202,9 @@ def extend(_cloud: Cloud, resource: Resource, request: Request) -> Answer:
 
 
 def _locked(resource: Resource) -> AzureError:
-    """The sentence of https://github.com/Azure/azure-powershell/issues/26148; its code is not published."""
+    """Return the refusal to change a locked policy, with the sentence of https://github.com/Azure/azure-powershell/issues/26148; its
+    code is not published.
+    """
     message = "Operation not allowed on immutability policy with current state."
     return conflict("OperationNotAllowed", f"{message} The policy of {resource.id.names[2]} is locked.", resource.id.text)
 

@@ -1,4 +1,4 @@
-"""Key vaults and their secrets, deleted ones included."""
+"""Key vaults and their secrets, including deleted ones."""
 
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.vaults.key_vaults import Vault, vault_named

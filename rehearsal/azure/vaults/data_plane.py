@@ -1,6 +1,7 @@
-"""Decides what a vault itself answers about its secrets: set, get, list, delete, recover and purge.
+"""Requests that a vault itself answers about its secrets: set, get, list, delete, recover and purge.
 
-https://learn.microsoft.com/rest/api/keyvault/secrets/operation-groups. Network rules of a vault and roles of who asks are not looked at.
+https://learn.microsoft.com/rest/api/keyvault/secrets/operation-groups. Network rules of a vault and roles of who asks are not looked
+at.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ PAGE = 25
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some items of a list, and from which one the next page begins; None where this is the last."""
+    """Items of one page of a list, and the position of the next page; None for the last page."""
 
     value: list[Json]
     next: int | None
 
 
 def set_secret(cloud: Cloud, vault: Resource, name: str, body: Mapping[str, Any], owner: str = "somebody") -> Json:
-    """Write a new version of a secret: body has value, and may have attributes, contentType and tags. The bundle, value included."""
+    """Write a new version of a secret, and return the bundle with its value. body has value, and may have attributes, contentType and
+    tags.
+    """
     value, tags = body.get("value"), dict(body.get("tags") or {})
     if not isinstance(value, str):
         raise VaultError(400, "BadParameter", "The parameter value is not specified.", "BadParameter")
@@ -45,7 +48,9 @@ def set_secret(cloud: Cloud, vault: Resource, name: str, body: Mapping[str, Any]
 
 
 def get_secret(cloud: Cloud, vault: Resource, name: str, version: str = "") -> Json:
-    """A version of a secret with its value, the current one for an empty id; AzureError SecretNotFound, Forbidden where it is disabled."""
+    """Return a version of a secret with its value, the current one for an empty id; AzureError SecretNotFound, Forbidden for a disabled
+    one.
+    """
     state = _state(cloud, vault, name)
     found = state.find(version)
     if found is None:
@@ -70,19 +75,19 @@ def update_secret(cloud: Cloud, vault: Resource, name: str, version: str, body: 
 
 
 def list_secrets(cloud: Cloud, vault: Resource, start: int = 0, maximum: int = PAGE) -> Page:
-    """The secrets by name, without values and versions, from a place on."""
+    """Return the secrets by name, without values and versions, from a position on."""
     found = sorted(cloud.list(vault.id.text, "Microsoft.KeyVault/vaults/secrets"), key=lambda one: one.id.name.lower())
     return _page([_item(vault, one.state, one.state.current, versioned=False) for one in found], start, maximum)
 
 
 def list_versions(cloud: Cloud, vault: Resource, name: str, start: int = 0, maximum: int = PAGE) -> Page:
-    """A secret's versions without values, oldest first, from a place on."""
+    """Return a secret's versions without values, oldest first, from a position on."""
     state = _state(cloud, vault, name)
     return _page([_item(vault, state, one) for one in state.versions], start, maximum)
 
 
 def delete_secret(cloud: Cloud, vault: Resource, name: str) -> Json:
-    """Delete a secret, which keeps its name until it is purged: the deleted bundle."""
+    """Delete a secret, whose name stays reserved until its purge, and return the deleted bundle."""
     found = _find(cloud, vault, name)
     if found is None:
         raise _missing(name)
@@ -91,18 +96,18 @@ def delete_secret(cloud: Cloud, vault: Resource, name: str) -> Json:
 
 
 def get_deleted(vault: Resource, name: str) -> Json:
-    """A deleted secret without its value; AzureError SecretNotFound."""
+    """Return a deleted secret without its value; AzureError SecretNotFound."""
     return _deleted(vault, _gone(vault, name))
 
 
 def list_deleted(vault: Resource, start: int = 0, maximum: int = PAGE) -> Page:
-    """The deleted secrets by name, from a place on."""
+    """Return the deleted secrets by name, from a position on."""
     found = sorted(vault.state.deleted.values(), key=lambda one: one.name.lower())
     return _page([_deleted(vault, one, versioned=False) for one in found], start, maximum)
 
 
 def recover_secret(cloud: Cloud, vault: Resource, name: str, owner: str = "somebody") -> Json:
-    """Bring a deleted secret back with all its versions; AzureError SecretNotFound."""
+    """Restore a deleted secret with all its versions; AzureError SecretNotFound."""
     gone = _gone(vault, name)
     del vault.state.deleted[name.lower()]
     _show(cloud, vault, gone.name, gone.secret, owner)
@@ -110,7 +115,9 @@ def recover_secret(cloud: Cloud, vault: Resource, name: str, owner: str = "someb
 
 
 def purge_secret(vault: Resource, name: str) -> None:
-    """End a deleted secret for good; AzureError Forbidden where the vault protects it (https://github.com/microsoft/AzureTRE/issues/1951)."""
+    """Delete a deleted secret permanently; AzureError Forbidden if the vault has purge protection
+    (https://github.com/microsoft/AzureTRE/issues/1951).
+    """
     _gone(vault, name)
     if vault.properties.get("enablePurgeProtection"):
         message = (
@@ -142,7 +149,7 @@ def _gone(vault: Resource, name: str) -> DeletedSecret:
 
 
 def _missing(name: str) -> VaultError:
-    """The sentence of https://github.com/Azure/azure-sdk-for-js/issues/25489."""
+    """Return the refusal of an unknown secret, with the sentence of https://github.com/Azure/azure-sdk-for-js/issues/25489"""
     message = (
         f"A secret with (name/id) {name} was not found in this key vault. If you recently deleted this secret you may be able to recover "
         "it using the correct recovery command. For help resolving this issue, please see https://go.microsoft.com/fwlink/?linkid=2125182"
@@ -151,7 +158,7 @@ def _missing(name: str) -> VaultError:
 
 
 def _show(cloud: Cloud, vault: Resource, name: str, state: SecretState, owner: str) -> None:
-    """Let Azure Resource Manager see what the vault has written."""
+    """Write the vault's change to the resource of the secret."""
     found = _find(cloud, vault, name)
     if found is None:
         cloud.place(parse(f"{vault.id.text}/secrets/{name}"), state.body, owner, sent=state.sent(), state=state)

@@ -1,6 +1,7 @@
-"""Decides how key vaults are made, deleted and recovered: a deleted vault stays, and keeps its name, until it is purged.
+"""Key vaults: creation, deletion and recovery. A deleted vault exists, and reserves its name, until its purge.
 
-https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview, https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults
+https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview,
+https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ RECOVER = "recover"
 
 @dataclass(slots=True)
 class VaultState:
-    """Deleted secrets by name in lower case; kept are those that go with the vault itself when it is deleted."""
+    """Deleted secrets by name in lower case; kept are the secrets that are deleted together with the vault."""
 
     deleted: dict[str, soft_delete.DeletedSecret] = field(default_factory=dict)
     kept: dict[str, SecretState] = field(default_factory=dict)
 
 
 def vault_named(cloud: Cloud, name: str) -> Resource | None:
-    """The vault of that name, wherever it is: names are unique in the world."""
+    """Return the vault with a name, which is globally unique."""
     return soft_delete.find_by_name(cloud, Vault.type, name)
 
 
@@ -48,7 +49,7 @@ class Vault(Kind):
     deleted_though_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A name that no vault has, deleted ones included, and what can never be taken back."""
+        """Refuse the name of another vault, also of a deleted one, and changes that Azure never allows."""
         if not NAME.fullmatch(arm_id.name):
             raise invalid(_BAD_NAME.format(arm_id.name), "vaultName", "VaultNameNotValid")
         location = required_location(body)
@@ -68,7 +69,7 @@ class Vault(Kind):
         _check_protection(said(body.get("properties")), previous.properties if previous else {})
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Soft delete for 90 days unless said otherwise; a recovered vault is what it was but for what is said now."""
+        """Add defaults, such as soft delete for 90 days; a recovered vault has its former body except for what the PUT changes."""
         asked = said(body.get("properties"))
         asked.pop("createMode", None)
         # What can never be taken back stays although a PUT leaves it out; a recovery that is asked for again recovers nothing more.
@@ -87,7 +88,7 @@ class Vault(Kind):
         return {**restored, **body, "properties": properties}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """A recovered vault has its secrets again."""
+        """Restore the secrets of a recovered vault."""
         if previous is not None:
             return
         resource.state = VaultState()
@@ -100,30 +101,27 @@ class Vault(Kind):
         cloud.drop(gone)
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        """Mostly the registration of its name."""
         return seconds(cloud, "vault.put", resource.key, resource.version)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
-        """A deletion is short: the vault is only marked."""
+        """Return the short duration of a delete, which only marks the vault."""
         return seconds(cloud, "vault.delete", resource.key, resource.created)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """It stays as a deleted vault."""
+        """Create the deleted vault."""
         soft_delete.add_deleted_vault(cloud, resource)
 
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
-        """A deleted secret's time is over, where it was not recovered and deleted again."""
+        """Purge a deleted secret, unless it was recovered and deleted again."""
         secret, moment = args
         held = resource.state.deleted.get(secret)
         if held is not None and held.deleted_at == moment:
             del resource.state.deleted[secret]
 
     def dump(self, state: Any) -> Any:
-        """Plain JSON of deleted secrets."""
         return asdict(state)
 
     def load(self, data: Any) -> VaultState:
-        """What dump told of."""
         gone = {name: soft_delete.DeletedSecret.read(one) for name, one in data["deleted"].items()}
         return VaultState(gone, {name: SecretState.read(one) for name, one in data["kept"].items()})
 
@@ -149,7 +147,7 @@ def _bad(message: str) -> AzureError:
 
 
 def _check_tenant(cloud: Cloud, body: Json) -> None:
-    """A vault trusts the tenant of its subscription: https://learn.microsoft.com/azure/key-vault/general/move-subscription."""
+    """Require the tenant of the subscription: https://learn.microsoft.com/azure/key-vault/general/move-subscription"""
     tenant = at(body, "properties.tenantId")
     if tenant is None:
         return
@@ -162,7 +160,9 @@ def _check_tenant(cloud: Cloud, body: Json) -> None:
 
 
 def _check_protection(asked: Json, before: Json) -> None:
-    """The first sentence is that of https://github.com/Azure/azure-cli/issues/29115, the rules of the others are documented."""
+    """Refuse changes of the protection. The first sentence is that of https://github.com/Azure/azure-cli/issues/29115, the rules of the
+    others are documented.
+    """
     if asked.get("enablePurgeProtection") is False:
         message = "Enabling the purge protection for a vault is an irreversible action."
         raise _bad(f'The property "enablePurgeProtection" cannot be set to false. {message}')
@@ -176,8 +176,8 @@ def _check_protection(asked: Json, before: Json) -> None:
 
 
 def _check_free(cloud: Cloud, arm_id: ArmId, location: str, recovering: bool) -> None:
-    """Sentences of https://github.com/Esri/arcgis-gitops/issues/174, https://github.com/Azure/azure-cli/issues/29115 and
-    https://github.com/hashicorp/terraform-provider-azurerm/issues/12972.
+    """Refuse a name in use, with the sentences of https://github.com/Esri/arcgis-gitops/issues/174,
+    https://github.com/Azure/azure-cli/issues/29115 and https://github.com/hashicorp/terraform-provider-azurerm/issues/12972.
     """
     gone = soft_delete.deleted_vault_named(cloud, arm_id.name)
     same_place = gone is not None and gone.state.vault_id.lower() == arm_id.key and gone.id.names[0] == location

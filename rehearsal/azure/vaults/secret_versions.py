@@ -1,4 +1,4 @@
-"""Keeps the versions of a secret, and says what Azure Resource Manager and the vault itself answer of them."""
+"""Versions of a secret, with their bodies for Azure Resource Manager and for the vault itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DATES = ("enabled", "nbf", "exp")
 
 @dataclass(slots=True)
 class Version:
-    """One version: its id (32 hex digits), value, moments in seconds since 1970, and what was said of it."""
+    """One version: its id (32 hex digits), value, times in seconds since 1970, and attributes."""
 
     id: str
     value: str
@@ -26,13 +26,13 @@ class Version:
     tags: Json = field(default_factory=dict)
 
     def told(self) -> Json:
-        """Attributes as both faces tell them."""
+        """Return the attributes as Azure Resource Manager and the vault return them."""
         return {"enabled": True, **self.attributes, "created": self.created, "updated": self.updated}
 
 
 @dataclass(slots=True)
 class SecretState:
-    """A secret's address (its vault's address, secrets and name) and its versions, oldest first."""
+    """The URI of a secret and its versions, oldest first."""
 
     uri: str
     versions: list[Version] = field(default_factory=list)
@@ -43,7 +43,7 @@ class SecretState:
 
     @property
     def body(self) -> Json:
-        """The body that ARM answers; the value is never in it."""
+        """Return the body of a GET of Azure Resource Manager, which never contains the value."""
         current = self.current
         told: Json = {"attributes": current.told(), "secretUri": self.uri, "secretUriWithVersion": f"{self.uri}/{current.id}"}
         if current.content_type is not None:
@@ -51,13 +51,13 @@ class SecretState:
         return {"properties": told, "tags": current.tags} if current.tags else {"properties": told}
 
     def sent(self) -> Json:
-        """The body that would make the current version."""
+        """Return the body of a PUT that creates the current version."""
         current = self.current
         asked = said({"value": current.value, "contentType": current.content_type, "attributes": current.attributes or None})
         return {"properties": asked, "tags": current.tags} if current.tags else {"properties": asked}
 
     def add(self, cloud: Cloud, value: str, content_type: str | None, attributes: Mapping[str, Any], tags: Mapping[str, Any]) -> Version:
-        """One more version, whose id follows from the secret's address and its number alone."""
+        """Add a version, whose id follows from the secret's URI and its number."""
         number = len(self.versions)
         name = cloud.stable_uuid(self.uri, *([number] if number else [])).replace("-", "")
         now = int(cloud.now)
@@ -65,17 +65,17 @@ class SecretState:
         return self.current
 
     def find(self, version: str) -> Version | None:
-        """The version with an id, the current one for an empty id."""
+        """Return the version with an id, the current one for an empty id."""
         if not version:
             return self.current
         return next((one for one in self.versions if one.id == version), None)
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> SecretState:
-        """What asdict told of."""
+        """Return the state from the output of asdict."""
         return cls(data["uri"], [Version(**one) for one in data["versions"]])
 
 
 def chosen(attributes: Mapping[str, Any] | None) -> Json:
-    """The attributes that a client may set."""
+    """Return the attributes that a client can set."""
     return {key: value for key, value in said(attributes).items() if key in DATES}

@@ -1,4 +1,4 @@
-"""Decides how secrets are written through Azure Resource Manager: https://learn.microsoft.com/rest/api/keyvault/keyvault/secrets.
+"""Secrets in Azure Resource Manager: https://learn.microsoft.com/rest/api/keyvault/keyvault/secrets.
 
 Reading their values is for the vault itself (data_plane); both see the same secrets.
 """
@@ -25,25 +25,27 @@ TAGS = 15
 
 
 class VaultError(AzureError):
-    """A refusal as a vault writes it: with an inner code that says more."""
+    """A refusal of a vault, with an inner code."""
 
     def __init__(self, status: int, code: str, message: str, inner: str) -> None:
         super().__init__(status, code, message)
         self.inner = inner
 
     def body(self) -> dict[str, Any]:
-        """The error object with its inner error: https://learn.microsoft.com/rest/api/keyvault/secrets/get-secret/get-secret#error."""
+        """Return the error object with its inner error:
+        https://learn.microsoft.com/rest/api/keyvault/secrets/get-secret/get-secret#error
+        """
         return {**super().body(), "innererror": {"code": self.inner}}
 
 
 class Secret(Kind):
-    """A secret of a vault, by Azure Resource Manager."""
+    """A secret of a vault in Azure Resource Manager."""
 
     type = "Microsoft.KeyVault/vaults/secrets"
     tells_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A name that no deleted secret has, and a value."""
+        """Require a value, and a name that no deleted secret has."""
         vault = cloud.get(str(arm_id.parent))
         value = str(needed(body, "properties.value", "secret"))
         check_secret(arm_id.name, value, body.get("tags") or {})
@@ -51,15 +53,15 @@ class Secret(Kind):
             check_free(vault, arm_id.name)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Everything but the value."""
+        """Return the body without the value."""
         return _written(cloud, arm_id, body, previous.state if previous else None).body
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """The versions."""
+        """Store the versions."""
         resource.state = _written(cloud, resource.id, resource.sent, resource.state)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """It stays in its vault as a deleted secret, or goes with the vault where that is deleted."""
+        """Store it as a deleted secret of its vault, or with the vault if that is being deleted."""
         vault = cloud.find(str(resource.id.parent))
         if vault is None:
             return
@@ -72,21 +74,20 @@ class Secret(Kind):
         cloud.events.at(purge_at, vault.key, "purge_secret", name.lower(), cloud.now)
 
     def dump(self, state: Any) -> Any:
-        """Plain JSON, values included: whoever saves it must keep it from others."""
+        """Return plain JSON with the values, which the caller must protect."""
         return asdict(state)
 
     def load(self, data: Any) -> SecretState:
-        """What dump told of."""
         return SecretState.read(data)
 
 
 def secret_uri(arm_id: ArmId) -> str:
-    """Where a secret of an ARM id is read."""
+    """Return the URI of a secret with an ARM id."""
     return f"https://{arm_id.names[0]}.vault.azure.net/secrets/{arm_id.name}"
 
 
 def check_secret(name: str, value: str, tags: Json) -> None:
-    """AzureError BadParameter for a name, value or tags that no secret can have."""
+    """Refuse a name, value or tags that a secret cannot have; AzureError BadParameter."""
     if not NAME.fullmatch(name):
         raise VaultError(400, "BadParameter", f"The request URI contains an invalid name: {name}", "BadParameter")
     if len(value.encode()) > VALUE_BYTES:
@@ -97,7 +98,7 @@ def check_secret(name: str, value: str, tags: Json) -> None:
 
 
 def check_free(vault: Resource, name: str) -> None:
-    """AzureError Conflict where a deleted secret has the name: https://github.com/microsoft/AzureTRE/issues/4294."""
+    """Refuse the name of a deleted secret; AzureError Conflict: https://github.com/microsoft/AzureTRE/issues/4294"""
     if name.lower() in vault.state.deleted:
         message = (
             f"Secret {name} is currently in a deleted but recoverable state, and its name cannot be reused; in this state, the secret can "
@@ -107,7 +108,7 @@ def check_free(vault: Resource, name: str) -> None:
 
 
 def _written(cloud: Cloud, arm_id: ArmId, body: Json, before: SecretState | None) -> SecretState:
-    """The versions after a PUT: a changed value is a new one, anything else is said of the current one."""
+    """Return the versions after a PUT: a changed value adds one, any other change applies to the current one."""
     properties, tags = said(body["properties"]), body.get("tags") or {}
     state = SecretState.read(asdict(before)) if before else SecretState(secret_uri(arm_id))
     attributes, kind = properties.get("attributes"), properties.get("contentType")

@@ -1,6 +1,7 @@
-"""Decides how long deleted vaults and secrets stay, and who may purge them.
+"""Deleted vaults and secrets, and their purge.
 
-https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview, https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults/get-deleted
+https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview,
+https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults/get-deleted
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from rehearsal.azure.vaults.secret_versions import SecretState
 
 DAY = 86_400.0
 AZURE = "Azure"
-"""Owner of what Azure makes by itself."""
+"""Owner of resources that Azure creates."""
 
 
 @dataclass(slots=True)
 class DeletedSecret:
-    """A deleted secret: its name as written, its versions, and when it was deleted and will be purged, in seconds since 1970."""
+    """A deleted secret: its name, its versions, and the times of its deletion and purge, in seconds since 1970."""
 
     name: str
     secret: SecretState
@@ -33,13 +34,13 @@ class DeletedSecret:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> DeletedSecret:
-        """What asdict told of."""
+        """Return the secret from the output of asdict."""
         return cls(data["name"], SecretState.read(data["secret"]), data["deleted_at"], data["purge_at"])
 
 
 @dataclass(slots=True)
 class Remains:
-    """What is left of a deleted vault: its id and body, its secrets by name, and those that were deleted before."""
+    """The id and body of a deleted vault, its secrets by name, and the secrets that were deleted before."""
 
     vault_id: str
     body: Json
@@ -48,7 +49,7 @@ class Remains:
 
 
 class DeletedVault(Kind):
-    """A deleted vault, which only its deletion makes."""
+    """A deleted vault, which only the deletion of a vault creates."""
 
     type = "Microsoft.KeyVault/locations/deletedVaults"
 
@@ -56,35 +57,33 @@ class DeletedVault(Kind):
         self.actions = {"purge": purge}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """No client makes one."""
+        """Refuse a PUT."""
         raise AzureError(405, "MethodNotAllowed", f"{self.type} comes of deleting a vault, not of a request.")
 
     def delete_answer(self, cloud: Cloud, resource: Resource, request: Request) -> Answer | None:
-        """It is purged, not deleted."""
+        """Refuse a DELETE; a deleted vault is purged."""
         raise AzureError(405, "MethodNotAllowed", f"A deleted vault goes by POST {resource.id.text}/purge, or when its time is over.")
 
     def holds(self, resource: Resource, target: Resource) -> bool:
-        """It only tells of the vault that was."""
+        """Return False: it only describes the former vault."""
         return False
 
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
-        """Its time is over."""
+        """Purge the vault at the end of its retention."""
         if resource.created == args[0]:
             cloud.drop(resource)
 
     def dump(self, state: Any) -> Any:
-        """Plain JSON."""
         return asdict(state)
 
     def load(self, data: Any) -> Remains:
-        """What dump told of."""
         secrets = {name: SecretState.read(one) for name, one in data["secrets"].items()}
         gone = {name: DeletedSecret.read(one) for name, one in data["deleted"].items()}
         return Remains(data["vault_id"], data["body"], secrets, gone)
 
 
 def add_deleted_vault(cloud: Cloud, vault: Resource) -> Resource:
-    """Make a deleted vault of one that has just gone, and plan its purge."""
+    """Create the deleted vault of a vault that was deleted, and schedule its purge."""
     place = parse(
         f"/subscriptions/{vault.id.subscription}/providers/Microsoft.KeyVault/locations/{vault.location}/deletedVaults/{vault.id.name}"
     )
@@ -106,28 +105,28 @@ def add_deleted_vault(cloud: Cloud, vault: Resource) -> Resource:
 
 
 def find_by_name(cloud: Cloud, resource_type: str, name: str) -> Resource | None:
-    """The resource of a type whose name is its alone in the world."""
+    """Return the resource of a type with globally unique names."""
     return next((cloud.resources[key] for key in cloud.index.of_type(resource_type.lower()) if key.endswith(f"/{name.lower()}")), None)
 
 
 def deleted_vault_named(cloud: Cloud, name: str) -> Resource | None:
-    """The deleted vault of that name, wherever it was."""
+    """Return the deleted vault with a name, in any location."""
     return find_by_name(cloud, DeletedVault.type, name)
 
 
 def deleted_vault_with_id(cloud: Cloud, arm_id: ArmId) -> Resource | None:
-    """What is left of the vault that had this very id."""
+    """Return the deleted vault whose vault had exactly this id."""
     gone = deleted_vault_named(cloud, arm_id.name)
     return gone if gone is not None and gone.state.vault_id.lower() == arm_id.key else None
 
 
 def deleted_vaults(cloud: Cloud, subscription: str) -> Iterator[Resource]:
-    """The deleted vaults of a subscription, in every region."""
+    """Return the deleted vaults of a subscription, in all regions."""
     return cloud.list(f"/subscriptions/{subscription}", DeletedVault.type)
 
 
 def purge(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
-    """End a deleted vault for good; MethodNotAllowed (https://github.com/microsoft/AzureTRE/issues/1446) where it is protected."""
+    """Purge a deleted vault; MethodNotAllowed (https://github.com/microsoft/AzureTRE/issues/1446) if it is protected."""
     if resource.properties["purgeProtectionEnabled"]:
         raise AzureError(405, "MethodNotAllowed", "Operation 'DeletedVaultPurge' is not allowed.", target=resource.id.text)
     cloud.drop(resource)
