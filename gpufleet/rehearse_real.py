@@ -15,7 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 
 from rehearsal.binaries.find import BinariesMissingError, Engines, engines
 from rehearsal.local_cluster.boot_files import BootFilesError
-from rehearsal.local_cluster.cluster_size import ClusterSize, ClusterSizeError, check_memory, wanted
+from rehearsal.local_cluster.cluster_size import ClusterSize, ClusterSizeError, check_memory, requested_size
 from rehearsal.local_cluster.control_plane import ControlPlaneNotReadyError
 from rehearsal.local_cluster.joining.joiner import Identities
 from rehearsal.local_cluster.joining.node_boot import NodeBootError
@@ -72,7 +72,7 @@ class Asked:
 class Prepared:
     """What is about to be run, and with which programs."""
 
-    wanted: ClusterSize
+    size: ClusterSize
     engines: Engines
     keep: bool
 
@@ -80,7 +80,7 @@ class Prepared:
 def prepared(region: str, asked: Asked, console: Console) -> Prepared:
     """Refuse what cannot be run here before time is spent on it, and find or build the programs; exits where that cannot be."""
     try:
-        chosen = wanted(load_plan(region), asked.cluster, asked.nodes, asked.api_servers)
+        chosen = requested_size(load_plan(region), asked.cluster, asked.nodes, asked.api_servers)
         if sys.platform != "linux":
             raise ClusterSizeError(f"--real runs programs by means of Linux, and this is {sys.platform}; run it on a Linux machine")
         check_memory(chosen)
@@ -100,7 +100,7 @@ def run_real(result: Rehearsal, size: Prepared, console: Console) -> bool:
     try:
         with (
             _told(console) as tell,
-            real_cluster(ProvisionedRegion(result.plan, result.cloud, result.clusters), size.wanted, size.engines, tell) as run,
+            real_cluster(ProvisionedRegion(result.plan, result.cloud, result.clusters), size.size, size.engines, tell) as run,
         ):
             folder = run.folder
             tell("", "")
@@ -137,14 +137,14 @@ def _keep(run: RealRun, console: Console) -> None:
 
 def summary(run: RealRun, seconds: float) -> list[str]:
     """The real cluster in about 15 lines."""
-    cluster, took = run.wanted.cluster, run.seconds
+    cluster, took = run.size.cluster, run.seconds
     ready = ", ".join(f"{one.name} {max(0, one.ready):,}/{one.desired:,}" for one in run.daemons)
     memory = sum(usage.memory_bytes for _, usage in run.usages.values())
     rows = sorted(run.usages.items(), key=lambda row: -row[1][1].memory_bytes)
     return [
         f"{cluster.name}, for real: etcd {len(run.control.etcd)}+{len(run.control.events)}, {len(run.control.api_servers)} API servers",
         f"  API servers ready after {took['control plane']:.1f} s; objects: {run.applied.summary()} in {took['objects']:.1f} s",
-        f"  machines: {run.joined.nodes:,} of {run.wanted.nodes:,} joined in {run.joined.seconds:.1f} s, {HOW[run.how]}",
+        f"  machines: {run.joined.nodes:,} of {run.size.nodes:,} joined in {run.joined.seconds:.1f} s, {HOW[run.how]}",
         f"  nodes: {run.ready_nodes:,} ready {took['nodes ready']:.1f} s after that",
         f"  pods of DaemonSets, ready of those desired, {took['pods']:.1f} s after that: {ready}",
         f"  {run.requests:,} requests answered; {memory / MIB:,.0f} MiB of memory now, by program:",

@@ -80,7 +80,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
         with tuned(outcome, run.path, setting.environment) as azure:
             machines = azure.call(lambda cloud: machines_of(cloud, plan, cluster))
             began = time.monotonic()
-            size = ControlPlaneSize(altered=altered(plan, azure, run.path, setting))
+            size = ControlPlaneSize(overrides=altered(plan, azure, run.path, setting))
             with ControlPlane.start(plan, cluster, azure, engines, run, supervisor, size, say) as control:
                 control.wait_ready(READY_SECONDS)
                 came_up = time.monotonic() - began

@@ -112,7 +112,7 @@ def _plane(nodes: int, programs: Engines, say: Say) -> Iterator[Plane]:
         outcome = bring_up_anew(plan)
         policy = run.path / "audit-everything.yaml"
         policy.write_text(audit.POLICY)
-        size = ControlPlaneSize(altered={"kube-apiserver": {"audit-policy-file": str(policy)}})
+        size = ControlPlaneSize(overrides={"kube-apiserver": {"audit-policy-file": str(policy)}})
         with (
             serve_azure(outcome.cloud, run.path / "azure") as azure,
             ControlPlane.start(plan, cluster, azure, programs, run, supervisor, size, say) as control,

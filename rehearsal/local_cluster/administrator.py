@@ -1,4 +1,4 @@
-"""Decides who administers a control plane here: whoever the program exports a kubeconfig for, else the same user, newly certified."""
+"""Administrator of a local control plane: the user of the kubeconfig that the program exports, or the same user with a new certificate."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from rehearsal.azure.vaults import data_plane, vault_named
 from rehearsal.local_cluster.provisioned_machines import NotProvisionedError
 
 KUBECONFIGS = "kubeconfigs"
-"""Name under which the program exports administrators' kubeconfigs, by cluster."""
+"""Name of the program's export that contains administrators' kubeconfigs by cluster."""
 LIFETIME = timedelta(days=1)
 VAULT = "control"
-"""Role of the vault that has the cluster's authority, with which the controller manager signs."""
+"""Role of the vault with the cluster's certificate authority, which the controller manager uses."""
 
 
 def administrators_kubeconfig(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan) -> str:
-    """A kubeconfig, as YAML, of the break-glass administrator; NotProvisioned.
+    """Return the kubeconfig of the break-glass administrator as YAML; raise NotProvisionedError.
 
-    Where the program ran on Pulumi's own engine its exports are in that one's state, and the model has the authority alone, in a vault.
+    If the program ran on Pulumi's engine, its exports are in the engine's state. The model then has only the authority, in a vault.
     """
-    told = stacks_of(cloud).of(plan.stack).exports.get(KUBECONFIGS) or {}
-    # A secret lies in the wire's envelope.
-    found = told.get("value", told).get(cluster.name) if isinstance(told, dict) else None
+    exported = stacks_of(cloud).of(plan.stack).exports.get(KUBECONFIGS) or {}
+    # A secret is wrapped in an envelope.
+    found = exported.get("value", exported).get(cluster.name) if isinstance(exported, dict) else None
     text = found.get("value") if isinstance(found, dict) else found
     return text if isinstance(text, str) else _issued(cloud, cluster)
 
@@ -41,7 +41,7 @@ def _issued(cloud: Cloud, cluster: ClusterPlan) -> str:
 
 
 def _secret(cloud: Cloud, cluster: ClusterPlan, name: str) -> str:
-    """Value of a secret of the cluster's; NotProvisioned."""
+    """Return the value of one of the cluster's secrets; raise NotProvisionedError."""
     vault = vault_named(cloud, cluster.vault(VAULT).name)
     if vault is None:
         raise NotProvisionedError(cluster.vault(VAULT).name, "Azure has no vault of this name")

@@ -1,4 +1,4 @@
-"""Decides whether a running cluster is as it should be: endpoints, nodes as their boot files say, pods of DaemonSets."""
+"""Checks of a running cluster: endpoints, nodes compared with their boot files, pods of DaemonSets."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from rehearsal.local_cluster.objects.connection import Connection
 
 Json = Mapping[str, Any]
 SOME_MOMENT = "2026-01-01T00:00:00Z"
-"""When a node would register; no part of what is compared."""
+"""Time of registration of the expected nodes, which is not compared."""
 PATIENCE_SECONDS = 30.0
 SHOWN = 5
 
 
 @dataclass(frozen=True)
 class DaemonSetStatus:
-    """Pods of a DaemonSet: how many nodes it selects, and on how many of them one is ready."""
+    """Pods of a DaemonSet: number of nodes that it selects, and number of nodes with a ready pod."""
 
     name: str
     desired: int
     ready: int
     everywhere: bool
-    """Whether it selects all nodes."""
+    """True if it selects all nodes."""
 
 
 class ClusterInspector:
-    """Asks the cluster as its administrator."""
+    """Reads a cluster's state as its administrator."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._connection = Connection(kubeconfigs.read(kubeconfig), PATIENCE_SECONDS, lambda _: None)
@@ -40,19 +40,19 @@ class ClusterInspector:
         self._connection.close()
 
     def items(self, path: str) -> list[dict[str, Any]]:
-        """A list of the API's, from the server's cache; NoAnswer."""
+        """Return a list from the server's cache; raise ApiServerUnreachableError."""
         return list(self._connection.request("GET", path, {"resourceVersion": "0"}).body.get("items", ()))
 
     def ready_nodes(self) -> set[str]:
-        """Names of the nodes that are ready."""
+        """Return the names of the ready nodes."""
         return ready_names(self.items("/api/v1/nodes"))
 
     def daemons(self) -> tuple[DaemonSetStatus, ...]:
-        """The DaemonSets of all namespaces; one that its controller has not looked at yet counts as not ready."""
+        """Return the DaemonSets of all namespaces; one that its controller has not observed yet is not ready."""
         return tuple(_daemons(one) for one in self.items("/apis/apps/v1/daemonsets"))
 
     def servers(self) -> set[str]:
-        """Addresses of the service `kubernetes` that are ready: the API servers by their own account."""
+        """Return the ready endpoint addresses of the service `kubernetes`: the API servers that registered themselves."""
         query = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
         slices = [one for one in self.items(query) if one["metadata"]["labels"].get("kubernetes.io/service-name") == "kubernetes"]
         return {
@@ -64,13 +64,13 @@ class ClusterInspector:
         }
 
     def nodes_that_differ(self, machines: Sequence[JoiningMachine]) -> list[str]:
-        """What of the nodes is not as their machines' boot files say, a sentence each."""
+        """Return the differences between nodes and their machines' boot files, one sentence each."""
         live = {str(node["metadata"]["name"]): node for node in self.items("/api/v1/nodes")}
         return [f"{one.name}: {text}" for one in machines for text in _differences(one.node(SOME_MOMENT), live.get(one.name))]
 
 
 def ready_names(nodes: Iterable[Json]) -> set[str]:
-    """Names of those nodes that are ready."""
+    """Return the names of those nodes that are ready."""
     return {
         str(node["metadata"]["name"])
         for node in nodes
@@ -88,14 +88,14 @@ def _daemons(item: Json) -> DaemonSetStatus:
 
 
 def all_ready(daemons: Sequence[DaemonSetStatus], nodes: int) -> bool:
-    """Whether each DaemonSet has a ready pod on every node that it selects, and those that select all on all."""
+    """Return True if each DaemonSet has a ready pod on every node that it selects, and those for all nodes select all."""
     return all(one.ready == one.desired and (not one.everywhere or one.desired == nodes) for one in daemons)
 
 
 def _differences(posted: Json, live: Json | None) -> list[str]:
-    """How a node differs from what its machine posts; what others add to it counts for nothing."""
+    """Return the differences of a node from the Node that its machine posts; additions by others are ignored."""
     if live is None:
-        return ["there is no such node"]
+        return ["the node does not exist"]
     found = [
         f"label {key} is {live['metadata']['labels'].get(key)!r}, the boot files say {value!r}"
         for key, value in posted["metadata"]["labels"].items()

@@ -1,4 +1,4 @@
-"""Brings up a cluster's real control plane on this machine, from what its machines in the embedded Azure were given at boot."""
+"""Real control plane of a cluster on this machine, started from the boot files of its machines in the embedded Azure."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ LOOK_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class ControlPlaneSize:
-    """How much of a plan is run: api_servers None for as many as planned.
+    """Number of API servers to run, None for all of the plan, and overrides of flags.
 
-    altered is for tests, program -> flag -> value, for example a quota of 16 MiB; it is told as an alteration.
+    overrides is for tests: program -> flag -> value, for example a quota of 16 MiB. It is reported in `ControlPlane.overrides`.
     """
 
     api_servers: int | None = None
-    altered: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ControlPlaneInputs:
-    """What the model tells of a control plane: its machines, its balancer's probe, and an administrator's kubeconfig as YAML."""
+    """A control plane in the model: its machines, its balancer's probe, and an administrator's kubeconfig as YAML."""
 
     machines: tuple[ProvisionedMachine, ...]
     probe: HealthProbe
@@ -68,20 +68,20 @@ class ControlPlaneInputs:
 
     @classmethod
     def of(cls, cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan) -> Self:
-        """NotProvisioned."""
+        """Read the inputs from the model; raise NotProvisionedError."""
         return cls(control_plane_machines(cloud, cluster), health_probe(cloud, cluster), administrators_kubeconfig(cloud, plan, cluster))
 
 
 DiskFolders = Callable[[ProvisionedMachine], Mapping[str, Path]]
-"""Folders that outlast a machine's run, by its own paths."""
+"""Returns the folders that outlast a machine's run, by path on the machine."""
 
 
 class ControlPlaneNotReadyError(GpufleetError):
-    """A control plane that does not answer in time; the text ends with what its programs said last."""
+    """A control plane that does not answer in time; the text ends with its programs' last log lines."""
 
 
 class ControlPlane(AbstractContextManager["ControlPlane"]):
-    """A running control plane; url is the load balancer's, kubeconfig the break-glass administrator's through it, authority its CA."""
+    """A running control plane: URL of its load balancer, the break-glass administrator's kubeconfig for it, and its CA (authority)."""
 
     balancer: Service
 
@@ -94,7 +94,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self._folder = run.path / "administrator"
         self._folder.mkdir(mode=0o700)
         self._administrator = yaml.safe_load(kubeconfig)
-        self.kubeconfig = self._written("kubeconfig", self.url)
+        self.kubeconfig = self._write_kubeconfig("kubeconfig", self.url)
         self.authority = self._folder / "authority.pem"
         self.authority.write_bytes(_authority(self._administrator))
         self._trust = ssl.create_default_context(cafile=str(self.authority))
@@ -111,63 +111,63 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         size: ControlPlaneSize = ControlPlaneSize(),
         say: Callable[[str], None] = lambda _: None,
     ) -> Self:
-        """Lay every machine of the control plane and boot them all at once; they find one another, as in Azure.
+        """Create every machine of the control plane and boot all at once, as in Azure.
 
-        NotProvisioned where the model lacks one, BootRefused, UnitRefused or Unplaced where one could not boot as it was told.
+        Raises NotProvisionedError if the model lacks a machine, and BootFilesError, UnitFileError or UnmappedValueError if one cannot boot.
         """
-        told = azure.call(lambda cloud: ControlPlaneInputs.of(cloud, plan, cluster))
-        chosen = replace(told, machines=_reduced(told.machines, cluster, size))
-        at = (LOOPBACK, run.port(f"{cluster.api_servers.load_balancer}/{API_SERVER_PORT}"))
-        made = cls.boot(chosen, cluster, azure, MachinePrograms(engines.programs, size.altered), run, supervisor, at)
+        inputs = azure.call(lambda cloud: ControlPlaneInputs.of(cloud, plan, cluster))
+        reduced = replace(inputs, machines=_reduced(inputs.machines, cluster, size))
+        address = (LOOPBACK, run.port(f"{cluster.api_servers.load_balancer}/{API_SERVER_PORT}"))
+        made = cls.boot(reduced, cluster, azure, MachinePrograms(engines.programs, size.overrides), run, supervisor, address)
         say(f"{cluster.name}: {len(made.machines)} machines of the control plane boot, each from its custom data")
         return made
 
     @classmethod
     def boot(
         cls,
-        told: ControlPlaneInputs,
+        inputs: ControlPlaneInputs,
         cluster: ClusterPlan,
         azure: AzureService,
         programs: MachinePrograms,
         run: RunDirectory,
         supervisor: Supervisor,
-        at: tuple[str, int],
+        address: tuple[str, int],
         disks: DiskFolders = lambda _: {},
     ) -> Self:
-        """Lay and boot these machines behind a balancer that listens at an address and port; as start, but for what it asks the model."""
-        machines = create_machines(told.machines, cluster, azure, programs, run, supervisor, disks)
-        made = cls(run, cluster, machines, told.kubeconfig, f"https://{at[0]}:{at[1]}")
-        made.balancer = made._balance(run, supervisor, told.probe, at)
+        """Create and boot these machines behind a balancer at an address and port; raises as start, except NotProvisionedError."""
+        machines = create_machines(inputs.machines, cluster, azure, programs, run, supervisor, disks)
+        made = cls(run, cluster, machines, inputs.kubeconfig, f"https://{address[0]}:{address[1]}")
+        made.balancer = made._start_balancer(run, supervisor, inputs.probe, address)
         for machine in machines:
             machine.start()
         return made
 
     @property
-    def altered(self) -> tuple[Override, ...]:
-        """What Size.altered changed, once for each program and flag."""
-        return tuple(dict.fromkeys(one for machine in self.machines for one in machine.altered))
+    def overrides(self) -> tuple[Override, ...]:
+        """Return the overrides of ControlPlaneSize, once for each program and flag."""
+        return tuple(dict.fromkeys(one for machine in self.machines for one in machine.overrides))
 
     def machine(self, name: str) -> Machine:
-        """Machine of a name; KeyError."""
+        """Return the machine of a name; raise KeyError."""
         for one in self.machines:
             if one.name == name:
                 return one
         raise KeyError(name)
 
     def server(self, machine: Machine) -> str:
-        """URL of one API server, without the balancer."""
+        """Return the URL of one API server, without the balancer."""
         return f"https://{LOOPBACK}:{machine.port(API_SERVER_PORT)}"
 
     def direct_kubeconfig(self, machine: Machine) -> Path:
-        """Kubeconfig of the break-glass administrator to one API server."""
-        return self._written(f"kubeconfig-{machine.name}", self.server(machine))
+        """Write a kubeconfig of the break-glass administrator for one API server; return its path."""
+        return self._write_kubeconfig(f"kubeconfig-{machine.name}", self.server(machine))
 
     def answers(self, url: str) -> bool:
-        """Whether a server says that it is ready, asked without credentials as the load balancer does."""
+        """Return True if a server is ready, by a request without credentials as the load balancer sends."""
         return asyncio.run(_is_ready(url, self._trust))
 
     def wait_ready(self, seconds: float) -> None:
-        """Return once every API server that is on, and the balancer, answer; ControlPlaneNotReady."""
+        """Wait until every API server that is on and the balancer answer; raise ControlPlaneNotReadyError."""
         until = time.monotonic() + seconds
         waiting = {self.server(one): one.name for one in self.api_servers if one.on} | {self.url: "the load balancer"}
         while waiting:
@@ -175,7 +175,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
             if waiting and time.monotonic() > until:
                 names = ", ".join(waiting.values())
                 raise ControlPlaneNotReadyError(
-                    f"after {seconds:.0f} s no answer of {names}; what their programs said last:\n{last_log_lines(self.machines)}"
+                    f"no answer of {names} after {seconds:.0f} s; the last log lines of their programs:\n{last_log_lines(self.machines)}"
                 )
             if waiting:
                 time.sleep(LOOK_SECONDS)
@@ -188,50 +188,50 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.stop()
 
-    def _written(self, name: str, server: str) -> Path:
-        """The administrator's kubeconfig with another server, which is all that is changed."""
+    def _write_kubeconfig(self, name: str, server: str) -> Path:
+        """Write the administrator's kubeconfig with another server; return its path."""
         path = self._folder / name
         document = {**self._administrator, "clusters": [_with_server(one, server) for one in self._administrator["clusters"]]}
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(document, sort_keys=False))
         return path
 
-    def _balance(self, run: RunDirectory, supervisor: Supervisor, probe: HealthProbe, at: tuple[str, int]) -> Service:
-        """Start what stands for the internal load balancer, with the probe that Azure was told."""
+    def _start_balancer(self, run: RunDirectory, supervisor: Supervisor, probe: HealthProbe, address: tuple[str, int]) -> Service:
+        """Start the local counterpart of the internal load balancer, with the probe of the load balancer in Azure."""
         name = self.cluster.api_servers.load_balancer
         backends = [Backend(one.name, LOOPBACK, one.port(API_SERVER_PORT)) for one in self.api_servers]
         settings = ProbeSettings(probe.interval_seconds, probe.failures, probe.path)
-        service = supervisor.add(balancer_program(f"{name}/balancer", run.path / name, at[1], backends, settings, at[0]))
+        service = supervisor.add(balancer_program(f"{name}/balancer", run.path / name, address[1], backends, settings, address[0]))
         service.start()
         return service
 
 
 async def _is_ready(url: str, trust: ssl.SSLContext) -> bool:
-    """Whether /readyz of a server answers 200 in time; by asyncio, for Python's blocking TLS loses a socket that is reset too early."""
-    asked = urlsplit(url)
+    """Return True if /readyz answers 200 in time. It uses asyncio, because blocking TLS leaks a socket that is reset early."""
+    target = urlsplit(url)
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            reader, writer = await open_tls(str(asked.hostname), asked.port or 443, trust)
+            reader, writer = await open_tls(str(target.hostname), target.port or 443, trust)
             try:
-                writer.write(f"GET /readyz HTTP/1.0\r\nHost: {asked.netloc}\r\n\r\n".encode())
+                writer.write(f"GET /readyz HTTP/1.0\r\nHost: {target.netloc}\r\n\r\n".encode())
                 return (await reader.readline()).split(b" ")[1:2] == [b"200"]
             finally:
                 writer.transport.abort()
-                # The transport ends in the loop's next turn.
+                # The transport closes in the loop's next turn.
                 await asyncio.sleep(0)
     except (OSError, TimeoutError):
         return False
 
 
 def last_log_lines(machines: Iterable[Machine]) -> str:
-    """What those programs of machines that are not ready said last, in lines."""
+    """Return the last log lines of the machines' programs that are not ready."""
     services = (service for machine in machines for service in machine.services.values())
     waiting = (service.program for service in services if service.state not in ("ready", "stopped"))
     return "\n".join(f"{one.name}:\n  " + "\n  ".join(last_lines(one.log)) for one in waiting)
 
 
 def create_machines(
-    given: tuple[ProvisionedMachine, ...],
+    provisioned: tuple[ProvisionedMachine, ...],
     cluster: ClusterPlan,
     azure: AzureService,
     programs: MachinePrograms,
@@ -239,8 +239,8 @@ def create_machines(
     supervisor: Supervisor,
     disks: DiskFolders = lambda _: {},
 ) -> tuple[Machine, ...]:
-    """Machines with their files and services, none of which runs yet; BootRefused, UnitRefused, Unplaced."""
-    hosts = {**_hosts(cluster), **{one.address: one.name for one in given}}
+    """Create machines with their files and services, without starting them; raise BootFilesError, UnitFileError or UnmappedValueError."""
+    hosts = {**_hosts(cluster), **{one.address: one.name for one in provisioned}}
     return tuple(
         Machine(
             one,
@@ -250,23 +250,23 @@ def create_machines(
             supervisor,
             disks(one),
         )
-        for one in given
+        for one in provisioned
     )
 
 
-def _reduced(given: tuple[ProvisionedMachine, ...], cluster: ClusterPlan, size: ControlPlaneSize) -> tuple[ProvisionedMachine, ...]:
-    """The machines that are run; NotProvisioned where there are fewer API servers than asked for."""
-    servers = [one for one in given if one.role == API_SERVER]
+def _reduced(provisioned: tuple[ProvisionedMachine, ...], cluster: ClusterPlan, size: ControlPlaneSize) -> tuple[ProvisionedMachine, ...]:
+    """Return the machines to run; raise NotProvisionedError if there are fewer API servers than requested."""
+    servers = [one for one in provisioned if one.role == API_SERVER]
     count = size.api_servers or len(servers)
     if count > len(servers):
-        raise NotProvisionedError(cluster.api_servers.name, f"{count} API servers are asked for, and it has {len(servers)}")
-    return tuple(one for one in given if one.role != API_SERVER or one in servers[:count])
+        raise NotProvisionedError(cluster.api_servers.name, f"{count} API servers are requested, and it has {len(servers)}")
+    return tuple(one for one in provisioned if one.role != API_SERVER or one in servers[:count])
 
 
 def _hosts(cluster: ClusterPlan) -> dict[str, str]:
-    """Who has each name and address of the plan: a member, or the load balancer."""
-    rings: tuple[EtcdPlan, ...] = (cluster.etcd, cluster.events_etcd)
-    members = {host: one.name for ring in rings for one in ring.members for host in (one.dns_name, one.address)}
+    """Return the owner of each name and address of the plan: a member, or the load balancer."""
+    both: tuple[EtcdPlan, ...] = (cluster.etcd, cluster.events_etcd)
+    members = {host: one.name for etcd in both for one in etcd.members for host in (one.dns_name, one.address)}
     servers = cluster.api_servers
     return {**members, servers.dns_name: servers.load_balancer, servers.address: servers.load_balancer}
 

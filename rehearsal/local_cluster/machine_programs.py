@@ -1,4 +1,4 @@
-"""Decides which program of this machine stands for one of a rehearsed machine, and what it is started with."""
+"""Local counterparts of a machine's programs: executable, arguments and environment."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rehearsal.local_cluster.path_fields import FLAGS
 from rehearsal.local_cluster.systemd.unit_file import Command, Unit, UnitFileError, expanded, variables
 
 INSTALLED = "/usr/local/bin/"
-"""Where a machine's image has the programs that are ours to start; what lies elsewhere was laid by its custom data."""
+"""Folder of the image's programs that are started here; programs elsewhere were written by custom data."""
 OWN = {"gpufleet-csr-approver": "services.csr_approver.cli", "gpufleet-etcd-snapshot": "services.etcd_snapshot.snapshot"}
-"""Modules of the programs that an image has from this package."""
+"""Modules of the image's programs that come from this package."""
 SHELLS = {"#!/bin/sh": "/bin/sh", "#!/usr/bin/env python3": sys.executable}
 OWN_PORTS = {"kube-controller-manager": CONTROLLER_MANAGER_PORT, "kube-scheduler": SCHEDULER_PORT}
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -25,31 +25,31 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class MachinePrograms:
-    """Real programs by name, and what a test changes: program -> flag -> value."""
+    """Real programs by name, and a test's overrides: program -> flag -> value."""
 
     engines: Mapping[str, Path]
-    altered: Mapping[str, Mapping[str, str]]
+    overrides: Mapping[str, Mapping[str, str]]
 
-    def argv(self, unit: Unit, command: Command, placement: MachineMapping, address: str) -> tuple[tuple[str, ...], tuple[Override, ...]]:
-        """A command line of a unit as it runs here, and the alterations that a test asked for; Unplaced, UnitRefused."""
+    def argv(self, unit: Unit, command: Command, mapping: MachineMapping, address: str) -> tuple[tuple[str, ...], tuple[Override, ...]]:
+        """Return a unit's command line as it runs here, and a test's overrides; raise UnmappedValueError or UnitFileError."""
         words = expanded(command, _known(unit, command))
         program = PurePosixPath(words[0]).name
         if program not in FLAGS:
-            raise UnitFileError(unit.name, words[0], "this program is not known here")
+            raise UnitFileError(unit.name, words[0], "this program is unknown; path_fields.FLAGS does not list it")
         if not words[0].startswith(INSTALLED):
-            return (*_script(placement, words[0]), *placement.arguments(program, words[1:]), *_manifest(program, placement)), ()
-        placed = placement.arguments(program, words[1:])
-        verbs = tuple(takewhile(lambda word: not word.startswith("-"), placed)) if program in OWN else ()
-        flags = dict(_flag(unit, word) for word in placed[len(verbs) :])
-        flags, asked = overrides.local_flags(program, flags, address, _ports(program, flags, placement), self.altered.get(program, {}))
-        return (*self._program(program), *verbs, *(f"--{name}={value}" for name, value in flags.items())), asked
+            return (*_script(mapping, words[0]), *mapping.arguments(program, words[1:]), *_manifest(program, mapping)), ()
+        mapped = mapping.arguments(program, words[1:])
+        verbs = tuple(takewhile(lambda word: not word.startswith("-"), mapped)) if program in OWN else ()
+        flags = dict(_flag(unit, word) for word in mapped[len(verbs) :])
+        flags, requested = overrides.local_flags(program, flags, address, _ports(program, flags, mapping), self.overrides.get(program, {}))
+        return (*self._program(program), *verbs, *(f"--{name}={value}" for name, value in flags.items())), requested
 
     def _program(self, name: str) -> tuple[str, ...]:
         return (sys.executable, "-m", OWN[name]) if name in OWN else (str(self.engines[name]),)
 
 
-def environment(placement: MachineMapping, azure: Mapping[str, str], unit: Unit) -> dict[str, str]:
-    """Whole environment of a unit's programs: the unit's own, placed, and what alterations.ENVIRONMENT lists."""
+def environment(mapping: MachineMapping, azure: Mapping[str, str], unit: Unit) -> dict[str, str]:
+    """Return the whole environment of a unit's programs: the unit's own, mapped, and the variables in overrides.ENVIRONMENT."""
     guard = {
         "GPUFLEET_ETCD_DATA": "/var/lib/etcd/data",
         "GPUFLEET_ETCD_MARKER": "/var/lib/gpufleet/etcd-member",
@@ -61,18 +61,18 @@ def environment(placement: MachineMapping, azure: Mapping[str, str], unit: Unit)
         "PATH": f"{Path(sys.executable).parent}:{DEFAULT_PATH}",
         "LANG": "C.UTF-8",
         "GPUFLEET_ETCD_PAUSE": "1",
-        **{name: str(placement.path(path)) for name, path in guard.items()},
+        **{name: str(mapping.path(path)) for name, path in guard.items()},
         **azure,
     }
-    return {**added, **placement.environment(unit.environment)}
+    return {**added, **mapping.environment(unit.environment)}
 
 
 def _known(unit: Unit, command: Command) -> Mapping[str, str]:
-    """Variables of a command line; one that only a file sets at each start is refused: argv is decided before."""
+    """Return the variables of a command line; refuse a variable that only a file sets at each start, because argv is fixed before."""
     unset = variables(command) - set(unit.environment)
     if unset and unit.environment_files:
         raise UnitFileError(
-            unit.name, " ".join(command.argv), f"{', '.join(sorted(unset))} may come from a file, which is read at each start"
+            unit.name, " ".join(command.argv), f"{', '.join(sorted(unset))} may come from a file that is read at each start"
         )
     return unit.environment
 
@@ -84,24 +84,24 @@ def _flag(unit: Unit, word: str) -> tuple[str, str]:
     return name[2:], value
 
 
-def _ports(program: str, flags: Mapping[str, str], placement: MachineMapping) -> dict[str, int]:
-    """Port on which a program serves here."""
+def _ports(program: str, flags: Mapping[str, str], mapping: MachineMapping) -> dict[str, int]:
+    """Return the local port of a program."""
     if program in OWN_PORTS:
-        return {program: placement.listens(OWN_PORTS[program], LOOPBACK)}
-    return {program: placement.listens(int(flags["secure-port"]))} if program == "kube-apiserver" else {}
+        return {program: mapping.listens(OWN_PORTS[program], LOOPBACK)}
+    return {program: mapping.listens(int(flags["secure-port"]))} if program == "kube-apiserver" else {}
 
 
-def _script(placement: MachineMapping, machine_path: str) -> tuple[str, ...]:
-    """A program that was laid, run by the interpreter that its first line names."""
-    path = placement.path(machine_path)
+def _script(mapping: MachineMapping, machine_path: str) -> tuple[str, ...]:
+    """Return the command of a script of the custom data: the interpreter in its first line, and its path."""
+    path = mapping.path(machine_path)
     if not path.is_file():
-        raise UnmappedValueError(placement.machine, machine_path, "nothing was laid there")
+        raise UnmappedValueError(mapping.machine, machine_path, "custom data contains no such file")
     with path.open() as file:
         line = file.readline().strip()
     if line not in SHELLS:
-        raise UnmappedValueError(placement.machine, machine_path, f"its first line {line[:60]!r} names no interpreter that is known here")
+        raise UnmappedValueError(mapping.machine, machine_path, f"its first line {line[:60]!r} names no known interpreter")
     return SHELLS[line], str(path)
 
 
-def _manifest(program: str, placement: MachineMapping) -> tuple[str, ...]:
-    return (str(placement.path(MANIFEST)),) if program == "gpufleet-fetch-secrets" else ()
+def _manifest(program: str, mapping: MachineMapping) -> tuple[str, ...]:
+    return (str(mapping.path(MANIFEST)),) if program == "gpufleet-fetch-secrets" else ()

@@ -1,11 +1,11 @@
-"""Says which flags and configuration fields of the control plane's programs hold paths of their machine or addresses of the plan."""
+"""Flags and configuration fields of the control plane's programs that contain paths of their machine or addresses of the plan."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 PATH, ADDRESSES, IDENTIFIER = "path", "addresses", "identifier"
-"""What a value is: a path, text in which every URL is an address of the plan, or a name that only looks like an address."""
+"""Kinds of values: a path, a text in which every URL is an address of the plan, or a name that only looks like an address."""
 
 
 def _all(kind: str, names: str) -> dict[str, str]:
@@ -27,7 +27,7 @@ KUBE_APISERVER = {
         "audit-policy-file audit-log-path",
     ),
     **_all(ADDRESSES, "etcd-servers etcd-servers-overrides"),
-    # Tokens say who issued them: a name, by which nobody calls.
+    # Names in tokens; no client connects to them.
     **_all(IDENTIFIER, "service-account-issuer external-hostname"),
 }
 KUBE_CONTROLLER_MANAGER = _all(
@@ -48,15 +48,15 @@ FLAGS: Mapping[str, Mapping[str, str]] = {
     "kube-scheduler": KUBE_SCHEDULER,
     "gpufleet-csr-approver": CSR_APPROVER,
 }
-"""Flags by program; the empty flag stands for words that are none. A flag that is not here holds neither path nor address."""
+"""Flags by program; the empty flag means positional arguments. A flag that is not listed contains neither path nor address."""
 
 ENVIRONMENT: Mapping[str, str] = {"ETCD_INITIAL_CLUSTER": ADDRESSES, "ETCD_INITIAL_ADVERTISE_PEER_URLS": ADDRESSES}
-"""Variables that hold addresses."""
+"""Environment variables that contain addresses."""
 
 KUBECONFIG = {
     "clusters.*.cluster.server": ADDRESSES,
     "clusters.*.cluster.certificate-authority": PATH,
-    # The name in the server's certificate, whatever address it is asked by.
+    # The name in the server's certificate, independent of the address.
     "clusters.*.cluster.tls-server-name": IDENTIFIER,
     "users.*.user.client-certificate": PATH,
     "users.*.user.client-key": PATH,
@@ -68,8 +68,8 @@ FILES: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("/etc/kubernetes/*.kubeconfig", KUBECONFIG),
     ("/etc/kubernetes/scheduler.yaml", SCHEDULER),
     ("/etc/gpufleet/etcd-snapshot.json", SNAPSHOT),
-    # Issuers and audiences are Entra's, the policy's values are kinds of requests.
+    # Issuers and audiences are Entra's; the policy's values are kinds of requests.
     ("/etc/kubernetes/authentication.yaml", {}),
     ("/etc/kubernetes/audit.yaml", {}),
 )
-"""Configuration in YAML or JSON by path, and its fields, where * is any element of a list."""
+"""Configuration files in YAML or JSON by path, and their fields; * is any element of a list."""

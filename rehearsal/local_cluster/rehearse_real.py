@@ -1,4 +1,4 @@
-"""Decides the course of a rehearsal with the real control plane: Azure is served, servers start, objects are applied, machines join."""
+"""Rehearsal with the real control plane: serve Azure, start servers, apply objects, join machines, check the cluster."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from rehearsal.program.graph import Graph
 
 SERVERS_SECONDS = 300.0
 SETTLING_SECONDS, SETTLING_SECONDS_PER_NODE = 120.0, 0.2
-"""How long nodes, and then pods, may take to be ready, before that counts as a finding."""
+"""Time in which nodes, and then pods, must become ready; later is a finding."""
 MOST_BOOTSTRAPPED = 1_000
-"""Machines above which certificates are issued beforehand: each would ask for two to be signed."""
+"""Number of machines above which certificates are issued beforehand, because each machine would request two."""
 LOOK_SECONDS = 0.2
 T = TypeVar("T")
 
 ReportProgress = Callable[[str, str], None]
-"""Told of each phase, and of how far it is, in words."""
+"""Called with the name of a phase and its progress in words."""
 
 
 @dataclass(frozen=True)
 class ProvisionedRegion:
-    """What an embedded Azure holds after a region came up: the plan, the model, and the graph of the clusters' stack."""
+    """A region that is up in the embedded Azure: the plan, the model, and the graph of the clusters' stack."""
 
     plan: RegionPlan
     cloud: Cloud
@@ -55,9 +55,9 @@ class ProvisionedRegion:
 
 @dataclass
 class RealRun:
-    """A cluster that runs, and what was seen of it; seconds by phase, findings sentences on what is not as it should be."""
+    """A running cluster and its measurements: seconds by phase, findings as sentences."""
 
-    wanted: ClusterSize
+    size: ClusterSize
     engines: Engines
     control: ControlPlane
     folder: Path
@@ -68,65 +68,67 @@ class RealRun:
     daemons: tuple[DaemonSetStatus, ...]
     requests: int
     usages: dict[str, tuple[int, ProcessUsage]]
-    """By program: how many of it run, and what they use together."""
+    """Number of processes and their resource usage, by program."""
     seconds: dict[str, float] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
 
 
 @contextmanager
-def real_cluster(brought: ProvisionedRegion, wanted: ClusterSize, engines: Engines, tell: ReportProgress) -> Iterator[RealRun]:
-    """Run a cluster of a region that was brought up, until the context is left; nothing of it is there afterwards.
+def real_cluster(region: ProvisionedRegion, size: ClusterSize, engines: Engines, report: ReportProgress) -> Iterator[RealRun]:
+    """Run a cluster of a provisioned region until the context ends, which removes everything.
 
-    RealRefused, RunRefused, NotProvisioned, ControlPlaneNotReady, NodeRefused, NotReady and NoAnswer say in sentences what did not go.
+    Raises ClusterSizeError, RunDirectoryError, NotProvisionedError, ControlPlaneNotReadyError, NodeBootError, ServiceNotReadyError or
+    ApiServerUnreachableError.
     """
     seconds: dict[str, float] = {}
     with ExitStack() as stack:
         run = stack.enter_context(RunDirectory())
         supervisor = stack.enter_context(Supervisor(run))
-        with _timed("control plane", seconds, tell):
-            azure = stack.enter_context(serve_azure(brought.cloud, run.path / "azure"))
-            size = ControlPlaneSize(api_servers=wanted.api_servers)
-            control = stack.enter_context(ControlPlane.start(brought.plan, wanted.cluster, azure, engines, run, supervisor, size))
-            _wait_for_servers(control, tell)
-        with _timed("objects", seconds, tell):
-            applied = apply(control.kubeconfig, (*objects_of(brought.graph, wanted.cluster), *rights()), lambda _: None)
-            tell("objects", applied.summary())
-        with _timed("machines join", seconds, tell):
-            machines = _spread(azure.call(lambda cloud: machines_of(cloud, brought.plan, wanted.cluster)), wanted.nodes)
+        with _timed("control plane", seconds, report):
+            azure = stack.enter_context(serve_azure(region.cloud, run.path / "azure"))
+            control = stack.enter_context(
+                ControlPlane.start(region.plan, size.cluster, azure, engines, run, supervisor, ControlPlaneSize(size.api_servers))
+            )
+            _wait_for_servers(control, report)
+        with _timed("objects", seconds, report):
+            applied = apply(control.kubeconfig, (*objects_of(region.graph, size.cluster), *rights()), lambda _: None)
+            report("objects", applied.summary())
+        with _timed("machines join", seconds, report):
+            machines = _spread(azure.call(lambda cloud: machines_of(cloud, region.plan, size.cluster)), size.nodes)
             gate = gate_to(control, azure, machines)
             _start_kwok(control, engines, run, supervisor, machines)
             how = Identities.BOOTSTRAP if len(machines) <= MOST_BOOTSTRAPPED else Identities.ISSUED
-            joined = Joiner(gate).join(machines, how, STORM, lambda text: tell("machines join", text))
-        asker = ClusterInspector(control.kubeconfig)
-        stack.callback(asker.close)
-        with _timed("nodes ready", seconds, tell):
-            ready = _wait_for_nodes(asker, machines, tell)
-        with _timed("pods", seconds, tell):
-            daemons = _wait_for_pods(asker, len(ready), tell)
-        with _timed("checks", seconds, tell):
-            findings = tuple(_findings(asker, control, applied, joined, machines, ready, daemons))
+            joined = Joiner(gate).join(machines, how, STORM, lambda text: report("machines join", text))
+        inspector = ClusterInspector(control.kubeconfig)
+        stack.callback(inspector.close)
+        with _timed("nodes ready", seconds, report):
+            ready = _wait_for_nodes(inspector, machines, report)
+        with _timed("pods", seconds, report):
+            daemons = _wait_for_pods(inspector, len(ready), report)
+        with _timed("checks", seconds, report):
+            findings = tuple(_findings(inspector, control, applied, joined, machines, ready, daemons))
             requests = sum(_requests(engines, control.direct_kubeconfig(one)) for one in control.api_servers)
             usages = _usages(supervisor)
-        seen = (applied, joined, how, len(ready), daemons, requests, usages, seconds, findings)
-        yield RealRun(wanted, engines, control, run.path, *seen)
+        measured = (applied, joined, how, len(ready), daemons, requests, usages, seconds, findings)
+        yield RealRun(size, engines, control, run.path, *measured)
 
 
 @contextmanager
-def _timed(phase: str, seconds: dict[str, float], tell: ReportProgress) -> Iterator[None]:
-    """Tell of a phase and time it."""
-    tell(phase, "")
+def _timed(phase: str, seconds: dict[str, float], report: ReportProgress) -> Iterator[None]:
+    """Report a phase and measure its time."""
+    report(phase, "")
     began = time.monotonic()
     yield
     seconds[phase] = time.monotonic() - began
 
 
-def _wait_for_servers(control: ControlPlane, tell: ReportProgress) -> None:
-    """Wait until every API server and the balancer answer; ControlPlaneNotReady."""
+def _wait_for_servers(control: ControlPlane, report: ReportProgress) -> None:
+    """Wait until every API server and the balancer answer; raise ControlPlaneNotReadyError."""
     deadline = time.monotonic() + SERVERS_SECONDS
     servers = [control.server(machine) for machine in control.api_servers]
     while time.monotonic() < deadline:
         ready = sum(control.answers(server) for server in servers)
-        tell("control plane", f"{ready} of {len(servers)} API servers answer")
+        report("control plane", f"{ready} of {len(servers)} API servers answer")
         if ready == len(servers):
             break
         time.sleep(LOOK_SECONDS)
@@ -134,7 +136,7 @@ def _wait_for_servers(control: ControlPlane, tell: ReportProgress) -> None:
 
 
 def _spread(machines: Sequence[JoiningMachine], count: int) -> tuple[JoiningMachine, ...]:
-    """So many of the machines, from every scale set in turn."""
+    """Return count machines, taken from the scale sets in turn."""
     sets: dict[str, list[JoiningMachine]] = {}
     for machine in machines:
         sets.setdefault(machine.of_set.name, []).append(machine)
@@ -145,54 +147,54 @@ def _spread(machines: Sequence[JoiningMachine], count: int) -> tuple[JoiningMach
 def _start_kwok(
     control: ControlPlane, engines: Engines, run: RunDirectory, supervisor: Supervisor, machines: Sequence[JoiningMachine]
 ) -> None:
-    """Start what keeps nodes and pods alive, at the machines' own pace; RealRefused where they have several."""
+    """Start kwok for nodes and pods at the machines' heartbeat interval; raise ClusterSizeError if they have several intervals."""
     try:
-        keeping = faithful([machine.of_set for machine in machines])
+        setting = faithful([machine.of_set for machine in machines])
     except ValueError as error:
         raise ClusterSizeError(str(error)) from error
-    services = [supervisor.add(program) for program in kwok_programs(engines, run.path, control, keeping)]
+    services = [supervisor.add(program) for program in kwok_programs(engines, run.path, control, setting)]
     for service in services:
         service.start()
     for service in services:
         service.wait_ready(SETTLING_SECONDS)
 
 
-def _wait_for_nodes(asker: ClusterInspector, machines: Sequence[JoiningMachine], tell: ReportProgress) -> set[str]:
-    """Names of the machines' nodes that are ready, once all are or it takes too long."""
+def _wait_for_nodes(inspector: ClusterInspector, machines: Sequence[JoiningMachine], report: ReportProgress) -> set[str]:
+    """Return the names of the machines' ready nodes, once all are ready or the time is over."""
     names = {machine.name for machine in machines}
 
     def look() -> tuple[set[str], bool, str]:
-        ready = asker.ready_nodes() & names
+        ready = inspector.ready_nodes() & names
         return ready, ready == names, f"{len(ready):,} of {len(names):,} are"
 
-    return _settled(look, "nodes ready", len(names), tell)
+    return _settled(look, "nodes ready", len(names), report)
 
 
-def _wait_for_pods(asker: ClusterInspector, nodes: int, tell: ReportProgress) -> tuple[DaemonSetStatus, ...]:
-    """The DaemonSets, once all their pods are ready or it takes too long."""
+def _wait_for_pods(inspector: ClusterInspector, nodes: int, report: ReportProgress) -> tuple[DaemonSetStatus, ...]:
+    """Return the DaemonSets, once all their pods are ready or the time is over."""
 
     def look() -> tuple[tuple[DaemonSetStatus, ...], bool, str]:
-        found = asker.daemons()
+        found = inspector.daemons()
         done = f"{sum(max(0, one.ready) for one in found):,} of {sum(one.desired for one in found):,} of {len(found)} DaemonSets are ready"
         return found, all_ready(found, nodes), done
 
-    return _settled(look, "pods", nodes, tell)
+    return _settled(look, "pods", nodes, report)
 
 
-def _settled(look: Callable[[], tuple[T, bool, str]], phase: str, nodes: int, tell: ReportProgress) -> T:
-    """Look until it is as it should be or takes too long; looks take at most half of the time, since large lists cost the servers."""
+def _settled(look: Callable[[], tuple[T, bool, str]], phase: str, nodes: int, report: ReportProgress) -> T:
+    """Poll until done or the time is over; polls take at most half of the time, because large lists load the servers."""
     deadline = time.monotonic() + SETTLING_SECONDS + SETTLING_SECONDS_PER_NODE * nodes
     while True:
         began = time.monotonic()
         found, done, text = look()
-        tell(phase, text)
+        report(phase, text)
         if done or time.monotonic() > deadline:
             return found
         time.sleep(max(LOOK_SECONDS, time.monotonic() - began))
 
 
 def _findings(
-    asker: ClusterInspector,
+    inspector: ClusterInspector,
     control: ControlPlane,
     applied: ApplyResult,
     joined: Joined,
@@ -200,34 +202,34 @@ def _findings(
     ready: set[str],
     daemons: Sequence[DaemonSetStatus],
 ) -> Iterator[str]:
-    """What is not as it should be, a sentence each."""
+    """Return the differences between the cluster and the plan, one sentence each."""
     yield from (str(one) for one in (*applied.failed, *applied.conflicts))
     yield from (f"{one.node} did not join: {one.step}: {one.message}" for one in joined.failures[:SHOWN])
-    wanted, listed = {machine.address for machine in control.api_servers}, asker.servers()
-    if listed != wanted:
-        yield f"the service kubernetes leads to {sorted(listed)}, and the API servers are {sorted(wanted)}"
+    expected, listed = {machine.address for machine in control.api_servers}, inspector.servers()
+    if listed != expected:
+        yield f"the service kubernetes has the endpoints {sorted(listed)}, and the API servers are {sorted(expected)}"
     missing = [machine.name for machine in machines if machine.name not in ready]
     if missing:
         yield f"{len(missing):,} of {len(machines):,} nodes are not ready: {', '.join(missing[:SHOWN])}"
-    differences = asker.nodes_that_differ([machine for machine in machines if machine.name in ready])
+    differences = inspector.nodes_that_differ([machine for machine in machines if machine.name in ready])
     yield from differences[:SHOWN]
     if len(differences) > SHOWN:
         yield f"and {len(differences) - SHOWN:,} more differences between nodes and their boot files"
     for one in daemons:
         if not all_ready([one], len(ready)):
-            expected = f", of {len(ready):,} nodes" if one.everywhere else ""
-            yield f"DaemonSet {one.name}: {max(0, one.ready):,} of {one.desired:,} pods are ready{expected}"
+            suffix = f", of {len(ready):,} nodes" if one.everywhere else ""
+            yield f"DaemonSet {one.name}: {max(0, one.ready):,} of {one.desired:,} pods are ready{suffix}"
 
 
 def _requests(engines: Engines, kubeconfig: Path) -> int:
-    """Requests that an API server has answered, by its own metrics; 0 where it does not tell."""
+    """Return the number of requests that an API server has answered, from its metrics; 0 if it has no metrics."""
     command = [str(engines.program("kubectl")), f"--kubeconfig={kubeconfig}", "--request-timeout=30s", "get", "--raw", "/metrics"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return int(sum(float(line.rpartition(" ")[2]) for line in done.stdout.splitlines() if line.startswith("apiserver_request_total{")))
 
 
 def _usages(supervisor: Supervisor) -> dict[str, tuple[int, ProcessUsage]]:
-    """What the programs that run use, by program."""
+    """Return the number of processes and their resource usage, by program."""
     found: dict[str, tuple[int, ProcessUsage]] = {}
     for service in supervisor.services:
         if service.pid is not None:

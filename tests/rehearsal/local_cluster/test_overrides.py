@@ -14,7 +14,7 @@ from rehearsal.local_cluster.azure_service import serve_azure
 from rehearsal.local_cluster.control_plane import create_machines
 from rehearsal.local_cluster.machine import Machine
 from rehearsal.local_cluster.machine_programs import MachinePrograms
-from rehearsal.local_cluster.overrides import ADDED, ALTERED, DROPPED
+from rehearsal.local_cluster.overrides import ADDED, CHANGED, DROPPED
 from rehearsal.local_cluster.path_fields import ADDRESSES, FLAGS, PATH
 from rehearsal.local_cluster.provisioned_machines import API_SERVER, control_plane_machines
 from rehearsal.local_cluster.run_directory import RunDirectory
@@ -94,7 +94,7 @@ def _differences(machine: Machine) -> set[Difference]:
         found |= {(program, flag, ADDED) for flag in here.keys() - rendered.keys()}
         found |= {(program, flag, DROPPED) for flag in rendered.keys() - here.keys()}
         changed = {flag for flag in rendered.keys() & here.keys() if rendered[flag] != here[flag]}
-        found |= {(program, flag, ALTERED) for flag in changed if FLAGS[program].get(flag) not in (PATH, ADDRESSES)}
+        found |= {(program, flag, CHANGED) for flag in changed if FLAGS[program].get(flag) not in (PATH, ADDRESSES)}
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rehearsal.binaries.find import Engines
 from rehearsal.local_cluster.cluster_checks import ClusterInspector, DaemonSetStatus, all_ready
-from rehearsal.local_cluster.cluster_size import GIB, ClusterSizeError, check_memory, free_bytes, wanted
+from rehearsal.local_cluster.cluster_size import GIB, ClusterSizeError, check_memory, free_bytes, requested_size
 from rehearsal.local_cluster.joining.machines import machines_of
 from rehearsal.local_cluster.rehearse_real import ProvisionedRegion, RealRun, real_cluster
 from rehearsal.local_up.up import bring_up_anew
@@ -34,7 +34,7 @@ def told() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def real_run(brought: ProvisionedRegion, real_engines: Engines, told: list[tuple[str, str]]) -> Iterator[RealRun]:
-    with real_cluster(brought, wanted(brought.plan, None, NODES, 1), real_engines, lambda *said: told.append(said)) as run:
+    with real_cluster(brought, requested_size(brought.plan, None, NODES, 1), real_engines, lambda *said: told.append(said)) as run:
         yield run
     assert not run.folder.exists()
 
@@ -94,14 +94,14 @@ def test_daemons_count_as_running_only_on_every_node_that_they_select() -> None:
 
 def test_what_has_no_room_is_refused_with_need_room_and_remedy() -> None:
     plan = load_plan("southcentralus")
-    asked = wanted(plan, None, None, None)
+    asked = requested_size(plan, None, None, None)
     expected = (
         r"nodes and \d+ API servers need about [\d.]+ GiB, more than the 1.0 GiB of memory that are free here; join fewer with --nodes"
     )
     with pytest.raises(ClusterSizeError, match=expected):
         check_memory(asked, GIB)
     check_memory(asked, asked.bytes_needed)
-    assert wanted(plan, None, 10, 1).bytes_needed < 2 * GIB < asked.bytes_needed
+    assert requested_size(plan, None, 10, 1).bytes_needed < 2 * GIB < asked.bytes_needed
     assert free_bytes() > 0
 
 
@@ -116,5 +116,5 @@ def test_what_has_no_room_is_refused_with_need_room_and_remedy() -> None:
 )
 def test_what_the_region_does_not_have_is_refused(cluster: str | None, nodes: int | None, servers: int | None, message: str) -> None:
     with pytest.raises(ClusterSizeError) as caught:
-        wanted(load_plan("dev"), cluster, nodes, servers)
+        requested_size(load_plan("dev"), cluster, nodes, servers)
     assert str(caught.value) == message
