@@ -66,10 +66,10 @@ class Bench:
             outcome = verb(self.engine)
         wall = time.monotonic() - began
         if not outcome.complete:
-            told = next((f"{urn.rpartition('::')[2]}: {said[0]}" for one in outcome.courses for urn, said in one.failures.items()), "")
+            told = next((f"{urn.rpartition('::')[2]}: {said[0]}" for one in outcome.timelines for urn, said in one.failures.items()), "")
             raise RegionNotUpError(f"{name} is not complete; {told or outcome.untried}")
         changes = "; ".join(
-            ", ".join(f"{count:,} {op}" for op, count in sorted(course.changes.items())) or "nothing" for course in outcome.courses
+            ", ".join(f"{count:,} {op}" for op, count in sorted(timeline.changes.items())) or "nothing" for timeline in outcome.timelines
         )
         self.rows.append(Row(name, wall, seconds.by_part(), self.state_mb(), changes))
         self.say(f"  wall {wall:.0f} s; {changes}")
@@ -103,7 +103,7 @@ def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpo
     told = Told()
     choice = choose_engine(unavailable_reason)
     if choice.programs is None:
-        told.console.print(f"skipped: {choice.why}", markup=False)
+        told.console.print(f"skipped: {choice.reason}", markup=False)
         return
     with (
         tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder,
@@ -134,7 +134,7 @@ def _pairs(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[fl
     plan, engine = bench.engine.plan, bench.engine
     bench.say("the base stack, for the previews of both programs")
     for stack in (plan.base_stack, plan.stack):
-        engine.take_up(stack)
+        engine.open_stack(stack)
     base = engine.operate("up", plan.base_stack, ("--yes", "--skip-preview", "--parallel", str(bench.allowed.parallel)))
     if not base.complete:
         raise RegionNotUpError(f"the base stack is not complete; {base.failures}")
@@ -152,9 +152,9 @@ def _program_seconds(engine: RegionEngine, name: str, folder: Path, graph: Path)
     """CPU seconds that a program of the bench spends on a preview of the clusters' stack."""
     path, cpu = engine.folder.project / "Pulumi.yaml", folder / "cpu"
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "main": str(PROGRAMS / name)}))
-    course = engine.operate("preview", engine.plan.stack, (), {CPU_FILE: str(cpu), GRAPH_FILE: str(graph)})
-    if not course.complete:
-        raise RegionNotUpError(f"the preview of {name} is not complete; {course.failures}")
+    timeline = engine.operate("preview", engine.plan.stack, (), {CPU_FILE: str(cpu), GRAPH_FILE: str(graph)})
+    if not timeline.complete:
+        raise RegionNotUpError(f"the preview of {name} is not complete; {timeline.failures}")
     return float(cpu.read_text())
 
 
@@ -175,11 +175,11 @@ def _other_image(region: str, folder: Path) -> Path:
 @contextmanager
 def _at_work(region: str, folder: Path, programs: PulumiPrograms, factor: float, no_checkpoints: bool, say: Say) -> Iterator[RegionEngine]:
     plan, ours = load_plan(region), EngineFolder(folder / "engine")
-    telling = ProgressReporter(lambda text: say(f"  {text}"), lambda _: None)
+    reporter = ProgressReporter(lambda text: say(f"  {text}"), lambda _: None)
     more = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"} if no_checkpoints else {}
-    with ours.held() as hold, hub_namespace(plan, ours.inside, factor=factor, say=telling.say) as inside:
+    with ours.locked() as lock, hub_namespace(plan, ours.hub_data, factor=factor, say=reporter.report) as inside:
         given = type(inside)(inside.command, {**inside.environment, **more, "PYTHONPATH": str(ROOT)})
-        with region_engine(plan, region, ours, programs, given, hold, telling) as at_work:
+        with region_engine(plan, region, ours, programs, given, lock, reporter) as at_work:
             yield at_work
 
 

@@ -43,19 +43,19 @@ class Work:
     factor: float
 
 
-def work_for_engine(console: Console, plan: RegionPlan, region: str, asked: Asked, region_engine: EngineAsked) -> Work | None:
+def work_for_engine(console: Console, plan: RegionPlan, region: str, asked: Asked, engine: EngineAsked) -> Work | None:
     """Say which engine does the work, and why; None where it is the one in process, and exits where that will not do."""
-    if not region_engine.wanted:
+    if not engine.wanted:
         return None
     from rehearsal.local_cluster.hub.hub_network import unavailable_reason
     from rehearsal.pulumi_cli.engine_choice import choose_engine
 
-    factor = _factor(region_engine.clock)
+    factor = _factor(engine.clock)
     choice = choose_engine(unavailable_reason)
     console.print(choice.line, markup=False, soft_wrap=True)
     if choice.programs is not None:
         return Work(plan, region, asked.state or OUT / plan.name / "engine", choice.programs, asked.scenario, factor)
-    if region_engine.no_fallback:
+    if engine.no_fallback:
         click.echo("refused, because nothing but Pulumi's own engine will do; nothing was changed", err=True)
         sys.exit(EXIT_REFUSED)
     return None
@@ -101,10 +101,10 @@ def _done(console: Console, work: Work, verb: Callable[[RegionEngine], RegionRes
 
     folder = EngineFolder(work.folder)
     with (
-        folder.held() as hold,
-        _shown(console) as telling,
-        hub_namespace(work.plan, folder.inside, scenario=work.scenario, factor=work.factor, say=telling.say) as inside,
-        region_engine(work.plan, work.region, folder, work.programs, inside, hold, telling) as at_work,
+        folder.locked() as lock,
+        _shown(console) as reporter,
+        hub_namespace(work.plan, folder.hub_data, scenario=work.scenario, factor=work.factor, say=reporter.report) as inside,
+        region_engine(work.plan, work.region, folder, work.programs, inside, lock, reporter) as at_work,
     ):
         return verb(at_work)
 
@@ -138,18 +138,20 @@ def _shown(console: Console) -> Iterator[ProgressReporter]:
     def say(sentence: str) -> None:
         console.print(sentence, markup=False, soft_wrap=True)
 
-    def due(course: OperationTimeline, apart: float) -> bool:
-        """Whether it is time to tell; a course's first moment always is. Events come from a thread of the CLI's."""
+    def due(timeline: OperationTimeline, apart: float) -> bool:
+        """Whether it is time to tell; a timeline's first moment always is. Events come from a thread of the CLI's."""
         with lock:
-            now, key = time.monotonic(), f"{course.verb} {course.stack}"
+            now, key = time.monotonic(), f"{timeline.verb} {timeline.stack}"
             if key in last and now - last[key] < apart:
                 return False
             last[key] = now
             return True
 
     if not console.is_terminal:
-        yield ProgressReporter(say, lambda course: say(progress(course)) if due(course, LINES_APART) else None)
+        yield ProgressReporter(say, lambda timeline: say(progress(timeline)) if due(timeline, LINES_APART) else None)
         return
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bars:
         task = bars.add_task("making a place inside the hub's network", total=None)
-        yield ProgressReporter(say, lambda course: bars.update(task, description=progress(course)) if due(course, LIVE_APART) else None)
+        yield ProgressReporter(
+            say, lambda timeline: bars.update(task, description=progress(timeline)) if due(timeline, LIVE_APART) else None
+        )

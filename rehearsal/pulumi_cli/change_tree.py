@@ -1,4 +1,4 @@
-"""Decides how the steps of an engine are drawn: as the same tree of changes that an update in process has."""
+"""Tree of the changes of one operation on Pulumi's engine, in the form of the local up."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from rehearsal.local_up.update import SCALE_SET
 from rehearsal.pulumi_cli.events import REPLACEMENT_STEPS, STACK, UNCHANGED, Json, OperationTimeline, ResourceStep
 
 OPS: Mapping[str, Op] = {"create": Op.CREATE, "import": Op.CREATE, "update": Op.UPDATE, "replace": Op.REPLACE, "delete": Op.DELETE}
-REFRESH_WORDS: Mapping[Op, str] = {Op.CREATE: "found", Op.UPDATE: "changed by hand", Op.REPLACE: "made anew by hand", Op.DELETE: "gone"}
+REFRESH_WORDS: Mapping[Op, str] = {Op.CREATE: "found", Op.UPDATE: "changed by hand", Op.REPLACE: "replaced by hand", Op.DELETE: "gone"}
 KEY = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
-REPLACE_MARK = " (must be made anew)"
+REPLACE_MARK = " (forces replacement)"
 UNKNOWN_GROUP = "unknown"
 
 
-def tree_of_changes(course: OperationTimeline, *, everything: bool) -> list[str]:
-    """The changes of one operation as a tree; with everything each resource by itself with its values."""
-    steps = {step.urn: step for step in course.begun.values()} | course.ended
-    items = {urn: _item(course.stack, step) for urn, step in steps.items() if step.type != STACK}
-    found = [change for step in course.changed() if (change := _change(course, step, items[step.urn])) is not None]
-    begun = (course.begun[urn] for urn in course.begun if urn in course.failed and urn not in course.ended)
-    found += [change for step in begun if (change := _change(course, step, items[step.urn])) is not None]
+def tree_of_changes(timeline: OperationTimeline, *, everything: bool) -> list[str]:
+    """Return the changes of one operation as a tree; with everything=True, each resource separately with its values."""
+    steps = {step.urn: step for step in timeline.begun.values()} | timeline.ended
+    items = {urn: _item(timeline.stack, step) for urn, step in steps.items() if step.type != STACK}
+    found = [change for step in timeline.changed() if (change := _change(timeline, step, items[step.urn])) is not None]
+    begun = (timeline.begun[urn] for urn in timeline.begun if urn in timeline.failed and urn not in timeline.ended)
+    found += [change for step in begun if (change := _change(timeline, step, items[step.urn])) is not None]
     return tree_lines(found, items, items, everything=everything)
 
 
-def count_line(course: OperationTimeline) -> str:
-    """What the operation came to, as `pulumi` counts it: the stack itself is one of them."""
-    words = {"preview": PLANNED, "refresh": REFRESH_WORDS}.get(course.verb, DONE)
-    told = [f"{sign.value} {course.changes[op]:,} {words[sign]}" for op, sign in OPS.items() if course.changes.get(op)]
-    told += [f"{len(course.failed):,} failed"] if course.failed else []
-    same = course.changes.get("same", 0)
-    return ", ".join([*told, f"{same:,} unchanged"])
+def count_line(timeline: OperationTimeline) -> str:
+    """Return the totals of an operation as `pulumi` counts them, the stack itself included."""
+    words = {"preview": PLANNED, "refresh": REFRESH_WORDS}.get(timeline.verb, DONE)
+    counts = [f"{sign.value} {timeline.changes[op]:,} {words[sign]}" for op, sign in OPS.items() if timeline.changes.get(op)]
+    counts += [f"{len(timeline.failed):,} failed"] if timeline.failed else []
+    same = timeline.changes.get("same", 0)
+    return ", ".join([*counts, f"{same:,} unchanged"])
 
 
 def value_at(properties: Any, path: str) -> Any:
-    """The value at a path as the engine writes it (`sku.capacity`, `rules[0].name`, `tags["a.b"]`); None where there is none."""
+    """Return the value at a path of the engine (`sku.capacity`, `rules[0].name`, `tags["a.b"]`); None where there is none."""
     for quoted, index, name in KEY.findall(path):
         if index:
             properties = properties[int(index)] if isinstance(properties, list) and int(index) < len(properties) else None
@@ -51,18 +51,21 @@ def value_at(properties: Any, path: str) -> Any:
     return properties
 
 
-def _change(course: OperationTimeline, step: ResourceStep, item: Item) -> Change | None:
+def _change(timeline: OperationTimeline, step: ResourceStep, item: Item) -> Change | None:
     op = OPS.get(REPLACEMENT_STEPS.get(step.op, step.op))
     if op is None or step.op in UNCHANGED:
         return None
-    before = None if op is Op.CREATE else _item(course.stack, step, old=True)
-    values = dict(_values(course, step)) if op in (Op.UPDATE, Op.REPLACE) else {}
-    return Change(op, before, None if op is Op.DELETE else item, values, failed=step.urn in course.failed)
+    before = None if op is Op.CREATE else _item(timeline.stack, step, old=True)
+    values = dict(_values(timeline, step)) if op in (Op.UPDATE, Op.REPLACE) else {}
+    return Change(op, before, None if op is Op.DELETE else item, values, failed=step.urn in timeline.failed)
 
 
-def _values(course: OperationTimeline, step: ResourceStep) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """What differs, by path, with a word at what forces a replacement; of a refresh, what was found instead of what was known."""
-    part = "outputs" if course.verb == "refresh" else "inputs"
+def _values(timeline: OperationTimeline, step: ResourceStep) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Return the changed values by path, with a mark on those that force a replacement.
+
+    For a refresh these are the recorded and the actual values.
+    """
+    part = "outputs" if timeline.verb == "refresh" else "inputs"
     old, new = step.old.get(part) or {}, step.new.get(part) or {}
     for path, kind in sorted(step.paths.items()):
         forces = kind.endswith("-replace") or path in step.keys
@@ -72,12 +75,12 @@ def _values(course: OperationTimeline, step: ResourceStep) -> Iterator[tuple[str
 
 
 def _without_common_prefix(old: Any, new: Any) -> tuple[Any, Any]:
-    """Two values, less the parts of a path that both begin with: ids of Azure's differ at their ends, which no line has room for."""
+    """Return two values without the path segments that both begin with: Azure ids differ at their ends, and a line has no room for both."""
     if not (isinstance(old, str) and isinstance(new, str)):
         return old, new
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    kept = old[:same].rpartition("/")[0]
-    return (f"…{old.removeprefix(kept)}", f"…{new.removeprefix(kept)}") if kept else (old, new)
+    shared = old[:same].rpartition("/")[0]
+    return (f"…{old.removeprefix(shared)}", f"…{new.removeprefix(shared)}") if shared else (old, new)
 
 
 def _item(stack: str, step: ResourceStep, *, old: bool = False) -> Item:
@@ -95,14 +98,17 @@ def _item(stack: str, step: ResourceStep, *, old: bool = False) -> Item:
 
 
 def _id(step: ResourceStep, state: Json, inputs: Json) -> str:
-    """The resource's id; of what is planned one of the same shape, by the names that are known; empty for a component."""
+    """Return the resource's id; for a planned resource one of the same shape, from the known names; "" for a component."""
     if not state.get("custom"):
         return ""
     if not step.type.startswith(AZURE):
         return state.get("id") or step.name
     if str(state.get("id") or "").startswith("/"):
         return str(state["id"])
-    kind = step.type.removeprefix(AZURE)
-    path = GROUP_PATHS.get(kind) or SCOPE_PATHS.get(kind, ("", f"Microsoft.Resources/{kind.rpartition(':')[2]}/{{name}}"))[1]
+    resource_type = step.type.removeprefix(AZURE)
+    path = (
+        GROUP_PATHS.get(resource_type)
+        or SCOPE_PATHS.get(resource_type, ("", f"Microsoft.Resources/{resource_type.rpartition(':')[2]}/{{name}}"))[1]
+    )
     names = {key: value if isinstance(value := inputs.get(key), str) else step.name for key in PLACEHOLDER.findall(path)}
     return f"/subscriptions/{UNKNOWN_GROUP}/resourceGroups/{UNKNOWN_GROUP}/providers/{path.format_map(names)}"

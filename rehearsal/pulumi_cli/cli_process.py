@@ -1,4 +1,4 @@
-"""Decides how one command of the CLI runs: inside a hub's network, apart from the terminal's signals, its events told as they happen."""
+"""Process of one command of the Pulumi CLI: in the hub namespace, without the terminal's signals, with its event log followed."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from pulumi.automation.errors import create_command_error
 from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
 
 POLL_SECONDS = 0.1
-"""Seconds between two looks at the file of events."""
+"""Seconds between two reads of the event log."""
 STOP_TIMEOUT_SECONDS = 15.0
-"""Seconds that a CLI which was told twice to stop may still take, before it is killed."""
+"""Seconds for which a CLI that was interrupted twice may still run before it is killed."""
 
 INTERRUPTS_TO_KILL = 2
-"""Interrupts after which it shall not end what is under way."""
+"""Number of interrupts after which the CLI stops at once."""
 
 LineHandler = Callable[[str], None]
 
 
 class PulumiCli(PulumiCommand):
-    """The CLI, run inside a hub's network: prefix is what a program is started with to be there.
+    """The CLI in a hub namespace; prefix is the command that enters the namespace.
 
-    It is in a process group of its own, so that Ctrl-C reaches it as one request, from here, and none of the providers: the first SIGINT
-    lets it end what is under way, the second makes it stop at once.
+    The CLI runs in its own process group, so that Ctrl-C reaches it as one request from here, and none of the providers. The first SIGINT
+    lets it finish what is under way; the second stops it at once.
     """
 
-    def __init__(self, programs: PulumiPrograms, prefix: Sequence[str], environment: Mapping[str, str], hold: int) -> None:
-        """hold is a file descriptor that stays open in whatever is started, for as long as it lives."""
+    def __init__(self, programs: PulumiPrograms, prefix: Sequence[str], environment: Mapping[str, str], lock: int) -> None:
+        """lock is a file descriptor that stays open in every started process."""
         super().__init__()
         self.command = str(programs.cli)
-        self._prefix, self._environment, self._hold = tuple(prefix), dict(environment), hold
+        self._prefix, self._environment, self._lock = tuple(prefix), dict(environment), lock
         self._process: subprocess.Popen[str] | None = None
         self.interrupts = 0
-        """How many times it was asked to stop."""
+        """Number of requests to stop."""
 
     def run(
         self,
@@ -65,22 +65,22 @@ class PulumiCli(PulumiCommand):
         on_output: LineHandler | None = None,
         on_error: LineHandler | None = None,
     ) -> CommandResult:
-        """Run one command to its end, however it ends."""
+        """Run one command to its end, whatever its exit status."""
         # Entering another mount namespace leaves the working directory.
         words = [self.command, "--non-interactive", "--cwd", cwd, *args]
-        return self.run_inside(words, additional_env, on_output, on_error)
+        return self.run_in_hub(words, additional_env, on_output, on_error)
 
-    def run_inside(
+    def run_in_hub(
         self,
         words: Sequence[str],
         additional_env: Mapping[str, str],
         on_output: LineHandler | None = None,
         on_error: LineHandler | None = None,
     ) -> CommandResult:
-        """Run any program inside the hub's network, to its end."""
+        """Run any program in the hub namespace, to its end."""
         environment = {**self._environment, **additional_env, "PULUMI_AUTOMATION_API": "true"}
-        told: tuple[list[str], list[str]] = ([], [])
-        process = subprocess.Popen(  # noqa: S603 the CLI that was found, or a program of ours
+        output: tuple[list[str], list[str]] = ([], [])
+        process = subprocess.Popen(  # noqa: S603 the CLI on PATH, or a program of gpufleet
             [*self._prefix, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -88,11 +88,11 @@ class PulumiCli(PulumiCommand):
             env=environment,
             text=True,
             start_new_session=True,
-            pass_fds=(self._hold,),
+            pass_fds=(self._lock,),
         )
         readers = [
-            threading.Thread(target=_read, args=(stream, lines, tell), daemon=True)
-            for stream, lines, tell in ((process.stdout, told[0], on_output), (process.stderr, told[1], on_error))
+            threading.Thread(target=_read, args=(stream, lines, handle), daemon=True)
+            for stream, lines, handle in ((process.stdout, output[0], on_output), (process.stderr, output[1], on_error))
         ]
         self._process = process
         for reader in readers:
@@ -103,11 +103,11 @@ class PulumiCli(PulumiCommand):
             self._process = None
         for reader in readers:
             reader.join(STOP_TIMEOUT_SECONDS)
-        return CommandResult("\n".join(told[0]), "\n".join(told[1]), process.returncode)
+        return CommandResult("\n".join(output[0]), "\n".join(output[1]), process.returncode)
 
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Pass a Ctrl-C that comes meanwhile on to the command that runs; interrupts tells whoever starts the next that there was one."""
+    def forward_interrupts(self) -> Iterator[None]:
+        """Forward Ctrl-C to the running command; `interrupts` counts them, so that no further command starts."""
         before = signal.signal(signal.SIGINT, lambda *_: self.stop())
         try:
             yield
@@ -115,7 +115,7 @@ class PulumiCli(PulumiCommand):
             signal.signal(signal.SIGINT, before)
 
     def stop(self) -> None:
-        """Ask the command that runs now to stop; the second time at once, and where it does not, by force."""
+        """Interrupt the running command; after the second time, kill it where it does not stop."""
         self.interrupts += 1
         process = self._process
         if process is None or process.poll() is not None:
@@ -126,12 +126,12 @@ class PulumiCli(PulumiCommand):
 
 
 @contextmanager
-def follow_file(path: Path, tell: LineHandler) -> Iterator[None]:
-    """Tell every line that is written to a file, which is made for it and gone afterwards; in a thread of its own."""
+def follow_file(path: Path, handle: LineHandler) -> Iterator[None]:
+    """Call a function with every line that is written to a file, in a separate thread; the file is created first and deleted at the end."""
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
     ended = threading.Event()
-    follower = threading.Thread(target=_follow, args=(path, tell, ended), daemon=True)
+    follower = threading.Thread(target=_follow, args=(path, handle, ended), daemon=True)
     follower.start()
     try:
         yield
@@ -141,7 +141,7 @@ def follow_file(path: Path, tell: LineHandler) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _follow(path: Path, tell: LineHandler, ended: threading.Event) -> None:
+def _follow(path: Path, handle: LineHandler, ended: threading.Event) -> None:
     rest = ""
     with path.open(encoding="utf-8") as stream:
         while True:
@@ -149,20 +149,20 @@ def _follow(path: Path, tell: LineHandler, ended: threading.Event) -> None:
             while read := stream.read(1 << 20):
                 *lines, rest = (rest + read).split("\n")
                 for line in lines:
-                    tell(line)
+                    handle(line)
             if last:
                 return
             ended.wait(POLL_SECONDS)
 
 
-def _read(stream: IO[str] | None, lines: list[str], tell: LineHandler | None) -> None:
+def _read(stream: IO[str] | None, lines: list[str], handle: LineHandler | None) -> None:
     if stream is None:
         return
     with stream:
         for line in stream:
             lines.append(line.rstrip())
-            if tell is not None:
-                tell(lines[-1])
+            if handle is not None:
+                handle(lines[-1])
 
 
 def _kill_later(process: subprocess.Popen[str]) -> None:

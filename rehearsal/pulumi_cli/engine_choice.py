@@ -1,4 +1,4 @@
-"""Decides which engine a command runs on, Pulumi's own or the one in process, and says why."""
+"""Choice between Pulumi's engine and the local up for one command, with the reason."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from semver import VersionInfo
 from stacks.load import ROOT
 
 OLDEST_CLI = VersionInfo(3, 200)
-"""The oldest CLI that is taken. Tried are 3.260 and none that is older."""
+"""The oldest CLI that is accepted. Versions before 3.260 are untested."""
 CLI, LANGUAGE_HOST, UV = "pulumi", "pulumi-language-python", "uv"
 INSTALL = "https://www.pulumi.com/docs/install/ has it"
 
 
 @dataclass(frozen=True)
 class PulumiPrograms:
-    """What Pulumi's own engine is run with: the CLI and its version, and the folders that must be on its PATH."""
+    """The programs that Pulumi's engine needs: the CLI and its version, and the folders that must be on its PATH."""
 
     cli: Path
     version: str
@@ -32,35 +32,35 @@ class PulumiPrograms:
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """The engine that a command runs on: Pulumi's with its programs, or the one in process where programs is None, and why."""
+    """Pulumi's programs where its engine runs the command, None for the local up; and the reason."""
 
     programs: PulumiPrograms | None
-    why: str
+    reason: str
 
     @property
     def line(self) -> str:
-        """What a person is told first."""
+        """The line to print first."""
         if self.programs is None:
-            return f"engine: in process, because {self.why}"
-        return f"engine: Pulumi's own, {self.programs.version} ({self.programs.cli}), because {self.why}"
+            return f"engine: none (local up), because {self.reason}"
+        return f"engine: Pulumi {self.programs.version} ({self.programs.cli}), because {self.reason}"
 
 
-def choose_engine(why_not: Callable[[], str | None]) -> EngineChoice:
-    """Pulumi's own engine where its CLI is on PATH, can run a Python program, and can be inside a hub; in process otherwise.
+def choose_engine(unavailable_reason: Callable[[], str | None]) -> EngineChoice:
+    """Choose Pulumi's engine where its CLI is on PATH, runs Python programs, and a hub namespace can be created; the local up otherwise.
 
-    why_not says why a hub's network cannot be made on this machine, None where it can; it is asked where the CLI can be used.
+    unavailable_reason returns why no hub namespace can be created here, or None; it is called only where the CLI is usable.
     """
     found = find_programs()
     if isinstance(found, str):
         return EngineChoice(None, found)
-    outside = why_not()
+    outside = unavailable_reason()
     if outside is not None:
-        return EngineChoice(None, f"the CLI is on PATH, but no hub's network can be made here: {outside}")
-    return EngineChoice(found, "the CLI is on PATH and a hub's network can be made here")
+        return EngineChoice(None, f"the CLI is on PATH, but no hub namespace can be created here: {outside}")
+    return EngineChoice(found, "the CLI is on PATH and a hub namespace can be created here")
 
 
 def find_programs() -> PulumiPrograms | str:
-    """The programs that are needed, or the sentence that says which is missing."""
+    """Return the programs, or a sentence on what is missing."""
     cli = shutil.which(CLI)
     if cli is None:
         return f"{CLI} is not on PATH ({INSTALL})"

@@ -1,4 +1,4 @@
-"""Decides what an engine's events come to: which resource is at which step, what failed and why, and what the whole came to."""
+"""Events of Pulumi's engine during one operation on a stack: steps of resources, failures, totals."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 Json = dict[str, Any]
 STACK, PROVIDER = "pulumi:pulumi:Stack", "pulumi:providers:"
 UNCHANGED = ("same", "read", "refresh")
-"""Steps after which nothing is different."""
+"""Operations that change nothing."""
 REPLACEMENT_STEPS = {
     "create-replacement": "replace",
     "delete-replaced": "replace",
     "read-replacement": "replace",
     "discard-replaced": "replace",
 }
-"""The steps that together are the replacement of one resource."""
+"""Operations that together replace one resource."""
 COLOR = re.compile(r"<\{%[^%]*%\}>|\x1b\[[0-9;]*m")
 
 URN = re.compile(r"urn:pulumi:[^\s'\"]*::([^\s'\":]+)")
@@ -31,8 +31,11 @@ UNINFORMATIVE = re.compile(r"(update|preview|refresh|destroy) (failed|canceled)$
 
 @dataclass(frozen=True, slots=True)
 class ResourceStep:
-    """One step of one resource: op as the engine names it, paths what differs by kind, diffs and keys the
-    properties that do, and those that force a replacement."""
+    """One step of one resource.
+
+    op is the engine's name of the operation, paths the changed properties with the kind of their change, diffs the changed top-level
+    properties, keys those that force a replacement.
+    """
 
     op: str
     urn: str
@@ -45,21 +48,21 @@ class ResourceStep:
 
     @property
     def name(self) -> str:
-        """The logical name."""
+        """Logical name of the resource."""
         return self.urn.rpartition("::")[2]
 
     @property
     def state(self) -> Json:
-        """The resource as it is after the step, or was before a deletion."""
+        """State of the resource after the step, or before its deletion."""
         return self.new or self.old
 
 
 @dataclass
 class OperationTimeline:
-    """The course of one operation of the engine on one stack, as its events tell it.
+    """Timeline of one operation on one stack, from the engine's events.
 
-    begun and ended hold one step per URN: the engine tells some more than once. failures have what the engine and the providers said, by
-    URN, and under the empty URN what concerns no resource.
+    begun and ended contain one step per URN, because the engine reports some steps twice. failures contains the messages of the engine and
+    the providers by URN; the empty URN is for messages without a resource.
     """
 
     stack: str
@@ -74,85 +77,85 @@ class OperationTimeline:
     code: int | None = None
     """The CLI's exit status, None while it runs."""
 
-    def take(self, line: str) -> str | None:
-        """Take up one event; a sentence where a person should hear of it at once."""
+    def add_event(self, line: str) -> str | None:
+        """Add one event; return a sentence that should be printed at once, or None."""
         try:
             event = json.loads(line)
         except ValueError:
-            # What a killed CLI wrote last.
+            # A killed CLI leaves an incomplete last line.
             return None
-        for kind, body in event.items():
-            match kind:
+        for event_type, body in event.items():
+            match event_type:
                 case "resourcePreEvent":
-                    self._step(self.begun, body)
+                    self._add_step(self.begun, body)
                 case "resOutputsEvent":
-                    self._step(self.ended, body)
+                    self._add_step(self.ended, body)
                 case "resOpFailedEvent":
                     self.failed.add(body["metadata"]["urn"])
                 case "diagnosticEvent":
-                    return self._said(body)
+                    return self._add_message(body)
                 case "summaryEvent":
                     self.changes = body.get("resourceChanges") or {}
                     self.seconds = body.get("durationSeconds", 0)
         return None
 
-    def concluded(self, code: int, said: str) -> None:
-        """Take up how the CLI ended; what it said counts where no event tells why it failed."""
+    def finish(self, code: int, output: str) -> None:
+        """Add the CLI's exit status; its output is the failure where no event gives a reason."""
         self.code = code
         if code and not self.failures:
-            self.failures[""] = [_one_line(said) or f"the CLI ended with status {code}"]
+            self.failures[""] = [_one_line(output) or f"the CLI ended with status {code}"]
 
     @property
     def complete(self) -> bool:
-        """Whether it came to its end and nothing failed."""
+        """Return whether the operation ended without a failure."""
         return self.code == 0 and not self.failures
 
     @property
     def under_way(self) -> list[ResourceStep]:
-        """What has begun and not ended, the oldest first; components last as long as what is in them, and are none of it."""
-        going = (step for urn, step in self.begun.items() if urn not in self.ended and urn not in self.failed)
-        return [step for step in going if step.state.get("custom")]
+        """Return the steps under way, oldest first; without components, which last as long as their children."""
+        started = (step for urn, step in self.begun.items() if urn not in self.ended and urn not in self.failed)
+        return [step for step in started if step.state.get("custom")]
 
     @property
     def cut_off(self) -> list[str]:
-        """URNs of what a request to stop has kept from its end."""
-        return [urn for urn, told in self.failures.items() if urn and all(CANCELLED.search(one) for one in told)]
+        """URNs of operations that an interrupt cut off."""
+        return [urn for urn, messages in self.failures.items() if urn and all(map(CANCELLED.search, messages))]
 
     def counts(self) -> Counter[str]:
-        """Resources that have ended by what became of them, a replacement as one."""
+        """Count the ended resources by operation, a replacement as one."""
         return Counter(REPLACEMENT_STEPS.get(step.op, step.op) for step in self.resources())
 
     def resources(self) -> Iterator[ResourceStep]:
-        """What has ended, less the stack itself and the default providers, which Pulumi does not count either."""
+        """Return the ended steps, without the stack itself and the default providers, which Pulumi does not count either."""
         return (step for step in self.ended.values() if step.type != STACK and not _default_provider(step))
 
     def changed(self) -> list[ResourceStep]:
-        """What has ended and is different, in the order in which it ended."""
+        """Return the ended steps that changed something, in the order of their ends."""
         return [step for step in self.resources() if step.op not in UNCHANGED]
 
-    def _step(self, into: dict[str, ResourceStep], body: Json) -> None:
-        told = body["metadata"]
+    def _add_step(self, into: dict[str, ResourceStep], body: Json) -> None:
+        metadata = body["metadata"]
         step = ResourceStep(
-            op=told.get("op", ""),
-            urn=told["urn"],
-            type=told.get("type", ""),
-            old=told.get("old") or {},
-            new=told.get("new") or {},
-            keys=tuple(told.get("keys") or ()),
-            paths={path: diff.get("diffKind", "") for path, diff in (told.get("detailedDiff") or {}).items()},
-            diffs=tuple(told.get("diffs") or ()),
+            op=metadata.get("op", ""),
+            urn=metadata["urn"],
+            type=metadata.get("type", ""),
+            old=metadata.get("old") or {},
+            new=metadata.get("new") or {},
+            keys=tuple(metadata.get("keys") or ()),
+            paths={path: diff.get("diffKind", "") for path, diff in (metadata.get("detailedDiff") or {}).items()},
+            diffs=tuple(metadata.get("diffs") or ()),
         )
         before = into.get(step.urn)
         if before is None or _precedence(step) >= _precedence(before):
             into[step.urn] = step
 
-    def _said(self, body: Json) -> str | None:
+    def _add_message(self, body: Json) -> str | None:
         severity, urn = body.get("severity"), body.get("urn") or ""
         text = _one_line(body.get("message", ""))
         if severity == "error" and text and not UNINFORMATIVE.match(text):
-            told = self.failures.setdefault(urn, [])
-            if text not in told:
-                told.append(text)
+            messages = self.failures.setdefault(urn, [])
+            if text not in messages:
+                messages.append(text)
                 return f"failed: {_resource_label(urn)}{text}" if urn else f"failed: {text}"
         elif severity == "warning" and text and text not in self.warnings:
             self.warnings.append(text)
@@ -160,7 +163,7 @@ class OperationTimeline:
 
 
 def _one_line(message: str) -> str:
-    """A message in one line, without colours, names in place of URNs and of Azure's ids, and no advice that is for another command."""
+    """Return a message as one line, with names in place of URNs and Azure ids, and without colours and advice for other commands."""
     text = AZURE_ID.sub("", URN.sub(r"\1", COLOR.sub("", message)))
     for advice in ADVICE:
         text = text.partition(advice)[0]
@@ -168,7 +171,7 @@ def _one_line(message: str) -> str:
 
 
 def _precedence(step: ResourceStep) -> int:
-    """Which of several steps of one resource says most: its replacement as a whole, then that anything changes at all."""
+    """Return the precedence of a step among those of one resource: a replacement first, then any change."""
     return 2 if step.op in ("replace", *REPLACEMENT_STEPS) else 1 if step.op not in UNCHANGED else 0
 
 

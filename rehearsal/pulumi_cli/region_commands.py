@@ -1,4 +1,4 @@
-"""Decides the course of each verb over a region's two stacks: in which order, after which checks, and when the second is not tried."""
+"""Commands over both stacks of a region on Pulumi's engine: order, checks before the first change, and stop conditions."""
 
 from __future__ import annotations
 
@@ -14,36 +14,34 @@ from rehearsal.pulumi_cli.stack_operations import RegionEngine
 
 WITHOUT_PROMPT = ("--yes", "--skip-preview")
 CONTINUE_ON_ERROR = "--continue-on-error"
-"""One cluster's dead API server does not stop the others."""
+"""A dead API server of one cluster does not stop the other clusters."""
 UNREACHABLE: Mapping[str, str] = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
-"""What a cluster held goes with its machines, whether or not its API servers still answer:
+"""The objects of a cluster are deleted with its machines, even if its API servers do not answer:
 https://www.pulumi.com/registry/packages/kubernetes/installation-configuration/"""
 
 
 @dataclass(frozen=True)
 class RegionResult:
-    """What a verb came to: the course of each stack that was tried, and why one was not; interrupted says that somebody stopped it.
-
-    purged counts deleted vaults.
-    """
+    """Result of a command: a timeline per stack that was tried, the reason why one was not, whether the user interrupted it, and the number
+    of purged vaults."""
 
     plan: RegionPlan
     verb: str
-    courses: tuple[OperationTimeline, ...]
+    timelines: tuple[OperationTimeline, ...]
     untried: str = ""
     interrupted: bool = False
     purged: int = 0
 
     @property
     def complete(self) -> bool:
-        """Whether all of it was done and nothing failed."""
-        return not self.untried and not self.interrupted and all(course.complete for course in self.courses)
+        """Return whether everything was done without a failure."""
+        return not self.untried and not self.interrupted and all(timeline.complete for timeline in self.timelines)
 
 
 def bring_up(engine: RegionEngine, allowed: Allowed) -> RegionResult:
-    """Make both stacks what the region file says, the base first.
+    """Deploy both stacks as the region file says, the base first.
 
-    NothingProtected and UpRefused before anything is tried, where machines would go that nobody has given up.
+    Raise NothingProtectedError or UpdateRefusedError, before any change, where machines would be deleted without permission.
     """
     plan = engine.plan
     records = _open_stacks(engine, (plan.base_stack, plan.stack))
@@ -55,19 +53,19 @@ def bring_up(engine: RegionEngine, allowed: Allowed) -> RegionResult:
 
 
 def preview(engine: RegionEngine, allowed: Allowed) -> RegionResult:
-    """Show what bring_up would do; the clusters only where a base stack is there for them to read."""
+    """Preview bring_up; the clusters only where a base stack exists for them to read."""
     plan = engine.plan
     records = _open_stacks(engine, (plan.base_stack, plan.stack))
     flags = _parallel(allowed)
     if records[plan.base_stack]:
         return _run_in_order(engine, "preview", (plan.base_stack, plan.stack), flags)
     outcome = _run_in_order(engine, "preview", (plan.base_stack,), flags)
-    told = f"{plan.stack} reads what {plan.base_stack} exports, and is previewed once that is up"
-    return RegionResult(plan, "preview", outcome.courses, told if outcome.complete else outcome.untried, outcome.interrupted)
+    reason = f"{plan.stack} reads what {plan.base_stack} exports, and is previewed once that is up"
+    return RegionResult(plan, "preview", outcome.timelines, reason if outcome.complete else outcome.untried, outcome.interrupted)
 
 
 def refresh(engine: RegionEngine, allowed: Allowed, *, only_show: bool) -> RegionResult:
-    """Ask Azure and the clusters how everything is, and take it up into the state, or with only_show just tell it."""
+    """Read the state of all resources from Azure and the clusters; update Pulumi's state, or with only_show print the differences."""
     plan = engine.plan
     _open_stacks(engine, (plan.base_stack, plan.stack))
     flags = ("--preview-only",) if only_show else WITHOUT_PROMPT
@@ -75,9 +73,9 @@ def refresh(engine: RegionEngine, allowed: Allowed, *, only_show: bool) -> Regio
 
 
 def tear_down(engine: RegionEngine, allowed: Allowed, *, purge: bool) -> RegionResult:
-    """Delete everything that both stacks have, the clusters first, with purge its vaults' names too.
+    """Delete everything in both stacks, the clusters first; with purge also the names of the vaults.
 
-    UpRefused where something protected is not allowed to go, NothingProtected where what is allowed is not there.
+    Raise UpdateRefusedError where a protected resource may not be deleted, NothingProtectedError where an allowed one does not exist.
     """
     plan = engine.plan
     records = _open_stacks(engine, (plan.stack, plan.base_stack))
@@ -94,47 +92,47 @@ def tear_down(engine: RegionEngine, allowed: Allowed, *, purge: bool) -> RegionR
 
 
 def purge_only(engine: RegionEngine) -> RegionResult:
-    """Purge the region's deleted vaults, and touch nothing that stands."""
+    """Purge the region's deleted vaults, and nothing else."""
     return RegionResult(engine.plan, "destroy", (), purged=engine.purge_vaults())
 
 
 def protected_resource(record: Record, why: str, instead: str) -> Guarded:
-    """A protected resource that would go, and why."""
+    """Return a protected resource that would be deleted, with the reason."""
     return Guarded(record.type.rpartition(":")[2], record.id.rpartition("/")[2] or record.name, _capacity(record), why, instead)
 
 
 def _open_stacks(engine: RegionEngine, stacks: Sequence[str]) -> dict[str, list[Record]]:
     for stack in stacks:
-        engine.take_up(stack)
+        engine.open_stack(stack)
     return {stack: engine.records(stack) for stack in stacks}
 
 
 def _run_in_order(
     engine: RegionEngine, verb: str, stacks: Sequence[str], flags: Sequence[str], more: Mapping[str, str] | None = None
 ) -> RegionResult:
-    """Operate on one stack after the other; where one fails or somebody stops it, those behind it are not tried."""
-    courses: list[OperationTimeline] = []
+    """Run a command on one stack after the other; stop after a failure or an interrupt."""
+    timelines: list[OperationTimeline] = []
     for stack in stacks:
-        if engine.interrupted or (courses and not courses[-1].complete):
+        if engine.interrupted or (timelines and not timelines[-1].complete):
             break
-        courses.append(engine.operate(verb, stack, flags, more))
-    left = stacks[len(courses) :]
-    why = "it was interrupted" if engine.interrupted else f"stack {courses[-1].stack} is not complete" if courses else ""
-    told = f"{' and stack '.join(left)} was not tried, because {why}" if left else ""
-    return RegionResult(engine.plan, verb, tuple(courses), told, engine.interrupted)
+        timelines.append(engine.operate(verb, stack, flags, more))
+    left = stacks[len(timelines) :]
+    why = "it was interrupted" if engine.interrupted else f"stack {timelines[-1].stack} is not complete" if timelines else ""
+    reason = f"{' and stack '.join(left)} was not tried, because {why}" if left else ""
+    return RegionResult(engine.plan, verb, tuple(timelines), reason, engine.interrupted)
 
 
 def _refuse_losses(plan: RegionPlan, records: Iterable[Record], allowed: Allowed) -> None:
-    """UpRefused where a scale set would shrink or go: Azure would choose which machines, drained or not."""
-    wanted = {scale_set_id(cluster, name).lower(): capacity for cluster in plan.clusters for name, capacity, _ in scale_sets(cluster)}
+    """Raise UpdateRefusedError where a scale set would shrink or be deleted: Azure would choose the machines, drained or not."""
+    declared = {scale_set_id(cluster, name).lower(): capacity for cluster in plan.clusters for name, capacity, _ in scale_sets(cluster)}
     guarded, losses = [], {}
     for record in records:
         if record.type.rpartition(":")[2] != SCALE_SET or not record.id:
             continue
-        going = _capacity(record) - wanted.get(record.id.lower(), 0)
-        if going > 0:
-            losses[record.id.rpartition("/")[2]] = going
-        if record.id.lower() not in wanted and record.protect and not allowed.opens(record):
+        missing = _capacity(record) - declared.get(record.id.lower(), 0)
+        if missing > 0:
+            losses[record.id.rpartition("/")[2]] = missing
+        if record.id.lower() not in declared and record.protect and not allowed.opens(record):
             guarded.append(
                 protected_resource(record, "no longer declared, so that it would be deleted", "put it back into the region file")
             )
@@ -145,7 +143,7 @@ def _refuse_losses(plan: RegionPlan, records: Iterable[Record], allowed: Allowed
 
 
 def _capacity(record: Record) -> int:
-    """Machines of a scale set, as the program asked for them last; one for a machine by itself."""
+    """Return the machines of a scale set, as the program last declared it; 1 for a single machine."""
     inputs = (record.kept or {}).get("inputs", {})
     if record.type.rpartition(":")[2] == "VirtualMachine":
         return 1

@@ -1,4 +1,4 @@
-"""Decides how one stack of a region is worked on by Pulumi's own engine: taken up as it was left, and operated on under watch."""
+"""Operations of Pulumi's engine on one stack: open it, repair what a killed command left, run a command and follow its events."""
 
 from __future__ import annotations
 
@@ -27,106 +27,106 @@ SECRETS_PROVIDER = "passphrase"
 
 
 class EngineError(GpufleetError):
-    """What every verb needs could not be done: what, and why."""
+    """A preparation that failed: description and reason."""
 
-    def __init__(self, what: str, said: str) -> None:
-        super().__init__(f"{what}: {said}")
+    def __init__(self, action: str, reason: str) -> None:
+        super().__init__(f"{action}: {reason}")
 
 
 @dataclass(frozen=True)
 class ProgressReporter:
-    """Where the course of a command is told: sentences, and how far an operation has come."""
+    """Functions that report the progress of a command: sentences, and each change of an operation's timeline."""
 
-    say: Callable[[str], None]
-    went_on: Callable[[OperationTimeline], None]
+    report: Callable[[str], None]
+    progressed: Callable[[OperationTimeline], None]
 
 
 @dataclass
 class RegionEngine:
-    """Pulumi's own engine at work on one region, whose folder is held."""
+    """Pulumi's engine for one region, while the region's folder is locked."""
 
     plan: RegionPlan
     folder: EngineFolder
     cli: PulumiCli
     workspace: LocalWorkspace
-    telling: ProgressReporter
+    reporter: ProgressReporter
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody has asked to stop."""
+        """Return whether the user interrupted the command."""
         return self.cli.interrupts > 0
 
-    def take_up(self, stack: str) -> None:
-        """Make a stack where there is none; free it of dead locks, and settle what was under way when its last command died."""
+    def open_stack(self, stack: str) -> None:
+        """Create a stack where there is none; remove dead locks, and resolve the operations that the last command left under way."""
         for lock in state_repair.lock_files(self.folder.backend, PROJECT, stack):
             lock.unlink(missing_ok=True)
-            self.telling.say(f"{stack}: freed of the lock of a command that has died")
+            self.reporter.report(f"{stack}: removed the lock of a dead command")
             if state_repair.restore_backup(self.folder.backend, PROJECT, stack):
-                self.telling.say(f"{stack}: its last checkpoint was cut off while it was written; the one before is taken")
+                self.reporter.report(f"{stack}: its last checkpoint is incomplete; the backup before it is used")
         try:
             Stack.create_or_select(stack, self.workspace)
         except CommandError as error:
-            raise EngineError(f"pulumi cannot take up stack {stack}", " ".join(str(error).rpartition("stderr:")[2].split())) from error
+            raise EngineError(f"pulumi cannot open stack {stack}", " ".join(str(error).rpartition("stderr:")[2].split())) from error
         if under_way := state_repair.pending_operations(self.deployment(stack)):
-            self.telling.say(state_repair.pending_text(stack, under_way))
-            self._settle(stack, under_way)
+            self.reporter.report(state_repair.pending_text(stack, under_way))
+            self._resolve_pending(stack, under_way)
 
     def deployment(self, stack: str) -> Mapping[str, Any]:
-        """A stack's state, as `pulumi stack export` gives it, secrets encrypted."""
-        return json.loads(self._must("stack", "export", "--stack", stack)).get("deployment") or {}
+        """Return a stack's state as `pulumi stack export` prints it, with encrypted secrets."""
+        return json.loads(self._run_cli("stack", "export", "--stack", stack)).get("deployment") or {}
 
     def records(self, stack: str) -> list[Record]:
-        """What a stack has."""
+        """Return the resources of a stack."""
         return [stack_record(item) for item in self.deployment(stack).get("resources") or ()]
 
     def unprotect(self, stack: str, urns: Sequence[str]) -> None:
-        """Take the protection from resources."""
+        """Remove the protection of resources."""
         if urns:
-            self._must("state", "unprotect", "--yes", "--stack", stack, *urns)
+            self._run_cli("state", "unprotect", "--yes", "--stack", stack, *urns)
 
     def purge_vaults(self) -> int:
-        """Purge those of the region's vaults that are deleted ones; how many."""
+        """Purge the deleted vaults of the region; return their number."""
         spec = self.plan.spec
         names = [vault.name for cluster in self.plan.clusters for vault in cluster.vaults]
         words = [sys.executable, "-m", "rehearsal.pulumi_cli.vault_purge", spec.subscription, spec.location, *names]
-        result = self.cli.run_inside(words, {})
+        result = self.cli.run_in_hub(words, {})
         if result.code:
             raise EngineError("vaults were not purged", " ".join(result.stderr.split()))
         return len(result.stdout.splitlines())
 
     def operate(self, verb: str, stack: str, flags: Iterable[str] = (), more: Mapping[str, str] | None = None) -> OperationTimeline:
-        """Run up, preview, refresh or destroy of one stack and watch it; more is environment."""
-        course = OperationTimeline(stack, verb)
+        """Run up, preview, refresh or destroy on one stack and follow its events; more contains environment variables."""
+        timeline = OperationTimeline(stack, verb)
         log = self.folder.path / f"events-{stack}.jsonl"
         args = [verb, "--stack", stack, "--event-log", str(log.resolve()), "--suppress-outputs", "--color", "never", *flags]
 
-        def take(line: str) -> None:
-            sentence = course.take(line)
+        def add(line: str) -> None:
+            sentence = timeline.add_event(line)
             if sentence and not (self.interrupted and CANCELLED.search(sentence)):
-                self.telling.say(f"{stack}: {sentence}")
-            self.telling.went_on(course)
+                self.reporter.report(f"{stack}: {sentence}")
+            self.reporter.progressed(timeline)
 
-        self.telling.went_on(course)
-        with follow_file(log, take):
+        self.reporter.progressed(timeline)
+        with follow_file(log, add):
             result = self.cli.execute(args, self.workspace.work_dir, more or {})
-        course.concluded(result.code, result.stderr or result.stdout)
-        return course
+        timeline.finish(result.code, result.stderr or result.stdout)
+        return timeline
 
-    def _settle(self, stack: str, under_way: Sequence[state_repair.PendingOperation]) -> None:
-        """Have the providers read what a dead command was working on, and drop what is not there."""
-        exported = json.loads(self._must("stack", "export", "--stack", stack))
+    def _resolve_pending(self, stack: str, under_way: Sequence[state_repair.PendingOperation]) -> None:
+        """Read the resources of operations that a dead command left under way; drop those that do not exist."""
+        exported = json.loads(self._run_cli("stack", "export", "--stack", stack))
         state = state_repair.with_created_resources(exported["deployment"], under_way)
         path = self.folder.path.resolve() / f"settled-{stack}.json"
         path.touch(mode=0o600)
         path.write_text(json.dumps({**exported, "deployment": state}))
-        self._must("stack", "import", "--stack", stack, "--file", str(path))
+        self._run_cli("stack", "import", "--stack", stack, "--file", str(path))
         path.unlink()
-        there = {resource["urn"] for resource in state["resources"]}
-        targets = [word for one in under_way if one.urn in there for word in ("--target", one.urn)]
+        existing = {resource["urn"] for resource in state["resources"]}
+        targets = [word for one in under_way if one.urn in existing for word in ("--target", one.urn)]
         if targets:
-            self._must("refresh", "--yes", "--skip-preview", "--suppress-outputs", "--stack", stack, *targets)
+            self._run_cli("refresh", "--yes", "--skip-preview", "--suppress-outputs", "--stack", stack, *targets)
 
-    def _must(self, *words: str) -> str:
+    def _run_cli(self, *words: str) -> str:
         result = self.cli.execute(words, self.workspace.work_dir, {})
         if result.code:
             raise EngineError(f"pulumi {' '.join(words[:2])} failed", (result.stderr or result.stdout).strip())
@@ -139,26 +139,26 @@ def region_engine(
     region: str,
     folder: EngineFolder,
     programs: PulumiPrograms,
-    inside: HubNamespace,
-    hold: int,
-    telling: ProgressReporter,
+    hub: HubNamespace,
+    lock: int,
+    reporter: ProgressReporter,
 ) -> Iterator[RegionEngine]:
-    """Pulumi's own engine, ready to work on a region from inside its hub; region is the name or path that the plan was loaded from."""
+    """Yield Pulumi's engine for a region in its hub namespace; region is the name or path that the plan was loaded from."""
     folder.prepare(plan, region)
-    environment = folder.environment(programs, inside.environment)
-    cli = PulumiCli(programs, inside.command, environment, hold)
+    environment = folder.environment(programs, hub.environment)
+    cli = PulumiCli(programs, hub.command, environment, lock)
     workspace = LocalWorkspace(
         work_dir=str(folder.project.resolve()),
         pulumi_home=environment["PULUMI_HOME"],
         secrets_provider=SECRETS_PROVIDER,
         pulumi_command=cli,
     )
-    with cli.interruptible():
-        yield RegionEngine(plan, folder, cli, workspace, telling)
+    with cli.forward_interrupts():
+        yield RegionEngine(plan, folder, cli, workspace, reporter)
 
 
 def stack_record(item: Mapping[str, Any]) -> Record:
-    """A resource of a state, as the verbs that work in process know one."""
+    """Return a resource of a state as the record that the commands of the local up use."""
     return Record(
         urn=item["urn"],
         type=item["type"],

@@ -1,4 +1,4 @@
-"""Decides how a state is taken up that a killed command has left: which locks are dead, and what was under way when it died."""
+"""Repair of a state that a killed command left: dead locks, incomplete checkpoints, operations under way."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ NAMED = 3
 
 
 def lock_files(backend: Path, project: str, stack: str) -> list[Path]:
-    """The locks of a stack: https://github.com/pulumi/pulumi/blob/1e5fa8de0283b9abc50877f1122a0ff3c035f516/pkg/backend/diy/lock.go
+    """Return the lock files of a stack:
+    https://github.com/pulumi/pulumi/blob/1e5fa8de0283b9abc50877f1122a0ff3c035f516/pkg/backend/diy/lock.go
 
-    Whoever holds the folder knows that whoever took them has died, because every command of ours keeps it held.
+    They belong to dead commands whenever the caller has locked the folder, because each command of gpufleet locks it.
     """
     return sorted((backend / ".pulumi" / "locks" / "organization" / project / stack).glob("*.json"))
 
 
 def restore_backup(backend: Path, project: str, stack: str) -> bool:
-    """Put the last whole checkpoint in place of one that was cut off while it was written; whether that was needed.
+    """Replace an incomplete checkpoint by the backup before it; return whether that was necessary.
 
-    The file backend writes a checkpoint over the one before, of which it has made a copy:
+    The file backend writes a checkpoint over the previous one, after it copied that:
     https://github.com/pulumi/pulumi/blob/1b5949891b3cefcb9974752b24a5ecef0acc86c8/pkg/backend/diy/state.go
     """
     path = backend / ".pulumi" / "stacks" / project / f"{stack}.json"
     whole = path.with_name(f"{path.name}.bak")
     if not path.exists() or _is_whole(path) or not _is_whole(whole):
         return False
-    for kept, broken in ((whole, path), (whole.with_name(f"{whole.name}.attrs"), path.with_name(f"{path.name}.attrs"))):
-        if kept.exists():
-            shutil.copyfile(kept, broken)
+    for backup, broken in ((whole, path), (whole.with_name(f"{whole.name}.attrs"), path.with_name(f"{path.name}.attrs"))):
+        if backup.exists():
+            shutil.copyfile(backup, broken)
     return True
 
 
@@ -49,21 +50,21 @@ def _is_whole(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class PendingOperation:
-    """An operation that had begun when its command died: what it is, and the id that it leads to, empty where there is no telling."""
+    """An operation under way when its command died: its type, and the id of its resource, "" where that is unknown."""
 
     urn: str
-    kind: str
+    operation: str
     id: str
 
     @property
     def name(self) -> str:
-        """Type and logical name, for a person."""
+        """Type and logical name of the resource."""
         chain, _, name = self.urn.rpartition("::")
         return f"{chain.rpartition(':')[2]} {name}"
 
 
 def pending_operations(deployment: Mapping[str, Any]) -> list[PendingOperation]:
-    """What a state says was under way."""
+    """Return the operations under way in a state."""
     subscriptions = dict(_subscriptions(deployment))
     found = []
     for operation in deployment.get("pending_operations") or ():
@@ -73,14 +74,14 @@ def pending_operations(deployment: Mapping[str, Any]) -> list[PendingOperation]:
 
 
 def with_created_resources(deployment: Mapping[str, Any], under_way: Iterable[PendingOperation]) -> Json:
-    """The state with what was being created in it as if it were there, so that a refresh reads it, or finds that it is not.
+    """Return the state with the resources under creation added as if they existed, so that a refresh reads or removes them.
 
-    The CLI has a flag for this, --import-pending-creates, after which the refresh drops the operations and imports nothing: what Azure
-    has made would then be refused as already existing
-    (https://github.com/pulumi/pulumi/blob/1b5949891b3cefcb9974752b24a5ecef0acc86c8/pkg/cmd/pulumi/operations/refresh.go). To edit what
-    `pulumi stack export` gives, and import it, is the way that is left: https://www.pulumi.com/docs/iac/cli/commands/pulumi_stack_import/
+    The CLI has the flag --import-pending-creates for this, but drops the operations and imports nothing: `up` then fails because the
+    resources exist (https://github.com/pulumi/pulumi/blob/1b5949891b3cefcb9974752b24a5ecef0acc86c8/pkg/cmd/pulumi/operations/refresh.go).
+    The remaining way is to edit the output of `pulumi stack export` and import it:
+    https://www.pulumi.com/docs/iac/cli/commands/pulumi_stack_import/
     """
-    ids = {one.urn: one.id for one in under_way if one.kind == CREATING and one.id}
+    ids = {one.urn: one.id for one in under_way if one.operation == CREATING and one.id}
     known = {resource["urn"] for resource in deployment.get("resources") or ()}
     creating = (operation["resource"] for operation in deployment.get("pending_operations") or ())
     taken = [
@@ -92,18 +93,18 @@ def with_created_resources(deployment: Mapping[str, Any], under_way: Iterable[Pe
 
 
 def pending_text(stack: str, under_way: list[PendingOperation]) -> str:
-    """What a person reads of it."""
-    names = ", ".join(f"{one.name} ({one.kind})" for one in under_way[:NAMED])
+    """Return a sentence on the operations under way."""
+    names = ", ".join(f"{one.name} ({one.operation})" for one in under_way[:NAMED])
     more = f" and {len(under_way) - NAMED:,} more" if len(under_way) > NAMED else ""
     were = "operation was" if len(under_way) == 1 else "operations were"
     return (
         f"{stack}: {len(under_way):,} {were} under way when the last command died: {names}{more}; "
-        "asking Azure and the clusters what came of them"
+        "reading their results from Azure and the clusters"
     )
 
 
 def _id(resource: Mapping[str, Any], subscriptions: Mapping[str, str]) -> str:
-    """The id that a creation leads to: Azure's by its path, Kubernetes' NAMESPACE/NAME; empty where there is no telling."""
+    """Return the id that a creation leads to: Azure's from its path, Kubernetes' as NAMESPACE/NAME, "" where it is unknown."""
     inputs, urn = resource.get("inputs") or {}, resource["urn"]
     if resource["type"].startswith(AZURE):
         try:

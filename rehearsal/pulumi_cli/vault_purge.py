@@ -1,4 +1,4 @@
-"""Purges deleted vaults by name, from inside the hub's network, as a person does with Azure's own client."""
+"""Program that purges deleted vaults through Azure's own client, in the hub namespace."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rehearsal.arm.official_clients import credential, options
 
 
 def main(subscription: str, location: str, *names: str) -> None:
-    """Purge those that are deleted ones, a line with the name of each; exit with Azure's sentence where it refuses one."""
+    """Purge those of the named vaults that are deleted, and print their names; exit with Azure's message where it rejects one."""
     base, authority = f"https://{os.environ['ARM_METADATA_HOST']}", os.environ["SSL_CERT_FILE"]
-    who = credential(base, authority, os.environ["ARM_TENANT_ID"], os.environ["ARM_CLIENT_ID"], os.environ["ARM_CLIENT_SECRET"])
-    vaults = KeyVaultManagementClient(who, subscription, **options(base, authority)).vaults
-    refused = ""
+    account = credential(base, authority, os.environ["ARM_TENANT_ID"], os.environ["ARM_CLIENT_ID"], os.environ["ARM_CLIENT_SECRET"])
+    vaults = KeyVaultManagementClient(account, subscription, **options(base, authority)).vaults
+    failure = ""
     for name in names:
         try:
             vaults.get_deleted(name, location)
@@ -25,8 +25,8 @@ def main(subscription: str, location: str, *names: str) -> None:
         except ResourceNotFoundError:
             continue
         except HttpResponseError as error:
-            refused = f"{name}: {error.message}"
-    sys.exit(refused or 0)
+            failure = f"{name}: {error.message}"
+    sys.exit(failure or 0)
 
 
 if __name__ == "__main__":

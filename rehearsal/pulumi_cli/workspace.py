@@ -1,4 +1,4 @@
-"""Decides what the CLI works with for one region: a home, a state, a project and a passphrase of its own, all in one folder."""
+"""Folder in which the CLI works on one region: its own home with plugins, state, project and passphrase."""
 
 from __future__ import annotations
 
@@ -27,55 +27,55 @@ PROVIDERS: Mapping[str, tuple[str, str]] = {
     "azure-native": ("pulumi-azure-native", "rehearsal.pulumi_cli.providers.azure_native"),
     "kubernetes": ("pulumi-kubernetes", "rehearsal.pulumi_cli.providers.kubernetes"),
 }
-"""By Pulumi's name: the SDK whose version the engine asks for, and the module that serves it."""
+"""By Pulumi's name: the SDK whose version the engine requires, and the module that serves it."""
 
 
 def plugin_versions() -> dict[str, str]:
-    """The version of each provider that a program of this environment asks for."""
+    """Return the version of each provider that a program of this environment requires."""
     return {name: importlib.metadata.version(sdk) for name, (sdk, _) in PROVIDERS.items()}
 
 
 def install_plugins(home: Path) -> None:
-    """Write the plugins into a PULUMI_HOME, laid out as `pulumi plugin install` does it; what stands there already is written again.
+    """Write the plugins into a PULUMI_HOME, in the layout of `pulumi plugin install`; existing ones are replaced.
 
-    The plugin of a name and version is looked for in plugins/resource-NAME-vVERSION/pulumi-resource-NAME:
+    The engine searches for a plugin of a name and version in plugins/resource-NAME-vVERSION/pulumi-resource-NAME:
     https://github.com/pulumi/pulumi/blob/008a315303507297fd13aea17efd6516379cd4ec/sdk/go/common/workspace/plugins.go
     """
     for name, version in plugin_versions().items():
         path = plugin_executable(home, name, version)
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_suffix(".new")
-        beside.write_text(_plugin_script(PROVIDERS[name][1]))
-        beside.chmod(0o755)
-        # At once: a command that runs beside this one must never meet half a file.
-        beside.replace(path)
+        partial = path.with_suffix(".new")
+        partial.write_text(_plugin_script(PROVIDERS[name][1]))
+        partial.chmod(0o755)
+        # A concurrent command must never read half a file.
+        partial.replace(path)
 
 
 def plugin_executable(home: Path, name: str, version: str) -> Path:
-    """Where the executable of a plugin stands."""
+    """Return the path of a plugin's executable."""
     return home / "plugins" / f"resource-{name}-v{version}" / f"pulumi-resource-{name}"
 
 
 def _plugin_script(module: str) -> str:
-    """A program that becomes the provider, run by this very Python."""
+    """Return a script that runs a provider with this Python interpreter."""
     return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {module} "$@"\n'
 
 
 FOREIGN_VARIABLES = ("PULUMI_", "ARM_", "AZURE_", "KUBE")
-"""Beginnings of the variables that never reach the CLI from a person's shell: no rehearsal meets a real cloud, state or cluster."""
+"""Prefixes of variables that the CLI never inherits from the user's shell: a rehearsal uses no real cloud, state or cluster."""
 COPIED_SETTINGS = ("config",)
-"""Keys of a stack's settings that a rehearsal takes over. The others name the key of the real stack's state."""
+"""Keys of a stack's settings that a rehearsal copies. The others concern the encryption key of the real stack's state."""
 
 
 class WorkspaceError(GpufleetError):
-    """A folder that cannot be worked in: why, and what to do."""
+    """A folder that cannot be used: reason and remedy."""
 
 
 @dataclass(frozen=True)
 class EngineFolder:
-    """The folder of one region, out/REGION/engine unless a person names another.
+    """The folder of one region: out/REGION/engine, or the one given with --state.
 
-    home is PULUMI_HOME, backend the state, project what the CLI runs in, inside what the hub's network keeps.
+    home is PULUMI_HOME, backend the state, project the CLI's working directory, hub_data the data of the hub namespace.
     """
 
     path: Path
@@ -87,7 +87,7 @@ class EngineFolder:
 
     @property
     def backend(self) -> Path:
-        """Pulumi's state, as its file backend keeps it."""
+        """Pulumi's state in its file backend."""
         return self.path / "state"
 
     @property
@@ -96,29 +96,29 @@ class EngineFolder:
         return self.path / "project"
 
     @property
-    def inside(self) -> Path:
-        """The embedded Azure, and what its control planes keep."""
+    def hub_data(self) -> Path:
+        """Data of the embedded Azure and of its control planes."""
         return self.path / "inside"
 
     @property
     def passphrase(self) -> Path:
-        """File of the passphrase that the state's secrets are encrypted with."""
+        """File with the passphrase that encrypts the state's secrets."""
         return self.path / "passphrase"
 
     @property
     def exists(self) -> bool:
-        """Whether a command has worked in it before."""
+        """Return whether a command has used the folder before."""
         return self.passphrase.exists()
 
     @contextmanager
-    def held(self) -> Iterator[int]:
-        """Keep every other command out; FolderRefused where one is at work.
+    def locked(self) -> Iterator[int]:
+        """Lock the folder against other commands; WorkspaceError where one uses it.
 
-        What inherits the file descriptor goes on holding the folder when this process is killed, so that a CLI that outlives it is met as
-        a command at work.
+        The lock ends when all processes that inherited its file descriptor have ended. A CLI that survives this process therefore counts as
+        a command that uses the folder.
         """
         if any(self.path.glob("state-*.json")):
-            raise WorkspaceError(f"{self.path} holds an Azure that was brought up in process; give another directory with --state")
+            raise WorkspaceError(f"{self.path} contains the Azure of a local up; give another directory with --state")
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -126,31 +126,31 @@ class EngineFolder:
         except BlockingIOError:
             os.close(lock)
             raise WorkspaceError(
-                f"{self.path} is in use by another command; wait for its end, or give another directory with --state"
+                f"{self.path} is in use by another command; wait until it ends, or give another directory with --state"
             ) from None
         try:
             yield lock
         finally:
-            # For all who inherited it, too: providers may take a moment to end.
+            # This unlocks it in child processes, too: providers may take a moment to end.
             fcntl.flock(lock, fcntl.LOCK_UN)
             os.close(lock)
 
     def prepare(self, plan: RegionPlan, region: str) -> None:
-        """Make what is missing, and bring up to date what follows the repository; nothing is written outside the folder."""
+        """Create missing files and update those that follow the repository; nothing outside the folder is written."""
         for folder in (self.home, self.backend, self.project):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # The CLI writes a log of every command, of a large region over 100 MB: those of the latest are enough.
+        # The CLI logs every command, for a large region over 100 MB: the latest logs are enough.
         shutil.rmtree(self.home / "logs", ignore_errors=True)
         self._make_passphrase()
         install_plugins(self.home)
         _write_yaml(self.project / "Pulumi.yaml", _project_settings())
         for stack in (plan.base_stack, plan.stack):
             path = self.project / f"Pulumi.{stack}.yaml"
-            kept = {key: value for key, value in _read_yaml(path).items() if key not in COPIED_SETTINGS}
-            _write_yaml(path, {**kept, "config": {**_stack_config(stack), **_region_file_setting(plan, region)}})
+            unchanged = {key: value for key, value in _read_yaml(path).items() if key not in COPIED_SETTINGS}
+            _write_yaml(path, {**unchanged, "config": {**_stack_config(stack), **_region_file_setting(plan, region)}})
 
     def environment(self, programs: PulumiPrograms, more: Mapping[str, str]) -> dict[str, str]:
-        """What the CLI and all that it starts have in their environment; more is what leads to the embedded Azure."""
+        """Return the environment of the CLI and its child processes; more contains the variables for the embedded Azure."""
         person = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN_VARIABLES)}
         return {
             **person,
@@ -159,10 +159,10 @@ class EngineFolder:
             "PULUMI_BACKEND_URL": f"file://{self.backend.resolve()}",
             "PULUMI_CONFIG_PASSPHRASE_FILE": str(self.passphrase.resolve()),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
-            # Our plugins or none: neither one that is on PATH, nor one from the network.
+            # Only the plugins of this home: none from PATH or from the network.
             "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            # --event-log is one of the commands for debugging.
+            # --event-log is a debugging option.
             "PULUMI_DEBUG_COMMANDS": "true",
             # A run changes neither the virtual environment nor uv.lock.
             "UV_FROZEN": "1",
@@ -172,15 +172,15 @@ class EngineFolder:
 
     def _make_passphrase(self) -> None:
         if not self.passphrase.exists():
-            beside = self.passphrase.with_suffix(".new")
-            beside.unlink(missing_ok=True)
-            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            partial = self.passphrase.with_suffix(".new")
+            partial.unlink(missing_ok=True)
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(secrets.token_urlsafe(32))
-            beside.replace(self.passphrase)
+            partial.replace(self.passphrase)
 
 
 def _project_settings() -> dict[str, Any]:
-    """The repository's Pulumi.yaml, with the program's folder and this very environment by paths that hold from anywhere."""
+    """Return the repository's Pulumi.yaml, with absolute paths of the program's folder and of this virtual environment."""
     found = _read_yaml(ROOT / "Pulumi.yaml")
     runtime = found["runtime"]
     options = {**runtime["options"], "virtualenv": sys.prefix}
@@ -189,14 +189,14 @@ def _project_settings() -> dict[str, Any]:
 
 
 def _stack_config(stack: str) -> dict[str, Any]:
-    """What a rehearsal takes over of a stack's settings; of a region without any, what those of every other say."""
+    """Return the settings of a stack that a rehearsal copies; a region without settings uses those of dev."""
     path = ROOT / "stacks" / f"Pulumi.{stack}.yaml"
     found = _read_yaml(path if path.exists() else ROOT / "stacks" / "Pulumi.dev.yaml")
     return {key: value for key, value in found.get("config", {}).items() if not (isinstance(value, dict) and "secure" in value)}
 
 
 def _region_file_setting(plan: RegionPlan, region: str) -> dict[str, str]:
-    """Where the program finds a region file that is not under stacks/regions."""
+    """Return the setting for a region file that is not in stacks/regions."""
     path = region_path(region).resolve()
     known = plan.name in region_names() and path == region_path(plan.name).resolve()
     return {} if known else {f"{PROJECT}:region-file": str(path)}

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
 BARE = {**os.environ, "NO_COLOR": "1", "PATH": "/usr/bin:/bin"}
 """An environment without the CLI."""
-IN_PROCESS = "engine: in process, because pulumi is not on PATH (https://www.pulumi.com/docs/install/ has it)"
+IN_PROCESS = "engine: none (local up), because pulumi is not on PATH (https://www.pulumi.com/docs/install/ has it)"
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -29,7 +29,7 @@ def up_once(pulumi_cli: PulumiPrograms, tmp_path_factory: pytest.TempPathFactory
     told = engine.run("up")
     assert told.returncode == 0, told.stdout + told.stderr
     lines = told.stdout.splitlines()
-    assert lines[0].startswith(f"engine: Pulumi's own, {pulumi_cli.version} ({pulumi_cli.cli}), because ")
+    assert lines[0].startswith(f"engine: Pulumi {pulumi_cli.version} ({pulumi_cli.cli}), because ")
     assert any(line.startswith("dev-base: + 44 created, 0 unchanged") for line in lines)
     assert any(line.startswith("dev: + 224 created, 0 unchanged") for line in lines)
     return engine

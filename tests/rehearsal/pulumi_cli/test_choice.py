@@ -40,7 +40,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_the_cli_it_is_done_in_process_and_the_line_says_where_the_cli_is_had() -> None:
     chosen = choose_engine(made_here)
     assert chosen.programs is None
-    assert chosen.line.startswith("engine: in process, because pulumi is not on PATH (https://www.pulumi.com/docs/install/")
+    assert chosen.line.startswith("engine: none (local up), because pulumi is not on PATH (https://www.pulumi.com/docs/install/")
 
 
 def test_a_cli_without_its_language_host_is_not_used(path: Path) -> None:
@@ -77,7 +77,8 @@ def test_a_machine_without_a_hubs_network_works_in_process_and_says_why(path: Pa
     chosen = choose_engine(lambda: "the kernel lets nobody make namespaces")
     assert chosen.programs is None
     assert chosen.line == (
-        "engine: in process, because the CLI is on PATH, but no hub's network can be made here: the kernel lets nobody make namespaces"
+        "engine: none (local up), because the CLI is on PATH, but "
+        "no hub namespace can be created here: the kernel lets nobody make namespaces"
     )
 
 
@@ -87,4 +88,4 @@ def test_a_usable_cli_is_used_and_named(path: Path) -> None:
     chosen = choose_engine(made_here)
     assert chosen.programs is not None
     assert (chosen.programs.cli, chosen.programs.version, chosen.programs.path) == (cli, "v3.260.0", (path, path))
-    assert chosen.line == (f"engine: Pulumi's own, v3.260.0 ({cli}), because the CLI is on PATH and a hub's network can be made here")
+    assert chosen.line == (f"engine: Pulumi v3.260.0 ({cli}), because the CLI is on PATH and a hub namespace can be created here")

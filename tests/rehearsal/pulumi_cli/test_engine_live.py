@@ -149,7 +149,7 @@ def test_destroy_refuses_what_is_protected_by_name_and_then_deletes_all(brought_
     assert told.returncode == 0, told.stdout
     assert re.search(r"^dev: - 22\d deleted, 0 unchanged ", told.stdout, re.MULTILINE)
     assert re.search(r"^dev-base: - 44 deleted, 0 unchanged ", told.stdout, re.MULTILINE)
-    assert "3 deleted vaults purged, whose names are free now" in told.stdout
+    assert "3 deleted vaults purged, so that their names are free" in told.stdout
 
 
 def test_a_failed_creation_is_told_with_what_to_do_and_the_next_up_finishes(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_an_up_that_is_interrupted_or_killed_is_gone_on_with(tmp_path: Path) -> 
     assert killed.returncode == -signal.SIGKILL
     again = engine.run("up")
     assert again.returncode == 0, again.stdout
-    assert "dev: freed of the lock of a command that has died" in again.stdout
+    assert "dev: removed the lock of a dead command" in again.stdout
     assert engine.run("up").returncode == 0
 
 
@@ -191,7 +191,7 @@ def test_what_was_being_made_when_a_command_died_is_taken_into_the_state(brought
     assert told.returncode == 0, told.stdout
     assert (
         "dev: 1 operation was under way when the last command died: VirtualMachineScaleSet dev-dev-pool-cpu-000 (creating); "
-        "asking Azure and the clusters what came of them"
+        "reading their results from Azure and the clusters"
     ) in told.stdout
     assert re.search(r"^dev: (~ 1 updated, )?22[34] unchanged ", told.stdout, re.MULTILINE)
 
@@ -205,7 +205,7 @@ def test_one_clusters_dead_api_servers_stop_no_other_and_the_next_up_finishes(tm
     told = engine.run("up", region)
     assert told.returncode == 1
     assert "dev: failed: Namespace dev-dev2-objects-Namespace/second: the cluster cannot be reached" in told.stdout
-    assert "What to do: look after that cluster's control plane" in told.stdout
+    assert "What to do: repair that cluster's control plane" in told.stdout
     assert re.search(r"^ \+ +Namespace Namespace/second$", told.stdout, re.MULTILINE), "the other cluster has it"
     at_the_api_servers(engine, "dev2", "start")
     done = engine.run("up", region)

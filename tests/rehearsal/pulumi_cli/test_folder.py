@@ -64,7 +64,7 @@ def test_a_region_file_elsewhere_is_named_in_the_configuration_and_one_under_sta
 def test_the_passphrase_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
     folder, plan = EngineFolder(tmp_path / "engine"), load_plan("dev")
     assert not folder.exists
-    with folder.held():
+    with folder.locked():
         folder.prepare(plan, "dev")
     first = folder.passphrase.read_text()
     assert len(first) > 32
@@ -115,16 +115,20 @@ def test_nothing_of_a_persons_own_cloud_or_state_reaches_the_cli(folder: EngineF
 
 
 def test_a_second_command_is_refused_while_one_is_at_work(tmp_path: Path) -> None:
-    with EngineFolder(tmp_path).held(), pytest.raises(WorkspaceError, match="is in use by another command"), EngineFolder(tmp_path).held():
+    with (
+        EngineFolder(tmp_path).locked(),
+        pytest.raises(WorkspaceError, match="is in use by another command"),
+        EngineFolder(tmp_path).locked(),
+    ):
         pass
-    with EngineFolder(tmp_path).held():
+    with EngineFolder(tmp_path).locked():
         pass
 
 
 def test_what_outlives_a_killed_command_goes_on_holding_the_folder(tmp_path: Path) -> None:
     program = (
         "import os, subprocess, sys; from pathlib import Path; from rehearsal.pulumi_cli.workspace import EngineFolder\n"
-        "with EngineFolder(Path(sys.argv[1])).held() as hold:\n"
+        "with EngineFolder(Path(sys.argv[1])).locked() as hold:\n"
         "    nowhere = subprocess.DEVNULL\n"
         "    print(subprocess.Popen(['sleep', '60'], pass_fds=(hold,), stdout=nowhere, stderr=nowhere).pid, flush=True)\n"
         "    os.kill(os.getpid(), 9)\n"
@@ -133,7 +137,7 @@ def test_what_outlives_a_killed_command_goes_on_holding_the_folder(tmp_path: Pat
     child = int(done.stdout)
     try:
         assert done.returncode == -signal.SIGKILL
-        with pytest.raises(WorkspaceError), EngineFolder(tmp_path).held():
+        with pytest.raises(WorkspaceError), EngineFolder(tmp_path).locked():
             pass
     finally:
         os.kill(child, signal.SIGKILL)
@@ -141,5 +145,5 @@ def test_what_outlives_a_killed_command_goes_on_holding_the_folder(tmp_path: Pat
 
 def test_a_folder_with_an_azure_that_was_brought_up_in_process_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state-000001.json").write_text("{}")
-    with pytest.raises(WorkspaceError, match="brought up in process; give another directory"), EngineFolder(tmp_path).held():
+    with pytest.raises(WorkspaceError, match="contains the Azure of a local up; give another directory"), EngineFolder(tmp_path).locked():
         pass

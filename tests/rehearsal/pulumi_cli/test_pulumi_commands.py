@@ -44,14 +44,14 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PulumiCli]:
 
 def test_a_command_has_the_environment_that_it_is_given_and_no_other(cli: PulumiCli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_ACCESS_TOKEN", "theirs")
-    told = cli.run_inside([sys.executable, "-c", "import os; print(*sorted(os.environ))"], {"MORE": "1"}).stdout.split()
+    told = cli.run_in_hub([sys.executable, "-c", "import os; print(*sorted(os.environ))"], {"MORE": "1"}).stdout.split()
     assert {"GIVEN", "MORE", "PATH", "PULUMI_AUTOMATION_API"} <= set(told)
     assert "PULUMI_ACCESS_TOKEN" not in told
 
 
 def test_both_streams_and_the_status_are_told(cli: PulumiCli) -> None:
     lines: list[str] = []
-    result = cli.run_inside(["sh", "-c", "echo out; echo err >&2; exit 3"], {}, on_error=lines.append)
+    result = cli.run_in_hub(["sh", "-c", "echo out; echo err >&2; exit 3"], {}, on_error=lines.append)
     assert (result.stdout, result.stderr, result.code, lines) == ("out", "err", 3, ["err"])
 
 
@@ -63,21 +63,21 @@ def test_ctrl_c_once_asks_and_twice_insists_and_the_command_is_waited_for(cli: P
         if line != "interrupt 2":
             os.kill(os.getpid(), signal.SIGINT)
 
-    with cli.interruptible():
-        result = cli.run_inside([sys.executable, "-c", STUBBORN], {}, on_output=interrupt)
+    with cli.forward_interrupts():
+        result = cli.run_in_hub([sys.executable, "-c", STUBBORN], {}, on_output=interrupt)
     assert lines == ["at work", "interrupt 1", "interrupt 2"]
     assert (result.code, cli.interrupts) == (9, 2)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_interrupt_between_two_commands_is_remembered(cli: PulumiCli) -> None:
-    with cli.interruptible():
+    with cli.forward_interrupts():
         os.kill(os.getpid(), signal.SIGINT)
     assert cli.interrupts == 1
 
 
 def test_a_command_is_in_a_process_group_of_its_own(cli: PulumiCli) -> None:
-    told = cli.run_inside([sys.executable, "-c", "import os; print(os.getpgid(0))"], {})
+    told = cli.run_in_hub([sys.executable, "-c", "import os; print(os.getpgid(0))"], {})
     assert int(told.stdout) != os.getpgid(0)
 
 

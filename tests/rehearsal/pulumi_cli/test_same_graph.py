@@ -53,15 +53,15 @@ def test_every_resource_of_dev_is_the_same_when_all_is_up(up_once: Engine, pulum
 def test_every_resource_of_a_large_region_is_the_same(region: str, pulumi_cli: PulumiPrograms, tmp_path: Path) -> None:
     """Its base is up; of the clusters it is the plan of the first update, in which an output of Azure's that is not there yet is any."""
     plan, folder, path = load_plan(region), EngineFolder(tmp_path / "engine"), tmp_path / "plan.json"
-    telling = ProgressReporter(print, lambda _: None)
+    reporter = ProgressReporter(print, lambda _: None)
     base, clusters = in_process(region)
     with (
-        folder.held() as hold,
-        hub_namespace(plan, folder.inside, factor=3_600.0, say=print) as inside,
-        region_engine(plan, region, folder, pulumi_cli, inside, hold, telling) as at_work,
+        folder.locked() as lock,
+        hub_namespace(plan, folder.hub_data, factor=3_600.0, say=print) as inside,
+        region_engine(plan, region, folder, pulumi_cli, inside, lock, reporter) as at_work,
     ):
         for stack in (plan.base_stack, plan.stack):
-            at_work.take_up(stack)
+            at_work.open_stack(stack)
         up = at_work.operate("up", plan.base_stack, ("--yes", "--skip-preview", "--parallel", "64"), FAST)
         assert up.complete, up.failures
         preview = at_work.operate("preview", plan.stack, ("--save-plan", str(path)))

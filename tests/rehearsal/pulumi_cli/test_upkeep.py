@@ -37,7 +37,7 @@ def test_a_creation_in_azure_is_asked_after_by_the_id_that_it_leads_to() -> None
     ]
     assert pending_text("dev", found) == (
         "dev: 1 operation was under way when the last command died: VirtualMachineScaleSet cpu (creating); "
-        "asking Azure and the clusters what came of them"
+        "reading their results from Azure and the clusters"
     )
 
 
