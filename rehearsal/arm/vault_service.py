@@ -15,7 +15,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.vaults import data_plane, vault_named
-from rehearsal.azure.vaults.data_plane import PAGE, Page
+from rehearsal.azure.vaults.data_plane import PAGE, SecretPage
 from rehearsal.azure.vaults.secrets import VaultError
 
 VERSIONS = ("7.0", "7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "2025-07-01", "2026-04-01")
@@ -107,7 +107,7 @@ def _read(call: Call, cloud: Cloud, vault: Resource, tail: tuple[str, ...], base
             raise VaultError(404, "NotFound", "A vault has secrets and deletedsecrets here.", "NotFound")
 
 
-def _page(call: Call, base: str, page: Page) -> Json:
+def _page(call: Call, base: str, page: SecretPage) -> Json:
     if page.next is None:
         return {"value": page.value, "nextLink": None}
     kept = "".join(f"{quote(key)}={quote(value)}&" for key, value in call.query.items() if key != "$skiptoken")

@@ -35,7 +35,7 @@ def build(subscriptions: Iterable[str], tenant: str, *, seed: int = 0, scenario:
 
     Without a scenario nothing goes wrong, no call is counted, and no family of VM sizes is bounded.
     """
-    gates = (identity.LockGate(),) if scenario is None else (Throttle(), ApiOutage(), identity.LockGate())
+    gates = (identity.LockCheck(),) if scenario is None else (Throttle(), ApiOutage(), identity.LockCheck())
     cloud = Cloud(KINDS, subscriptions=subscriptions, tenant=tenant, seed=seed, bodies=SdkBodies(), gates=gates)
     cloud.services |= {
         "scenario": InForce(NOTHING_WRONG, cloud.now),

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import upgrades
-from rehearsal.azure.compute.deletes import delete_all, lower_capacity
+from rehearsal.azure.compute.deletes import delete_instances, lower_capacity
 from rehearsal.azure.compute.disks import deallocation_refused
-from rehearsal.azure.compute.evictions import simulate
-from rehearsal.azure.compute.instance_operations import TAKEN, begin_action, begin_task
+from rehearsal.azure.compute.evictions import simulate_eviction
+from rehearsal.azure.compute.instance_operations import ACTION_PROCESSED, begin_action, begin_task
 from rehearsal.azure.compute.instances import Instance, name_of, state_of
 from rehearsal.azure.compute.machine import TASKS, busy_refusal, power_refusal
 from rehearsal.azure.compute.repairs import set_service_state
@@ -20,7 +20,7 @@ from rehearsal.azure.resource_type import Action
 EVERY = "*"
 
 
-def named(resource: Resource, request: Request, *, required: bool) -> list[Instance] | None:
+def named_instances(resource: Resource, request: Request, *, required: bool) -> list[Instance] | None:
     """Return the instances in a body's instanceIds, None for no ids or every one ("*"); AzureError for an invalid id.
 
     An instance that is being deleted is no active one: https://github.com/kubernetes-sigs/cloud-provider-azure/issues/2356
@@ -45,26 +45,26 @@ def named(resource: Resource, request: Request, *, required: bool) -> list[Insta
     return found
 
 
-def check_not_leaving(resource: Resource, deleting: bool, words: str) -> None:
+def check_not_being_deleted(resource: Resource, deleting: bool, words: str) -> None:
     """Refuse a request for a scale set that is being deleted."""
     if deleting:
         message = f"Operation '{words}' is not allowed on Virtual Machine Scale Set '{resource.id.name}' since it is marked for deletion."
         raise conflict("OperationNotAllowed", message, resource.id.name)
 
 
-def touchable(resource: Resource, request: Request, task: str, words: str, *, required: bool = False) -> list[Instance]:
+def selected_instances(resource: Resource, request: Request, task: str, words: str, *, required: bool = False) -> list[Instance]:
     """Return the instances that an action of the scale set works on.
 
     An action on all instances skips those that are protected from scale set actions. An action that names a protected instance is
     refused, as is one that names a busy instance or one in the wrong power state. Azure publishes that it skips protected instances,
     but not the refusal; this refusal is assumed.
     """
-    asked = named(resource, request, required=required)
+    asked = named_instances(resource, request, required=required)
     everything = asked is None
     living = state_of(resource).living() if asked is None else asked
     found = []
     for one in living:
-        why = why_not(resource, one, task, words)
+        why = action_refusal(resource, one, task, words)
         if why is not None and not (everything and (one.protect_from_actions or power_refusal(one, "", task))):
             raise why
         if why is None:
@@ -72,7 +72,7 @@ def touchable(resource: Resource, request: Request, task: str, words: str, *, re
     return found
 
 
-def why_not(resource: Resource, one: Instance, task: str, words: str) -> AzureError | None:
+def action_refusal(resource: Resource, one: Instance, task: str, words: str) -> AzureError | None:
     """Return why an action of the scale set is not allowed on an instance; None if it is allowed."""
     name = name_of(resource, one)
     if one.protect_from_actions:
@@ -81,10 +81,10 @@ def why_not(resource: Resource, one: Instance, task: str, words: str) -> AzureEr
             "ask the instance itself."
         )
         return conflict("OperationNotAllowed", message, name)
-    return blocked(resource, one, task, words)
+    return state_refusal(resource, one, task, words)
 
 
-def blocked(resource: Resource, one: Instance, task: str, words: str) -> AzureError | None:
+def state_refusal(resource: Resource, one: Instance, task: str, words: str) -> AzureError | None:
     """Return why an instance's present state does not allow a task; None if it does."""
     name = name_of(resource, one)
     if task == "deallocate" and state_of(resource).models[one.model].ephemeral:
@@ -95,16 +95,16 @@ def blocked(resource: Resource, one: Instance, task: str, words: str) -> AzureEr
 Begin = Callable[[Cloud, Resource, Operation, Iterable[Instance]], None]
 
 
-def _leaving(cloud: Cloud, resource: Resource) -> bool:
+def _being_deleted(cloud: Cloud, resource: Resource) -> bool:
     return bool(resource.operation) and cloud.operations[resource.operation].name == "delete"
 
 
-def _begun(cloud: Cloud, resource: Resource, name: str, machines: list[Instance], begin: Begin) -> Answer:
+def _start(cloud: Cloud, resource: Resource, name: str, machines: list[Instance], begin: Begin) -> Answer:
     """Start an operation on instances; an operation without instances ends at once."""
     operation = begin_action(cloud, resource, name)
     operation.waits_for = 1
     begin(cloud, resource, operation, machines)
-    cloud.events.after(0.0, resource.key, TAKEN, operation.id)
+    cloud.events.after(0.0, resource.key, ACTION_PROCESSED, operation.id)
     return Answer(202, operation=operation)
 
 
@@ -120,15 +120,15 @@ def _of_set(name: str) -> Action:
     """Return an action of the scale set on the instances that a request names, or on all."""
 
     def act(cloud: Cloud, resource: Resource, request: Request) -> Answer:
-        task = wanted(name, request)
-        check_not_leaving(resource, _leaving(cloud, resource), TASKS[task].words)
-        machines = touchable(resource, request, task, TASKS[task].words)
-        return _begun(cloud, resource, name, machines, _tasks(task))
+        task = task_of_action(name, request)
+        check_not_being_deleted(resource, _being_deleted(cloud, resource), TASKS[task].words)
+        machines = selected_instances(resource, request, task, TASKS[task].words)
+        return _start(cloud, resource, name, machines, _tasks(task))
 
     return act
 
 
-def wanted(name: str, request: Request) -> str:
+def task_of_action(name: str, request: Request) -> str:
     """Return the task of an action: a reimage with tempDisk also replaces the local disks."""
     return "reimagetemp" if name == "reimage" and (request.body or {}).get("tempDisk") else name
 
@@ -137,34 +137,34 @@ def _delete(cloud: Cloud, resource: Resource, request: Request) -> Answer:
     """Delete instances by id, also protected ones:
     https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/delete-instances
     """
-    check_not_leaving(resource, _leaving(cloud, resource), "Delete VM")
-    machines = named(resource, request, required=True)
+    check_not_being_deleted(resource, _being_deleted(cloud, resource), "Delete VM")
+    machines = named_instances(resource, request, required=True)
     chosen = state_of(resource).living() if machines is None else machines
     lower_capacity(cloud, resource, chosen)
-    return _begun(cloud, resource, "deleteInstances", chosen, delete_all)
+    return _start(cloud, resource, "deleteInstances", chosen, delete_instances)
 
 
 def _upgrade(cloud: Cloud, resource: Resource, request: Request) -> Answer:
     """Update instances to the latest model: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/update-instances"""
-    check_not_leaving(resource, _leaving(cloud, resource), "Update VM")
-    machines = touchable(resource, request, "update", "Update VM", required=True)
-    return _begun(cloud, resource, "manualUpgrade", machines, upgrades.bring_to_latest)
+    check_not_being_deleted(resource, _being_deleted(cloud, resource), "Update VM")
+    machines = selected_instances(resource, request, "update", "Update VM", required=True)
+    return _start(cloud, resource, "manualUpgrade", machines, upgrades.bring_to_latest)
 
 
 def act_on_instance(cloud: Cloud, resource: Resource, one: Instance, request: Request) -> Answer:
     """Start an action of one instance, which protection does not block; AzureError for an unknown action."""
     name = request.action.lower()
     if name == "simulateeviction":
-        return simulate(cloud, resource, one)
+        return simulate_eviction(cloud, resource, one)
     if name not in INSTANCE_ACTIONS:
         known = ", ".join(sorted((*INSTANCE_ACTIONS, "simulateeviction")))
         raise AzureError(400, "InvalidRequestUri", f"'{request.action}' is no action of an instance; known: {known}", target=request.action)
-    task = wanted(name, request)
-    check_not_leaving(resource, _leaving(cloud, resource), TASKS[task].words)
-    why = blocked(resource, one, task, TASKS[task].words)
+    task = task_of_action(name, request)
+    check_not_being_deleted(resource, _being_deleted(cloud, resource), TASKS[task].words)
+    why = state_refusal(resource, one, task, TASKS[task].words)
     if why is not None:
         raise why
-    return _begun(cloud, resource, name, [one], _tasks(task))
+    return _start(cloud, resource, name, [one], _tasks(task))
 
 
 def delete_instance(cloud: Cloud, resource: Resource, one: Instance) -> Answer:
@@ -172,7 +172,7 @@ def delete_instance(cloud: Cloud, resource: Resource, one: Instance) -> Answer:
     if one.going:
         return Answer(202, operation=cloud.operations[one.doing])
     lower_capacity(cloud, resource, [one])
-    return _begun(cloud, resource, "deleteInstance", [one], delete_all)
+    return _start(cloud, resource, "deleteInstance", [one], delete_instances)
 
 
 INSTANCE_ACTIONS = ("start", "restart", "poweroff", "deallocate", "redeploy", "reimage", "reimageall")

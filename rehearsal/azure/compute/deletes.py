@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterable
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import scale_set_rules
-from rehearsal.azure.compute.instance_operations import begin_noticed, begin_task, give_up, pass_charge, preempt, shed, wait_for_notice
+from rehearsal.azure.compute.instance_operations import (
+    begin_announced_delete,
+    begin_task,
+    delete_surplus,
+    move_charge,
+    preempt,
+    task_ended,
+    wait_for_notice,
+)
 from rehearsal.azure.compute.instances import Instance, Model, state_of
 from rehearsal.azure.compute.machine import CREATING, RUNNING
 from rehearsal.azure.resource import Operation, Resource
@@ -25,14 +33,14 @@ def lower_capacity(cloud: Cloud, resource: Resource, going: Collection[Instance]
             # A machine that is made to spare goes as one that counts: one fewer of those that are still made does.
             making = next((other for other in state.living() if other.charged and other.state == CREATING), None)
             if making is not None:
-                pass_charge(cloud, resource, making, one)
+                move_charge(cloud, resource, making, one)
     lower = max(0, int(resource.body["sku"]["capacity"]) - len(going))
     resource.body = {**resource.body, "sku": {**resource.body["sku"], "capacity": lower}}
     resource.sent = {**resource.sent, "sku": {**resource.sent["sku"], "capacity": lower}}
     resource.version += 1
 
 
-def delete_all(cloud: Cloud, resource: Resource, operation: Operation, machines: Iterable[Instance]) -> None:
+def delete_instances(cloud: Cloud, resource: Resource, operation: Operation, machines: Iterable[Instance]) -> None:
     """Start to delete instances for an operation, after the terminate notice if their model has one.
 
     Every instance gets its own notice, and all instances of one call the same NotBefore:
@@ -49,7 +57,7 @@ def delete_all(cloud: Cloud, resource: Resource, operation: Operation, machines:
             cloud, key=resource.key, instances=(str(one.id),), event_type="Terminate", not_before=cloud.now + notice
         )
     if state_of(resource).spare:
-        shed(cloud, resource)
+        delete_surplus(cloud, resource)
 
 
 def notice_seconds(model: Model) -> float | None:
@@ -65,7 +73,7 @@ def terminate(cloud: Cloud, resource: Resource, event_id: str, numbers: Iterable
     for number in numbers:
         one = state_of(resource).instances.get(number)
         if one is not None and one.notice == event_id and one.going:
-            begin_noticed(cloud, resource, one)
+            begin_announced_delete(cloud, resource, one)
 
 
 def delete_set(cloud: Cloud, resource: Resource, operation: Operation) -> None:
@@ -76,5 +84,5 @@ def delete_set(cloud: Cloud, resource: Resource, operation: Operation) -> None:
     for one in going:
         earlier, one.doing, one.owes = cloud.operations[one.doing], operation.id, False
         operation.waits_for += 1
-        give_up(cloud, resource, earlier, one, None)
-    delete_all(cloud, resource, operation, state.living())
+        task_ended(cloud, resource, earlier, one, None)
+    delete_instances(cloud, resource, operation, state.living())

@@ -11,7 +11,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.images.galleries import Image
-from rehearsal.azure.images.image_versions import ImageVersion, latest, replicated
+from rehearsal.azure.images.image_versions import ImageVersion, is_replicated, latest_version
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import required_location
@@ -154,9 +154,9 @@ def check_image(cloud: Cloud, image: Json, location: str) -> None:
         return
     kind = parse(text).type.lower()
     if kind == ImageVersion.type.lower():
-        usable = cloud.find(text) is not None and replicated(cloud, text, location)
+        usable = cloud.find(text) is not None and is_replicated(cloud, text, location)
     elif kind == Image.type.lower():
-        usable = latest(cloud, text, location) is not None
+        usable = latest_version(cloud, text, location) is not None
     else:
         return
     if not usable:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.compute.deletes import delete_all, lower_capacity, terminate
-from rehearsal.azure.compute.instance_operations import TAKEN, begin_action, begin_task
+from rehearsal.azure.compute.deletes import delete_instances, lower_capacity, terminate
+from rehearsal.azure.compute.instance_operations import ACTION_PROCESSED, begin_action, begin_task
 from rehearsal.azure.compute.instances import Instance, name_of, state_of
 from rehearsal.azure.compute.machine import RUNNING
 from rehearsal.azure.errors import conflict
@@ -17,7 +17,7 @@ PREEMPT_SECONDS = 30.0
 """Seconds of notice before an eviction: https://learn.microsoft.com/azure/virtual-machine-scale-sets/use-spot"""
 
 
-def simulate(cloud: Cloud, resource: Resource, one: Instance) -> Answer:
+def simulate_eviction(cloud: Cloud, resource: Resource, one: Instance) -> Answer:
     """Evict one Spot machine on request: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/simulate-eviction"""
     if not state_of(resource).models[one.model].spot:
         message = f"Operation 'Simulate Eviction' is not allowed on VM '{name_of(resource, one)}' since it is not a Spot VM."
@@ -50,7 +50,7 @@ def fail_hosts(cloud: Cloud, resource: Resource, numbers: Iterable[str]) -> None
     scheduled_events_of(cloud).announce(cloud, key=resource.key, instances=told, event_type="Redeploy", not_before=cloud.now)
 
 
-def happens(cloud: Cloud, resource: Resource, event_id: str, kind: str, numbers: Iterable[str]) -> None:
+def start_announced_event(cloud: Cloud, resource: Resource, event_id: str, kind: str, numbers: Iterable[str]) -> None:
     """Start what was announced, because it was approved or is due."""
     numbers = list(numbers)
     if kind == "Terminate":
@@ -63,14 +63,14 @@ def happens(cloud: Cloud, resource: Resource, event_id: str, kind: str, numbers:
     if not met or kind == "Freeze":
         return
     if kind == "Preempt":
-        _take_back(cloud, resource, met)
+        _evict_now(cloud, resource, met)
         return
     operation = begin_action(cloud, resource, "maintenance")
     for one in met:
         begin_task(cloud, resource, operation, one, "redeploy" if kind == "Redeploy" else "reboot")
 
 
-def _take_back(cloud: Cloud, resource: Resource, met: list[Instance]) -> None:
+def _evict_now(cloud: Cloud, resource: Resource, met: list[Instance]) -> None:
     """Evict by each machine's policy: a deleted machine lowers the capacity, a deallocated one stays with its quota."""
     operation = begin_action(cloud, resource, "evict")
     operation.waits_for = 1
@@ -78,11 +78,11 @@ def _take_back(cloud: Cloud, resource: Resource, met: list[Instance]) -> None:
     gone = [one for one in met if models[one.model].profile.get("evictionPolicy", "Deallocate") == "Delete"]
     if gone:
         lower_capacity(cloud, resource, gone)
-        delete_all(cloud, resource, operation, gone)
+        delete_instances(cloud, resource, operation, gone)
     for one in met:
         if one not in gone:
             begin_task(cloud, resource, operation, one, "deallocate")
-    cloud.events.after(0.0, resource.key, TAKEN, operation.id)
+    cloud.events.after(0.0, resource.key, ACTION_PROCESSED, operation.id)
 
 
 def _announce(cloud: Cloud, resource: Resource, machines: list[Instance], kind: EventType, moment: float) -> None:

@@ -8,7 +8,7 @@ from rehearsal.azure.compute.machine import RUNNING
 from rehearsal.azure.errors import conflict
 from rehearsal.azure.resource import Json, Resource
 
-RICH, BINARY, PROBE = "rich", "binary", "probe"
+EXTENSION_2, EXTENSION_1, PROBE = "rich", "binary", "probe"
 EXTENSIONS = ("ApplicationHealthLinux", "ApplicationHealthWindows")
 
 
@@ -24,7 +24,7 @@ def source_of(profile: Json) -> str | None:
         message = "Only one source of health monitoring can be used for a scale set: remove the health extension or the health probe."
         raise conflict("OperationNotAllowed", message, "healthProbe")
     if found:
-        return RICH if str(found[0].get("typeHandlerVersion", "1.0")).startswith("2") else BINARY
+        return EXTENSION_2 if str(found[0].get("typeHandlerVersion", "1.0")).startswith("2") else EXTENSION_1
     return PROBE if probe else None
 
 
@@ -41,9 +41,9 @@ def health_of(cloud: Cloud, resource: Resource, one: Instance) -> str | None:
     if source is None:
         return None
     if one.power != RUNNING:
-        return UNKNOWN if source == RICH else UNHEALTHY
+        return UNKNOWN if source == EXTENSION_2 else UNHEALTHY
     if one.health:
         return one.health
     if one.ready > cloud.now:
-        return INITIALIZING if source == RICH else UNHEALTHY
+        return INITIALIZING if source == EXTENSION_2 else UNHEALTHY
     return HEALTHY

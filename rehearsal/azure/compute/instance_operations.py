@@ -6,15 +6,15 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import machine
 from rehearsal.azure.compute.instances import Instance, state_of
 from rehearsal.azure.compute.machine import CREATING, DELETING, provisioning_error, slowness
-from rehearsal.azure.compute.scaling import charge, discharge, remove, site_of
+from rehearsal.azure.compute.scaling import release_quota, remove_instance, site_of, take_quota
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Operation, Resource
 
-DONE, MODEL_DONE, TAKEN, BATCH_DONE, REPLACE = "instance_done", "model_done", "action_taken", "batch_done", "replace"
+DONE, MODEL_DONE, ACTION_PROCESSED, BATCH_DONE, REPLACE = "instance_done", "model_done", "action_taken", "batch_done", "replace"
 """Events of a scale set: a task on an instance is done; a PUT's model, or an action, was processed; a batch of a rolling upgrade is
 done; a removed machine is due for replacement.
 """
-MOST_DETAILS = 50
+MAX_DETAILS = 50
 """Failures that an error lists separately."""
 
 
@@ -47,7 +47,7 @@ def wait_for_notice(operation: Operation, one: Instance) -> None:
     one.doing, one.task, one.state = operation.id, "delete", DELETING
 
 
-def begin_noticed(cloud: Cloud, resource: Resource, one: Instance) -> None:
+def begin_announced_delete(cloud: Cloud, resource: Resource, one: Instance) -> None:
     """Start the delete that was announced to an instance."""
     one.notice = ""
     _run(cloud, resource, one.doing, one, "delete")
@@ -59,7 +59,7 @@ def preempt(cloud: Cloud, resource: Resource, one: Instance) -> None:
         return
     operation = cloud.operations[one.doing]
     one.doing = one.task = ""
-    give_up(cloud, resource, operation, one, preempted())
+    task_ended(cloud, resource, operation, one, preempted())
 
 
 def preempted() -> AzureError:
@@ -67,7 +67,7 @@ def preempted() -> AzureError:
     return AzureError(409, "OperationPreempted", "Operation execution has been preempted by a more recent operation.")
 
 
-def give_up(cloud: Cloud, resource: Resource, operation: Operation, one: Instance | None, error: AzureError | None) -> None:
+def task_ended(cloud: Cloud, resource: Resource, operation: Operation, one: Instance | None, error: AzureError | None) -> None:
     """End one of the tasks that an operation waits for, with or without an error."""
     if not operation.running:
         return
@@ -94,7 +94,7 @@ def conclude(cloud: Cloud, resource: Resource, operation: Operation) -> None:
     cloud.finish(operation, error_of(failures))
 
 
-def overtake(cloud: Cloud, operation: Operation | None) -> None:
+def supersede(cloud: Cloud, operation: Operation | None) -> None:
     """End an operation of the whole set for a newer one, which continues its tasks."""
     if operation is not None and operation.running:
         operation.waits_for = 0
@@ -106,25 +106,25 @@ def error_of(failures: list[Json]) -> AzureError | None:
     if not failures:
         return None
     first = failures[0]
-    details = tuple(AzureError(409, one["code"], one["message"], target=one.get("target")) for one in failures[:MOST_DETAILS])
+    details = tuple(AzureError(409, one["code"], one["message"], target=one.get("target")) for one in failures[:MAX_DETAILS])
     if len(failures) == 1:
         return AzureError(409, first["code"], first["message"], target=first.get("target"))
     message = f"{first['message']} ({len(failures)} instances failed.)"
     return AzureError(409, first["code"], message, details=details)
 
 
-def done(cloud: Cloud, resource: Resource, number: str, turn: int) -> None:
+def end_task(cloud: Cloud, resource: Resource, number: str, turn: int) -> None:
     """End a task: apply its effect to the instance, and report it to the operation."""
     one = state_of(resource).instances.get(number)
     if one is None or one.turn != turn or not one.doing:
         return
     operation = cloud.operations[one.doing]
     if one.task == "delete":
-        remove(cloud, resource, one)
+        remove_instance(cloud, resource, one)
         if one.owes:
             cloud.events.after(0.0, resource.key, REPLACE, operation.id, one.repairs)
         else:
-            give_up(cloud, resource, operation, one, None)
+            task_ended(cloud, resource, operation, one, None)
         return
     task = one.task
     error = machine.end(cloud, one, site_of(resource, one))
@@ -135,7 +135,7 @@ def done(cloud: Cloud, resource: Resource, number: str, turn: int) -> None:
         one.os_model = one.model
     if machine.TASKS[task].boots:
         one.health = ""
-    give_up(cloud, resource, operation, one, error)
+    task_ended(cloud, resource, operation, one, error)
 
 
 def _created(cloud: Cloud, resource: Resource, operation: Operation, one: Instance, error: AzureError | None) -> None:
@@ -144,17 +144,17 @@ def _created(cloud: Cloud, resource: Resource, operation: Operation, one: Instan
     if error is None:
         error = provisioning_error(cloud, one, site_of(resource, one))
     if error is not None and (state.spare or not one.host):
-        hand_on_charge(cloud, resource, one)
-        remove(cloud, resource, one)
+        transfer_charge(cloud, resource, one)
+        remove_instance(cloud, resource, one)
         if state.spare:
             operation.failures.append({**error.body(), "target": str(one.id), "spare": True})
             error = None
     if state.spare:
-        shed(cloud, resource)
-    give_up(cloud, resource, operation, one, error)
+        delete_surplus(cloud, resource)
+    task_ended(cloud, resource, operation, one, error)
 
 
-def shed(cloud: Cloud, resource: Resource) -> None:
+def delete_surplus(cloud: Cloud, resource: Resource) -> None:
     """Delete the surplus machines of an overprovisioned set, after as many as its capacity are up."""
     state = state_of(resource)
     up = sum(1 for one in state.instances.values() if not one.going and one.state != CREATING)
@@ -162,7 +162,7 @@ def shed(cloud: Cloud, resource: Resource) -> None:
         return
     for one in state.living():
         if one.state == CREATING and one.doing:
-            hand_on_charge(cloud, resource, one)
+            transfer_charge(cloud, resource, one)
     for one in state.living():
         if not one.charged:
             operation = cloud.operations[one.doing or state.put]
@@ -173,26 +173,26 @@ def shed(cloud: Cloud, resource: Resource) -> None:
     state.spare = False
 
 
-def hand_on_charge(cloud: Cloud, resource: Resource, one: Instance) -> None:
+def transfer_charge(cloud: Cloud, resource: Resource, one: Instance) -> None:
     """Move the quota charge of a machine that is removed to one that overprovisioning created without a charge."""
     state = state_of(resource)
     heirs = [other for other in state.instances.values() if not other.charged and not other.going] if one.charged and state.spare else []
     for other in sorted(heirs, key=lambda heir: heir.state == CREATING):
         if other.state == CREATING and one.state == CREATING:
             return
-        if pass_charge(cloud, resource, one, other):
+        if move_charge(cloud, resource, one, other):
             return
 
 
-def pass_charge(cloud: Cloud, resource: Resource, giver: Instance, taker: Instance) -> bool:
+def move_charge(cloud: Cloud, resource: Resource, giver: Instance, taker: Instance) -> bool:
     """Move the quota charge from one machine to another; return False, without a change, if the quota is not enough."""
     models = state_of(resource).models
-    discharge(cloud, resource, models[giver.model], (giver,))
+    release_quota(cloud, resource, models[giver.model], (giver,))
     giver.charged, taker.charged = False, True
     try:
-        charge(cloud, resource, models[taker.model], (taker,))
+        take_quota(cloud, resource, models[taker.model], (taker,))
     except AzureError:
         giver.charged, taker.charged = True, False
-        charge(cloud, resource, models[giver.model], (giver,))
+        take_quota(cloud, resource, models[giver.model], (giver,))
         return False
     return True

@@ -175,8 +175,8 @@ class RollingUpgrades(Kind):
         resource = cloud.get(request.id.parent or "")
         match request.method, request.id.name.lower():
             case "GET", "latest":
-                return Answer(200, upgrades.latest(cloud, resource))
+                return Answer(200, upgrades.latest_rolling_upgrade(cloud, resource))
             case "POST", "cancel":
-                return upgrades.cancel(cloud, resource)
+                return upgrades.cancel_rolling_upgrade(cloud, resource)
             case _:
                 raise missing(request.id)

@@ -20,7 +20,7 @@ https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-sca
 
 
 @dataclass(frozen=True, slots=True)
-class AddressPlace:
+class ModelIpConfiguration:
     """One ipConfiguration of a model: names of the NIC and of itself, primary flags of both, and its subnet's id."""
 
     nic: str
@@ -40,7 +40,7 @@ class Model:
     size: str
     profile: Json
     rest: Json
-    places: tuple[AddressPlace, ...]
+    places: tuple[ModelIpConfiguration, ...]
 
     @property
     def spot(self) -> bool:
@@ -180,14 +180,14 @@ def model_of(body: Json) -> Model:
     return Model(str(body["sku"]["name"]), profile, rest, tuple(_places(profile)))
 
 
-def _places(profile: Json) -> Iterator[AddressPlace]:
+def _places(profile: Json) -> Iterator[ModelIpConfiguration]:
     nics = (profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or []
     for nic in nics:
         inner = nic.get("properties") or {}
         configurations = inner.get("ipConfigurations") or []
         for one in configurations:
             told = one.get("properties") or {}
-            yield AddressPlace(
+            yield ModelIpConfiguration(
                 str(nic.get("name")),
                 bool(inner.get("primary", len(nics) == 1)),
                 str(one.get("name")),

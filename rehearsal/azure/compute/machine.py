@@ -142,7 +142,7 @@ def end(cloud: Cloud, machine: Machine, site: Site) -> AzureError | None:
     machine.doing = machine.task = ""
     machine.settled = cloud.now
     try:
-        _house(cloud, machine, row.hosts, site)
+        _change_host(cloud, machine, row.hosts, site)
     except AzureError as refused:
         machine.state, machine.error = FAILED, refused.body()
         machine.power = machine.power if machine.host else (DEALLOCATED if machine.power else "")
@@ -163,7 +163,7 @@ def vacate(cloud: Cloud, machine: Machine) -> None:
         machine.host = ""
 
 
-def _house(cloud: Cloud, machine: Machine, hosts: str, site: Site) -> None:
+def _change_host(cloud: Cloud, machine: Machine, hosts: str, site: Site) -> None:
     """Allocate, change or release the hardware; AzureError if none is available, and then the machine stays on its host."""
     if hosts == "left":
         vacate(cloud, machine)

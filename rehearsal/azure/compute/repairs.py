@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import scale_set_rules
-from rehearsal.azure.compute.deletes import delete_all
-from rehearsal.azure.compute.health import HEALTHY, INITIALIZING, RICH, UNHEALTHY, UNKNOWN, health_of, source_of
-from rehearsal.azure.compute.instance_operations import begin_action, begin_task, give_up, preempted
+from rehearsal.azure.compute.deletes import delete_instances
+from rehearsal.azure.compute.health import EXTENSION_2, HEALTHY, INITIALIZING, UNHEALTHY, UNKNOWN, health_of, source_of
+from rehearsal.azure.compute.instance_operations import begin_action, begin_task, preempted, task_ended
 from rehearsal.azure.compute.instances import Instance, state_of
 from rehearsal.azure.compute.machine import RUNNING, SUCCEEDED
-from rehearsal.azure.compute.scaling import add
+from rehearsal.azure.compute.scaling import add_instances
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.resource import Answer, Operation, Request, Resource
 
 SWEEP, OPERATION = "repairs", "automaticRepair"
 SHARE_PERCENT = 5
 """Share of a set's instances that are repaired at a time, at least one; source above."""
-AGAIN_SECONDS = 60.0
+RECHECK_SECONDS = 60.0
 """Seconds until the next check while more instances are unhealthy than can be repaired at a time; Azure publishes no value."""
-MOST_IN_A_ROW = 3
+MAX_CONSECUTIVE_REPAIRS = 3
 """Repairs of one instance without a healthy state between them, after which the service suspends itself; Azure publishes no value."""
 _TASKS = {"Reimage": "reimage", "Restart": "restart"}
 
@@ -33,7 +33,7 @@ def set_health(cloud: Cloud, resource: Resource, number: str, health: str) -> No
     if one is None:
         raise invalid(f"The provided instanceId {number} is not an active Virtual Machine Scale Set VM instanceId.", "instanceIds")
     source = source_of(state.models[one.model].profile)
-    allowed = (HEALTHY, UNHEALTHY, UNKNOWN) if source == RICH else (HEALTHY, UNHEALTHY) if source else ()
+    allowed = (HEALTHY, UNHEALTHY, UNKNOWN) if source == EXTENSION_2 else (HEALTHY, UNHEALTHY) if source else ()
     if health not in allowed:
         told = ", ".join(allowed) or "nothing: its model names no source of health"
         raise invalid(f"The health '{health}' is none that instance {number} reports; it reports {told}.", "health")
@@ -44,20 +44,20 @@ def set_health(cloud: Cloud, resource: Resource, number: str, health: str) -> No
         plan_sweep(cloud, resource, one.settled + _grace(resource))
 
 
-def enabled(resource: Resource) -> bool:
+def repairs_enabled(resource: Resource) -> bool:
     """Return whether automatic repairs are enabled for the scale set."""
     return bool((resource.properties.get("automaticRepairsPolicy") or {}).get("enabled"))
 
 
 def service_state(resource: Resource) -> str:
     """Return Running, Suspended or Not Running, as in an instance view."""
-    return "Not Running" if not enabled(resource) else "Suspended" if state_of(resource).suspended else "Running"
+    return "Not Running" if not repairs_enabled(resource) else "Suspended" if state_of(resource).suspended else "Running"
 
 
 def plan_sweep(cloud: Cloud, resource: Resource, moment: float) -> None:
     """Schedule a check of the instances at a time, unless an earlier one is scheduled."""
     state = state_of(resource)
-    if enabled(resource) and (state.sweep <= cloud.now or moment < state.sweep):
+    if repairs_enabled(resource) and (state.sweep <= cloud.now or moment < state.sweep):
         state.sweep = max(moment, cloud.now)
         cloud.events.at(state.sweep, resource.key, SWEEP)
 
@@ -68,25 +68,25 @@ def sweep(cloud: Cloud, resource: Resource) -> None:
     if state.sweep > cloud.now:
         return
     state.sweep = 0.0
-    if not enabled(resource) or state.suspended:
+    if not repairs_enabled(resource) or state.suspended:
         return
     grace = _grace(resource)
-    ill = [one for one in state.living() if _is_ill(cloud, resource, one)]
+    ill = [one for one in state.living() if _needs_repair(cloud, resource, one)]
     due = [one for one in ill if one.settled + grace <= cloud.now]
     free = max(1, len(state.living()) * SHARE_PERCENT // 100) - _under_repair(cloud, resource)
     for one in due[: max(free, 0)]:
-        if one.repairs >= MOST_IN_A_ROW:
+        if one.repairs >= MAX_CONSECUTIVE_REPAIRS:
             state.suspended = True
             return
         _repair(cloud, resource, one)
     later = [one.settled + grace for one in ill if one not in due]
     if len(due) > max(free, 0):
-        later.append(cloud.now + AGAIN_SECONDS)
+        later.append(cloud.now + RECHECK_SECONDS)
     if later:
         plan_sweep(cloud, resource, min(later))
 
 
-def _is_ill(cloud: Cloud, resource: Resource, one: Instance) -> bool:
+def _needs_repair(cloud: Cloud, resource: Resource, one: Instance) -> bool:
     """Return whether an instance needs a repair: protected, busy, stopped and never provisioned ones do not."""
     if one.doing or one.state != SUCCEEDED or one.power != RUNNING or one.protect_from_scale_in or one.protect_from_actions:
         return False
@@ -112,28 +112,28 @@ def _repair(cloud: Cloud, resource: Resource, one: Instance) -> None:
         begin_task(cloud, resource, operation, one, _TASKS[action])
         return
     operation.waits_for = 1
-    delete_all(cloud, resource, operation, (one,))
+    delete_instances(cloud, resource, operation, (one,))
     # A replacement waits for the removal, but not for the notice that goes before it.
     if one.notice:
         replace(cloud, resource, operation, one.repairs)
     else:
         one.owes = True
-        give_up(cloud, resource, operation, None, None)
+        task_ended(cloud, resource, operation, None, None)
 
 
 def replace(cloud: Cloud, resource: Resource, operation: Operation, repairs: int) -> None:
     """Create a machine of the latest model as replacement, unless the whole set is being deleted."""
     if resource.operation and cloud.operations[resource.operation].name == "delete":
-        give_up(cloud, resource, operation, None, preempted())
+        task_ended(cloud, resource, operation, None, preempted())
         return
     try:
-        (new,) = add(cloud, resource, 1)
+        (new,) = add_instances(cloud, resource, 1)
     except AzureError as refused:
-        give_up(cloud, resource, operation, None, refused)
+        task_ended(cloud, resource, operation, None, refused)
         return
     new.repairs = repairs
     begin_task(cloud, resource, operation, new, "create")
-    give_up(cloud, resource, operation, None, None)
+    task_ended(cloud, resource, operation, None, None)
 
 
 def set_service_state(cloud: Cloud, resource: Resource, request: Request) -> Answer:

@@ -13,14 +13,14 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import evictions, repairs, upgrades
 from rehearsal.azure.compute.actions import SET_ACTIONS
-from rehearsal.azure.compute.deletes import delete_all, delete_set
+from rehearsal.azure.compute.deletes import delete_instances, delete_set
 from rehearsal.azure.compute.disks import check_image
-from rehearsal.azure.compute.instance_operations import MODEL_DONE, TAKEN, begin_task, done, give_up, overtake, preempted
+from rehearsal.azure.compute.instance_operations import ACTION_PROCESSED, MODEL_DONE, begin_task, end_task, preempted, supersede, task_ended
 from rehearsal.azure.compute.instances import Model, SetState, dump, load, model_of, state_of
 from rehearsal.azure.compute.machine import CREATING
-from rehearsal.azure.compute.scale_set_body import completed, effective
-from rehearsal.azure.compute.scale_set_rules import capacity_of_body, check_changes, check_set
-from rehearsal.azure.compute.scaling import add, remove, surplus_of, take_addresses_again, victims
+from rehearsal.azure.compute.scale_set_body import complete_request, response_body
+from rehearsal.azure.compute.scale_set_rules import check_changes, check_scale_set, requested_capacity
+from rehearsal.azure.compute.scaling import add_instances, remove_instance, scale_in_victims, surplus_machines, take_addresses_again
 from rehearsal.azure.compute.views import scale_set_instance_view, scale_set_skus
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError
@@ -45,10 +45,10 @@ class ScaleSet(Kind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a body that breaks a published rule, changes a fixed property, or needs an image that is not available."""
-        whole = effective(body, previous)
-        check_set(arm_id, whole)
+        whole = complete_request(body, previous)
+        check_scale_set(arm_id, whole)
         image = at(whole, _IMAGE)
-        more = capacity_of_body(whole) > (len(state_of(previous).counted()) if previous else 0)
+        more = requested_capacity(whole) > (len(state_of(previous).counted()) if previous else 0)
         if previous is not None:
             check_changes(previous.sent, whole)
         if image and (previous is None or more or image != at(previous.sent, _IMAGE)):
@@ -56,8 +56,8 @@ class ScaleSet(Kind):
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add Azure's defaults and remove secrets; what the PUT leaves out is added to the stored request."""
-        body.update(effective(body, previous))
-        return completed(cloud, arm_id, body, previous)
+        body.update(complete_request(body, previous))
+        return response_body(cloud, arm_id, body, previous)
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Take quota and addresses for new machines; check that enough machines can be deleted."""
@@ -71,16 +71,16 @@ class ScaleSet(Kind):
         more = int(resource.body["sku"]["capacity"]) - len(state.counted())
         try:
             if more > 0:
-                surplus = surplus_of(resource, more)
-                add(cloud, resource, more, surplus)
+                surplus = surplus_machines(resource, more)
+                add_instances(cloud, resource, more, surplus)
                 state.spare = state.spare or surplus > 0
             elif more < 0:
-                victims(resource, -more)
+                scale_in_victims(resource, -more)
         except AzureError:
             state.model, state.models = before
             raise
         # Machines that an earlier PUT is making go on: https://github.com/Azure/azure-rest-api-specs/issues/22434
-        overtake(cloud, cloud.operations.get(state.put))
+        supersede(cloud, cloud.operations.get(state.put))
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
         """Return None: a PUT ends with its last instance."""
@@ -104,17 +104,17 @@ class ScaleSet(Kind):
                 begin_task(cloud, resource, operation, one, "create")
         fewer = len(state.counted()) - int(resource.body["sku"]["capacity"])
         if fewer > 0:
-            delete_all(cloud, resource, operation, victims(resource, fewer))
+            delete_instances(cloud, resource, operation, scale_in_victims(resource, fewer))
         if _mode(resource) == "Automatic":
             upgrades.bring_to_latest(cloud, resource, operation, upgrades.out_of_date(state))
 
     def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         """Delete all instances before the set."""
         operation.waits_for = 1
-        overtake(cloud, cloud.operations.get(state_of(resource).put))
+        supersede(cloud, cloud.operations.get(state_of(resource).put))
         upgrades.end_rolling(cloud, resource, "Cancelled", preempted())
         delete_set(cloud, resource, operation)
-        cloud.events.after(seconds(cloud, "scale_set.delete", resource.key), resource.key, TAKEN, operation.id)
+        cloud.events.after(seconds(cloud, "scale_set.delete", resource.key), resource.key, ACTION_PROCESSED, operation.id)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
         """Return None: a delete ends with the last instance."""
@@ -123,7 +123,7 @@ class ScaleSet(Kind):
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Release the resources of its instances, and forget its scheduled events."""
         for one in list(state_of(resource).instances.values()):
-            remove(cloud, resource, one)
+            remove_instance(cloud, resource, one)
         scheduled_events_of(cloud).forget(resource.key)
 
     def restored(self, cloud: Cloud, resource: Resource) -> None:
@@ -134,7 +134,7 @@ class ScaleSet(Kind):
         """Run a scheduled event."""
         match name:
             case "instance_done":
-                done(cloud, resource, args[0], args[1])
+                end_task(cloud, resource, args[0], args[1])
             case "model_done" | "action_taken":
                 self._taken(cloud, resource, cloud.operations[args[0]], name)
             case "batch_done":
@@ -144,7 +144,7 @@ class ScaleSet(Kind):
             case "repairs":
                 repairs.sweep(cloud, resource)
             case "scheduled_event":
-                evictions.happens(cloud, resource, args[0], args[1], args[2])
+                evictions.start_announced_event(cloud, resource, args[0], args[1], args[2])
             case "evict":
                 evictions.evict(cloud, resource, args[0])
             case "host_failed":
@@ -155,7 +155,7 @@ class ScaleSet(Kind):
                 super().event(cloud, resource, name, args)
 
     def _taken(self, cloud: Cloud, resource: Resource, operation: Operation, name: str) -> None:
-        give_up(cloud, resource, operation, None, None)
+        task_ended(cloud, resource, operation, None, None)
         if name == MODEL_DONE and _mode(resource) == "Rolling":
             upgrades.begin_rolling(cloud, resource)
 

@@ -10,13 +10,20 @@ from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json, Resource
 
-KEPT = ("orchestrationMode", "singlePlacementGroup", "platformFaultDomainCount", "overprovision", "upgradePolicy", "virtualMachineProfile")
+PRESERVED = (
+    "orchestrationMode",
+    "singlePlacementGroup",
+    "platformFaultDomainCount",
+    "overprovision",
+    "upgradePolicy",
+    "virtualMachineProfile",
+)
 """Properties that a PUT to an existing scale set can leave out, which preserves them."""
 SECRETS = ("customData", "adminPassword")
 """Properties of osProfile that Azure accepts and never returns."""
 
 
-def effective(body: Json, previous: Resource | None) -> Json:
+def complete_request(body: Json, previous: Resource | None) -> Json:
     """Return the complete body of a PUT: properties that it leaves out, and secrets, are those of the existing scale set.
 
     A capacity that is left out is the present one, so that a change of a tag does not scale.
@@ -25,7 +32,7 @@ def effective(body: Json, previous: Resource | None) -> Json:
         return body
     sku = {**(previous.sent.get("sku") or {}), "capacity": previous.body["sku"]["capacity"], **(body.get("sku") or {})}
     old = previous.sent.get("properties") or {}
-    properties = {**{name: old[name] for name in KEPT if name in old}, **(body.get("properties") or {})}
+    properties = {**{name: old[name] for name in PRESERVED if name in old}, **(body.get("properties") or {})}
     properties["virtualMachineProfile"] = _with_secrets(properties["virtualMachineProfile"], old["virtualMachineProfile"])
     zones = {"zones": previous.sent["zones"]} if "zones" in previous.sent else {}
     return {**zones, **body, "location": previous.body["location"], "sku": sku, "properties": properties}
@@ -40,7 +47,7 @@ def _with_secrets(profile: Any, old: Json) -> Any:
     return {**profile, "osProfile": {**kept, **(profile.get("osProfile") or {})}}
 
 
-def completed(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+def response_body(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
     """Return the body of a GET: Azure's defaults, no secret, and what Azure adds."""
     zones = body.get("zones") or []
     born = previous.created if previous else cloud.now
@@ -51,18 +58,18 @@ def completed(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None
         "doNotRunExtensionsOnOverprovisionedVMs": False,
         "platformFaultDomainCount": 1 if zones else 5,
         **given,
-        "virtualMachineProfile": _told(given["virtualMachineProfile"], arm_id.name, born),
+        "virtualMachineProfile": _profile_body(given["virtualMachineProfile"], arm_id.name, born),
         "provisioningState": previous.properties.get("provisioningState", "Creating") if previous else "Creating",
         "timeCreated": stamp(born),
     }
     sku = {"tier": "Standard", "capacity": 0, **body["sku"]}
     told: Json = {**body, "sku": sku, "properties": properties}
     if body.get("identity"):
-        told["identity"] = identity_told(cloud, arm_id.key, body["identity"])
+        told["identity"] = identity_body(cloud, arm_id.key, body["identity"])
     return told
 
 
-def _told(profile: Json, name: str, born: float) -> Json:
+def _profile_body(profile: Json, name: str, born: float) -> Json:
     os_profile = {key: value for key, value in (profile.get("osProfile") or {}).items() if key not in SECRETS}
     storage = profile.get("storageProfile") or {}
     os_disk = {"osType": "Linux", **(storage.get("osDisk") or {})}
@@ -89,7 +96,7 @@ def without_protected_settings(profile: Json) -> Json:
     return {**profile, "extensions": extensions}
 
 
-def identity_told(cloud: Cloud, key: str, identity: Json) -> Json:
+def identity_body(cloud: Cloud, key: str, identity: Json) -> Json:
     """Return an identity with the principals that Azure adds: its own, and those of the existing user-assigned ones."""
     told = dict(identity)
     kind = str(identity.get("type", "None"))

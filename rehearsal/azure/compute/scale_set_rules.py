@@ -63,7 +63,7 @@ def not_modelled(what: str, target: str) -> AzureError:
     return AzureError(400, "NotModelled", f"The embedded Azure does not model {what}.", target=target)
 
 
-def check_set(arm_id: ArmId, body: Json) -> None:
+def check_scale_set(arm_id: ArmId, body: Json) -> None:
     """Refuse an invalid scale set; the body is complete."""
     required_location(body)
     if not _NAME.fullmatch(arm_id.name):
@@ -81,7 +81,7 @@ def check_set(arm_id: ArmId, body: Json) -> None:
     _check_upgrades(properties, profile)
 
 
-def capacity_of_body(body: Json) -> int:
+def requested_capacity(body: Json) -> int:
     """Return sku.capacity, 0 without one."""
     capacity = (body.get("sku") or {}).get("capacity", 0)
     if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 0:
@@ -109,7 +109,7 @@ def _check_mode(properties: Json) -> None:
 
 
 def _check_capacity(body: Json, properties: Json, profile: Json) -> None:
-    capacity = capacity_of_body(body)
+    capacity = requested_capacity(body)
     image = (profile.get("storageProfile") or {}).get("imageReference") or {}
     if properties.get("singlePlacementGroup", True):
         bound, why = PLACEMENT_GROUP_MACHINES, "with singlePlacementGroup true; set it to false, or make another scale set"
@@ -242,7 +242,7 @@ def _check_upgrades(properties: Json, profile: Json) -> None:
 _RESTRICTED = "https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-upgrade-scale-set#properties-with-restrictions-on-modification"
 _REST = "https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/create-or-update"
 
-FIXED: Mapping[str, tuple[str, Any, str]] = {
+FIXED_PROPERTIES: Mapping[str, tuple[str, Any, str]] = {
     "zones": ("zones", [], _RESTRICTED),
     "orchestrationMode": ("properties.orchestrationMode", None, _REST),
     "platformFaultDomainCount": ("properties.platformFaultDomainCount", None, "https://github.com/MicrosoftDocs/azure-docs/issues/108952"),
@@ -266,12 +266,12 @@ FIXED: Mapping[str, tuple[str, Any, str]] = {
 
 def check_changes(old: Json, new: Json) -> None:
     """Refuse a change of a fixed property; both bodies are complete. AzureError PropertyChangeNotAllowed."""
-    for name, (path, absent, _) in FIXED.items():
+    for name, (path, absent, _) in FIXED_PROPERTIES.items():
         before, after = at(old, path), at(new, path)
         if absent is not None:
             before, after = absent if before is None else before, absent if after is None else after
         # A machine that has no such disk, user or image yet gets none either; only a value that stands may stay away.
-        if after != before and not (after is None and absent is None and before is not None and _kept(path)):
+        if after != before and not (after is None and absent is None and before is not None and _preserved(path)):
             raise property_change_not_allowed(name, before, after)
     if at(new, "properties.singlePlacementGroup") is True and at(old, "properties.singlePlacementGroup") is False:
         raise property_change_not_allowed("singlePlacementGroup", False, True)
@@ -284,6 +284,6 @@ def _network(subnet: str) -> str:
     return subnet.lower().rpartition("/subnets/")[0]
 
 
-def _kept(path: str) -> bool:
+def _preserved(path: str) -> bool:
     """Return whether a PUT without a property preserves it; a disk's settings that are left out are removed."""
     return "diffDiskSettings" not in path

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.compute.instances import AddressPlace, Instance, Model, SetState, state_of
+from rehearsal.azure.compute.instances import Instance, Model, ModelIpConfiguration, SetState, state_of
 from rehearsal.azure.compute.machine import Site, vacate
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.network.addresses import pool_of
@@ -36,23 +36,23 @@ def site_of(resource: Resource, one: Instance, model: Model | None = None) -> Si
     )
 
 
-def surplus_of(resource: Resource, count: int) -> int:
+def surplus_machines(resource: Resource, count: int) -> int:
     """Return the number of machines that overprovisioning creates beyond count new ones."""
     return math.ceil(count * OVERPROVISION) if resource.properties.get("overprovision") else 0
 
 
-def add(cloud: Cloud, resource: Resource, count: int, surplus: int = 0) -> list[Instance]:
+def add_instances(cloud: Cloud, resource: Resource, count: int, surplus: int = 0) -> list[Instance]:
     """Create instances of the present model, with addresses, and with quota except for the surplus: all, or AzureError and none."""
     state = state_of(resource)
     model = state.models[state.model]
     made = _spread(cloud, resource, state, count + surplus)
     for one in made[count:]:
         one.charged = False
-    charge(cloud, resource, model, made)
+    take_quota(cloud, resource, model, made)
     try:
         addresses = take_addresses(cloud, model.places, len(made))
     except AzureError:
-        discharge(cloud, resource, model, made)
+        release_quota(cloud, resource, model, made)
         raise
     for one, own in zip(made, addresses, strict=True):
         one.addresses = own
@@ -78,7 +78,7 @@ def _spread(cloud: Cloud, resource: Resource, state: SetState, count: int) -> li
     return made
 
 
-def take_addresses(cloud: Cloud, places: Sequence[AddressPlace], machines: int) -> list[tuple[int, ...]]:
+def take_addresses(cloud: Cloud, places: Sequence[ModelIpConfiguration], machines: int) -> list[tuple[int, ...]]:
     """Allocate an address for each ipConfiguration of the machines, in the order of the places: all, or AzureError and none."""
     wanted = Counter(place.subnet for place in places)
     taken: dict[str, list[int]] = {}
@@ -96,7 +96,7 @@ def take_addresses(cloud: Cloud, places: Sequence[AddressPlace], machines: int) 
     return [tuple(next(ahead[place.subnet]) for place in places) for _ in range(machines)]
 
 
-def release_addresses(cloud: Cloud, places: Sequence[AddressPlace], addresses: Sequence[int]) -> None:
+def release_addresses(cloud: Cloud, places: Sequence[ModelIpConfiguration], addresses: Sequence[int]) -> None:
     """Release a machine's addresses."""
     by_subnet = defaultdict(list)
     for place, address in zip(places, addresses, strict=True):
@@ -116,7 +116,7 @@ def take_addresses_again(cloud: Cloud, resource: Resource) -> None:
         pool_of(cloud, subnet).take_again(addresses)
 
 
-def charge(cloud: Cloud, resource: Resource, model: Model, machines: Iterable[Instance]) -> None:
+def take_quota(cloud: Cloud, resource: Resource, model: Model, machines: Iterable[Instance]) -> None:
     """Take quota for the machines of a model that count against it: for all, or AzureError and for none."""
     done: Counter[str] = Counter()
     try:
@@ -129,7 +129,7 @@ def charge(cloud: Cloud, resource: Resource, model: Model, machines: Iterable[In
         raise
 
 
-def discharge(cloud: Cloud, resource: Resource, model: Model, machines: Iterable[Instance]) -> None:
+def release_quota(cloud: Cloud, resource: Resource, model: Model, machines: Iterable[Instance]) -> None:
     """Release the quota of machines of a model."""
     for zone, count in _by_zone(model, machines).items():
         _quota(cloud, resource, model, zone, -count)
@@ -155,14 +155,14 @@ def _quota(cloud: Cloud, resource: Resource, model: Model, zone: str, machines: 
     )
 
 
-def remove(cloud: Cloud, resource: Resource, one: Instance) -> None:
+def remove_instance(cloud: Cloud, resource: Resource, one: Instance) -> None:
     """Remove an instance: release its host, addresses and quota."""
     state = state_of(resource)
     model = state.models[one.model]
     del state.instances[str(one.id)]
     vacate(cloud, one)
     release_addresses(cloud, model.places, one.addresses)
-    discharge(cloud, resource, model, (one,))
+    release_quota(cloud, resource, model, (one,))
     scheduled_events_of(cloud).withdraw(cloud, resource.key, (str(one.id),))
     _forget_models(state)
 
@@ -174,7 +174,7 @@ def _forget_models(state: SetState) -> None:
         state.models = {number: model for number, model in state.models.items() if number in used}
 
 
-def victims(resource: Resource, count: int) -> list[Instance]:
+def scale_in_victims(resource: Resource, count: int) -> list[Instance]:
     """Return the instances that a smaller capacity deletes, in order; AzureError if too many are protected.
 
     The selection balances zones, then fault domains (not for OldestVM and NewestVM), then applies the policy:

@@ -12,7 +12,7 @@ from rehearsal.azure.compute.health import HEALTHY, health_of
 from rehearsal.azure.compute.instance_operations import BATCH_DONE, begin_action, begin_task, conclude
 from rehearsal.azure.compute.instances import Instance, Model, SetState, state_of
 from rehearsal.azure.compute.machine import FAILED
-from rehearsal.azure.compute.scaling import charge, discharge, release_addresses, take_addresses
+from rehearsal.azure.compute.scaling import release_addresses, release_quota, take_addresses, take_quota
 from rehearsal.azure.errors import AzureError, conflict, not_found
 from rehearsal.azure.resource import Answer, Json, Operation, Resource
 
@@ -56,7 +56,7 @@ def bring_to_latest(cloud: Cloud, resource: Resource, operation: Operation, mach
         old = state.models[one.model]
         task = "resize" if needs_other_hardware(old, latest) else "upgrade" if needs_reimage(old, latest) else "update"
         try:
-            _adopt(cloud, resource, one, old, latest)
+            _take_resources(cloud, resource, one, old, latest)
         except AzureError as refused:
             one.state, one.error = FAILED, refused.body()
             operation.failures.append({**refused.body(), "target": str(one.id)})
@@ -65,14 +65,14 @@ def bring_to_latest(cloud: Cloud, resource: Resource, operation: Operation, mach
         begin_task(cloud, resource, operation, one, task)
 
 
-def _adopt(cloud: Cloud, resource: Resource, one: Instance, old: Model, new: Model) -> None:
+def _take_resources(cloud: Cloud, resource: Resource, one: Instance, old: Model, new: Model) -> None:
     """Take the quota and addresses of another model for a machine; AzureError, and then the machine has its former ones."""
     if (old.size.lower(), old.spot, old.reservation) != (new.size.lower(), new.spot, new.reservation):
-        discharge(cloud, resource, old, (one,))
+        release_quota(cloud, resource, old, (one,))
         try:
-            charge(cloud, resource, new, (one,))
+            take_quota(cloud, resource, new, (one,))
         except AzureError:
-            charge(cloud, resource, old, (one,))
+            take_quota(cloud, resource, old, (one,))
             raise
     if old.places != new.places:
         one.addresses = _other_addresses(cloud, one, old, new)
@@ -126,10 +126,10 @@ def next_batch(cloud: Cloud, resource: Resource, operation_id: str) -> None:
             return
     else:
         error = None
-    _go_on(cloud, resource, operation, rolling, error)
+    _continue_rolling(cloud, resource, operation, rolling, error)
 
 
-def _go_on(cloud: Cloud, resource: Resource, operation: Operation, rolling: Json, error: AzureError | None) -> None:
+def _continue_rolling(cloud: Cloud, resource: Resource, operation: Operation, rolling: Json, error: AzureError | None) -> None:
     state = state_of(resource)
     waiting = out_of_date(state)
     error = error or (_breach(cloud, resource, state.living(), "before") if waiting else None)
@@ -177,7 +177,7 @@ def end_rolling(cloud: Cloud, resource: Resource, code: str, error: AzureError |
         conclude(cloud, resource, operation)
 
 
-def cancel(cloud: Cloud, resource: Resource) -> Answer:
+def cancel_rolling_upgrade(cloud: Cloud, resource: Resource) -> Answer:
     """Stop a rolling upgrade after its present batch:
     https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-rolling-upgrades/cancel
     """
@@ -188,7 +188,7 @@ def cancel(cloud: Cloud, resource: Resource) -> Answer:
     return Answer(202, operation=cloud.operations[rolling["operation"]])
 
 
-def latest(cloud: Cloud, resource: Resource) -> Json:
+def latest_rolling_upgrade(cloud: Cloud, resource: Resource) -> Json:
     """Return the latest rolling upgrade, as `rollingUpgrades/latest`; AzureError without one."""
     rolling = state_of(resource).rolling
     if rolling is None:

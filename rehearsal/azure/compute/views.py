@@ -13,7 +13,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.health import health_of
 from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, Instance, computer_name, name_of, state_of
 from rehearsal.azure.compute.machine import RUNNING, TASKS, Machine
-from rehearsal.azure.compute.repairs import enabled, service_state
+from rehearsal.azure.compute.repairs import repairs_enabled, service_state
 from rehearsal.azure.compute.scale_set_body import SECRETS
 from rehearsal.azure.compute.scale_set_rules import GALLERY_MACHINES
 from rehearsal.azure.resource import Json, Resource
@@ -34,7 +34,7 @@ def scale_set_instance_view(resource: Resource) -> Json:
         "virtualMachine": {"statusesSummary": [{"code": code, "count": count} for code, count in sorted(counts.items())]},
         "statuses": [provisioning_status(str(resource.properties["provisioningState"]), resource.changed)],
     }
-    if enabled(resource):
+    if repairs_enabled(resource):
         view["orchestrationServices"] = [{"serviceName": "AutomaticRepairs", "serviceState": service_state(resource)}]
     return view
 

@@ -24,7 +24,7 @@ from rehearsal.azure.compute.machine import (
     slowness,
     vacate,
 )
-from rehearsal.azure.compute.scale_set_body import SECRETS, identity_told
+from rehearsal.azure.compute.scale_set_body import SECRETS, identity_body
 from rehearsal.azure.compute.views import guest_agent_view, power_statuses
 from rehearsal.azure.compute.virtual_machine_rules import check_changes, check_machine
 from rehearsal.azure.durations import seconds
@@ -87,7 +87,7 @@ class VirtualMachine(Kind):
             properties["osProfile"] = {"allowExtensionOperations": True, "secrets": [], "computerName": arm_id.name, **os_profile}
         told: Json = {**body, "properties": properties}
         if body.get("identity"):
-            told["identity"] = identity_told(cloud, arm_id.key, body["identity"])
+            told["identity"] = identity_body(cloud, arm_id.key, body["identity"])
         return told
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
@@ -124,7 +124,7 @@ class VirtualMachine(Kind):
 
     def begun(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         """Create the machine and its disks, move it to another size, or update it."""
-        _bring_disks(cloud, resource)
+        _create_disks(cloud, resource)
         machine = machine_of(resource)
         moved = bool(machine.host) and machine.host.split("/")[2].lower() != _site(resource).size.lower()
         self._begin(cloud, resource, operation, "create" if not machine.power else "resize" if moved else "update")
@@ -186,7 +186,7 @@ class VirtualMachine(Kind):
         """Release host and quota, and delete the disks and interfaces with deleteOption Delete."""
         vacate(cloud, machine_of(resource))
         self._quota(cloud, resource, resource.body, -1)
-        for text in _goes_along(resource.properties):
+        for text in _deleted_with_machine(resource.properties):
             part = cloud.find(text)
             if part is not None and not part.operation:
                 cloud.delete(part)
@@ -254,7 +254,7 @@ def _data_disks(given: list[Json], previous: Resource | None) -> list[Json]:
     return [{**{name: value for name, value in known.get(disk["lun"], {}).items() if name in kept}, **disk} for disk in given]
 
 
-def _bring_disks(cloud: Cloud, resource: Resource) -> None:
+def _create_disks(cloud: Cloud, resource: Resource) -> None:
     """Create the managed disks of the machine, and write their ids into its body."""
     storage = resource.properties["storageProfile"]
     disks = [(storage["osDisk"], storage["osDisk"]["name"])]
@@ -266,7 +266,7 @@ def _bring_disks(cloud: Cloud, resource: Resource) -> None:
     cloud.index.add(resource.id, references(resource.body, resource.key))
 
 
-def _goes_along(properties: Json) -> list[str]:
+def _deleted_with_machine(properties: Json) -> list[str]:
     """Return the ids of the disks and interfaces with deleteOption Delete."""
     storage = properties.get("storageProfile") or {}
     disks = [storage.get("osDisk") or {}, *(storage.get("dataDisks") or [])]

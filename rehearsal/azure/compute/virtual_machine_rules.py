@@ -14,7 +14,7 @@ from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.validation import at, required_location
 
 _REST = "https://learn.microsoft.com/rest/api/compute/virtual-machines/create-or-update"
-FIXED: Mapping[str, tuple[str, str]] = {
+FIXED_PROPERTIES: Mapping[str, tuple[str, str]] = {
     "zones": ("zones", _REST),
     "customData": ("properties.osProfile.customData", "https://github.com/Azure/azure-sdk-for-java/issues/1976"),
     "osProfile.computerName": ("properties.osProfile.computerName", _REST),
@@ -78,7 +78,7 @@ def _check_attached(cloud: Cloud, arm_id: ArmId, storage: Json) -> None:
 
 def check_changes(previous: Resource, power: str, body: Json) -> None:
     """Refuse a change of a fixed property; properties that a PUT leaves out are unchanged."""
-    for name, (path, _) in FIXED.items():
+    for name, (path, _) in FIXED_PROPERTIES.items():
         before, after = at(previous.sent, path), at(body, path)
         if after is not None and after != before:
             raise property_change_not_allowed(name, before, after)

@@ -181,7 +181,7 @@ class ManagementLock(Kind):
         one_of(needed(body, "properties.level", "lock"), (NO_DELETE, READ_ONLY), "level")
 
 
-class LockGate:
+class LockCheck:
     """Refusal of requests that a lock forbids. Deletes within a group's deletion were checked at its start."""
 
     def admit(self, cloud: Cloud, request: Request, kind: Kind, /) -> Mapping[str, str]:

@@ -2,9 +2,9 @@
 
 from rehearsal.azure.images.galleries import Gallery, Image
 from rehearsal.azure.images.image_templates import ImageTemplate, RunOutput
-from rehearsal.azure.images.image_versions import ImageVersion, latest, replicated
+from rehearsal.azure.images.image_versions import ImageVersion, is_replicated, latest_version
 from rehearsal.azure.resource_type import Kind
 
 KINDS: tuple[Kind, ...] = (Gallery(), Image(), ImageVersion(), ImageTemplate(), RunOutput())
 
-__all__ = ["KINDS", "latest", "replicated"]
+__all__ = ["KINDS", "is_replicated", "latest_version"]

@@ -29,7 +29,7 @@ def check_name(name: str, rule: re.Pattern[str], entity: str) -> None:
         raise invalid(f"The entity name '{entity}' is invalid according to its validation rule: ^{rule.pattern}$.", entity)
 
 
-def check_room(cloud: Cloud, arm_id: ArmId, location: str, resource_type: str, limit: int) -> None:
+def check_count_limit(cloud: Cloud, arm_id: ArmId, location: str, resource_type: str, limit: int) -> None:
     """Refuse more resources of a type than a subscription can have in a region; AzureError QuotaExceeded. The limit is published, the
     code is not.
     """
@@ -63,7 +63,7 @@ class Gallery(Kind):
         location = required_location(body)
         if previous is None:
             check_name(arm_id.name, GALLERY_NAME, "gallery.name")
-            check_room(cloud, arm_id, location, self.type, GALLERIES)
+            check_count_limit(cloud, arm_id, location, self.type, GALLERIES)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add the globally unique name of subscription and name."""
@@ -106,7 +106,7 @@ class Image(Kind):
         fixed(body, previous, self.FIXED, "galleryImage")
         if previous is None:
             check_name(arm_id.name, IMAGE_NAME, "galleryImage.name")
-            check_room(cloud, arm_id, location, self.type, DEFINITIONS)
+            check_count_limit(cloud, arm_id, location, self.type, DEFINITIONS)
             self._check_identifier(cloud, arm_id, body)
         else:
             self._check_features(body, previous)

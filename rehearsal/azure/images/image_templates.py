@@ -17,7 +17,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.images.galleries import Image
-from rehearsal.azure.images.image_versions import ImageVersion, numbers
+from rehearsal.azure.images.image_versions import ImageVersion, version_numbers
 from rehearsal.azure.resource import FAILED, Answer, Json, Operation, Request, Resource
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import at, needed, required_location
@@ -48,7 +48,7 @@ class ImageTemplate(Kind):
     type = "Microsoft.VirtualMachineImages/imageTemplates"
 
     def __init__(self) -> None:
-        self.actions = {"run": run, "cancel": cancel}
+        self.actions = {"run": run_template, "cancel": cancel_run}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require source, identity and outputs; source and steps cannot change."""
@@ -92,7 +92,7 @@ class ImageTemplate(Kind):
         elif name == "built":
             _distribute(cloud, resource, operation)
         else:
-            _look(cloud, resource, operation, list(args[1]))
+            _check_replication(cloud, resource, operation, list(args[1]))
 
     def dump(self, state: Any) -> Any:
         return asdict(state)
@@ -121,7 +121,7 @@ class RunOutput(Kind):
         return False
 
 
-def run(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+def run_template(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
     """Start a build; AzureError Conflict during a run."""
     if resource.state.operation:
         raise conflict("Conflict", f"Image template {resource.id.name} is running already.", resource.id.text)
@@ -137,7 +137,7 @@ def run(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
     return Answer(202, operation=operation)
 
 
-def cancel(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+def cancel_run(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
     """Stop a build; AzureError without a run."""
     operation = cloud.operations.get(resource.state.operation)
     if operation is None:
@@ -185,7 +185,7 @@ def _distribute(cloud: Cloud, resource: Resource, operation: Operation) -> None:
     cloud.events.after(POLL, resource.key, "replicating", operation.id, written)
 
 
-def _look(cloud: Cloud, resource: Resource, operation: Operation, written: list[str]) -> None:
+def _check_replication(cloud: Cloud, resource: Resource, operation: Operation, written: list[str]) -> None:
     """End the run after all its versions are replicated."""
     versions = [cloud.find(one) for one in written]
     if any(one is not None and one.operation for one in versions):
@@ -227,7 +227,7 @@ def _version_id(cloud: Cloud, output: Json) -> ArmId:
     if versioning.get("scheme") != "Latest":
         now = datetime.fromtimestamp(cloud.now, UTC)
         return parse(f"{image.text}/versions/0.{now:%y%j}.{now.hour * 3600 + now.minute * 60 + now.second}")
-    taken = [numbers(one.id.name) for one in cloud.list(image.text, ImageVersion.type)]
+    taken = [version_numbers(one.id.name) for one in cloud.list(image.text, ImageVersion.type)]
     major = versioning.get("major")
     fit = [one for one in taken if major in (None, -1, one[0])]
     first, second, third = max(fit, default=(0 if major in (None, -1) else int(major), 0, 0))

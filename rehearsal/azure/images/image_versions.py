@@ -16,7 +16,7 @@ from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
-from rehearsal.azure.images.galleries import VERSIONS, check_room
+from rehearsal.azure.images.galleries import VERSIONS, check_count_limit
 from rehearsal.azure.resource import Json, Resource, location_key
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import at, fixed, needed, one_of, required_location, said
@@ -35,20 +35,22 @@ class Replication:
     regions: dict[str, tuple[float, float]]
 
 
-def replicated(cloud: Cloud, version_id: str, location: str) -> bool:
+def is_replicated(cloud: Cloud, version_id: str, location: str) -> bool:
     """Return whether a region can use an image version now; AzureError ResourceNotFound if the version does not exist."""
     copy = cloud.get(version_id).state.regions.get(location_key(location))
     return copy is not None and copy[1] <= cloud.now
 
 
-def latest(cloud: Cloud, image_id: str, location: str) -> Resource | None:
+def latest_version(cloud: Cloud, image_id: str, location: str) -> Resource | None:
     """Return the highest version of an image definition that is replicated to a region and not excluded from "latest"; None without one."""
     region = location_key(location)
-    fit = [one for one in cloud.list(image_id, ImageVersion.type) if replicated(cloud, one.id.text, region) and not _kept_out(one, region)]
-    return max(fit, key=lambda one: numbers(one.id.name), default=None)
+    versions = (one for one in cloud.list(image_id, ImageVersion.type) if is_replicated(cloud, one.id.text, region))
+    return max(
+        (one for one in versions if not _excluded_from_latest(one, region)), key=lambda one: version_numbers(one.id.name), default=None
+    )
 
 
-def numbers(name: str) -> tuple[int, int, int]:
+def version_numbers(name: str) -> tuple[int, int, int]:
     """Return major, minor and patch of a version's name; AzureError InvalidParameter."""
     parts = name.split(".")
     if len(parts) == 3 and all(part.isascii() and part.isdigit() and int(part) <= HIGHEST for part in parts):
@@ -68,7 +70,7 @@ class ImageVersion(Kind):
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a numeric name, a fixed source, and target regions that include the home region, with at most 100 replicas each."""
         location = required_location(body)
-        numbers(arm_id.name)
+        version_numbers(arm_id.name)
         needed(body, "properties.storageProfile", "galleryImageVersion")
         source = at(body, "properties.storageProfile.source") or at(body, "properties.storageProfile.osDiskImage.source")
         if not source:
@@ -76,7 +78,7 @@ class ImageVersion(Kind):
         paths = ("properties.storageProfile.source", "properties.publishingProfile.replicationMode")
         fixed(body, previous, paths, "galleryImageVersion")
         if previous is None:
-            check_room(cloud, arm_id, location, self.type, VERSIONS)
+            check_count_limit(cloud, arm_id, location, self.type, VERSIONS)
         _check_targets(body, location)
         _end_of_life(body)
         if previous is not None and not at(previous.body, "properties.safetyProfile.allowDeletionOfReplicatedLocations"):
@@ -184,7 +186,7 @@ def _check_targets(body: Json, location: str) -> None:
             raise invalid(message, f"{where}.targetRegions.regionalReplicaCount")
 
 
-def _kept_out(version: Resource, region: str) -> bool:
+def _excluded_from_latest(version: Resource, region: str) -> bool:
     profile = version.properties["publishingProfile"]
     own = _targets(version.body, version.location)[region].get("excludeFromLatest")
     return bool(profile["excludeFromLatest"] or own)

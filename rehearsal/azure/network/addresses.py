@@ -10,7 +10,7 @@ from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.resource import Resource
 
 SERVICE = "addresses"
-KEPT_BELOW, KEPT_ABOVE = 4, 1
+RESERVED_FIRST, RESERVED_LAST = 4, 1
 """Addresses that Azure reserves in every subnet, the first four and the last:
 https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq
 """
@@ -40,13 +40,13 @@ class AddressPool:
         self._base = int(self.prefix.network_address)
         self._network = network
         # One byte a place, as many as the highest address ever used needs: a /8 costs nothing until it is used.
-        self._taken = bytearray(b"\1" * KEPT_BELOW)
-        self._free_from = KEPT_BELOW
+        self._taken = bytearray(b"\1" * RESERVED_FIRST)
+        self._free_from = RESERVED_FIRST
 
     @property
     def size(self) -> int:
         """Return the number of addresses that the subnet can allocate."""
-        return self.prefix.num_addresses - KEPT_BELOW - KEPT_ABOVE
+        return self.prefix.num_addresses - RESERVED_FIRST - RESERVED_LAST
 
     @property
     def free(self) -> int:
@@ -81,7 +81,7 @@ class AddressPool:
         text = f"Private static IP address {ipaddress.IPv4Address(address)}"
         if not 0 <= place < self.prefix.num_addresses:
             raise invalid(f"{text} does not belong to the range of subnet prefix {self.prefix}.", code="PrivateIPAddressNotInSubnet")
-        if place < KEPT_BELOW or place >= self.prefix.num_addresses - KEPT_ABOVE:
+        if place < RESERVED_FIRST or place >= self.prefix.num_addresses - RESERVED_LAST:
             raise invalid(f"{text} falls within reserved IP range of subnet prefix {self.prefix}.", code="PrivateIPAddressInReservedRange")
 
     def take_exactly(self, address: int, user: str = "") -> None:
@@ -109,7 +109,7 @@ class AddressPool:
         """Release addresses; ValueError for an address that is not in use."""
         for address in addresses:
             place = address - self._base
-            if place < KEPT_BELOW or address not in self:
+            if place < RESERVED_FIRST or address not in self:
                 raise ValueError(f"{ipaddress.IPv4Address(address)} is not in use")
             self._taken[place] = 0
             self._free_from = min(self._free_from, place)
@@ -181,13 +181,13 @@ class Addresses:
 
     def regroup(self, cloud: Cloud, network_id: str) -> None:
         """Find the peered group of a network again, after a change of a peering; networks without a pool use no addresses."""
-        members = dict.fromkeys(_joined(cloud, network_id.lower()))
+        members = dict.fromkeys(_peered_networks(cloud, network_id.lower()))
         group = tuple(self.networks[key] for key in members if key in self.networks)
         for use in group:
             use.group = group
 
 
-def _joined(cloud: Cloud, network_key: str) -> Iterable[str]:
+def _peered_networks(cloud: Cloud, network_key: str) -> Iterable[str]:
     """Return the keys of a network and of all networks that connected peerings reach from it. The limit applies to this group: a hub
     joins its spokes into one.
     """

@@ -9,18 +9,18 @@ from copy import deepcopy
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network.network_resource_type import NetworkKind, check_names, properties_of
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, check_names, properties_of
 from rehearsal.azure.references import references
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
 
 NAME = re.compile(r"[A-Za-z0-9]([\w.-]{0,78}\w)?", re.ASCII)
 """https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftnetwork"""
 
-Wanted = Mapping[str, tuple[ArmId, Json]]
+ListedChildren = Mapping[str, tuple[ArmId, Json]]
 """Children that a body lists: id and body by key."""
 
 
-def listed(arm_id: ArmId, body: Json, collection: str) -> Wanted | None:
+def listed_children(arm_id: ArmId, body: Json, collection: str) -> ListedChildren | None:
     """Return the children that a body lists in a collection, None if the body has no such list; AzureError for an invalid or repeated
     name.
     """
@@ -38,20 +38,26 @@ def listed(arm_id: ArmId, body: Json, collection: str) -> Wanted | None:
     return {one.key: (one, {"properties": deepcopy(properties_of(item))}) for one, item in zip(ids, items, strict=True)}
 
 
-def present(cloud: Cloud, parent_key: str, collection: str) -> Iterator[Resource]:
+def existing_children(cloud: Cloud, parent_key: str, collection: str) -> Iterator[Resource]:
     """Yield the existing children of a collection, in the order of their creation."""
     below = f"{parent_key}/{collection.lower()}/"
     return (cloud.resources[key] for key in list(cloud.index.children(parent_key)) if key.startswith(below))
 
 
-def check_leaving(cloud: Cloud, arm_id: ArmId, wanted: Wanted, collection: str) -> None:
+def siblings(cloud: Cloud, arm_id: ArmId) -> list[Resource]:
+    """Return the other existing children of the same parent and collection."""
+    found = existing_children(cloud, (arm_id.parent or "").lower(), arm_id.type.rpartition("/")[2])
+    return [one for one in found if one.key != arm_id.key]
+
+
+def check_removed_children(cloud: Cloud, arm_id: ArmId, wanted: ListedChildren, collection: str) -> None:
     """Refuse a list that leaves out a child that cannot be deleted."""
-    for part in present(cloud, arm_id.key, collection):
+    for part in existing_children(cloud, arm_id.key, collection):
         if part.key not in wanted:
             cloud.check_removable(part)
 
 
-def exchange(cloud: Cloud, parent: Resource, wanted: Wanted | None, collection: str) -> None:
+def replace_children(cloud: Cloud, parent: Resource, wanted: ListedChildren | None, collection: str) -> None:
     """Replace the children by those that the parent's body listed, and remove the list from the body. A GET reads the children
     themselves.
     """
@@ -59,14 +65,14 @@ def exchange(cloud: Cloud, parent: Resource, wanted: Wanted | None, collection: 
     cloud.index.add(parent.id, references(parent.body, parent.key))
     if wanted is None:
         return
-    for part in present(cloud, parent.key, collection):
+    for part in existing_children(cloud, parent.key, collection):
         if part.key not in wanted:
             cloud.drop(part)
     for arm_id, body in wanted.values():
-        place(cloud, arm_id, body, parent.owner)
+        store_child(cloud, arm_id, body, parent.owner)
 
 
-def place(cloud: Cloud, arm_id: ArmId, body: Json, owner: str) -> Resource:
+def store_child(cloud: Cloud, arm_id: ArmId, body: Json, owner: str) -> Resource:
     """Store a child at once, completed by its resource type, without repeating the checks of the parent's PUT."""
     kind = cloud.kind_of(arm_id)
     resource = cloud.resources.get(arm_id.key)
@@ -86,33 +92,33 @@ def place(cloud: Cloud, arm_id: ArmId, body: Json, owner: str) -> Resource:
     return resource
 
 
-def shown(cloud: Cloud, parent: Resource, collection: str) -> list[Json]:
+def children_views(cloud: Cloud, parent: Resource, collection: str) -> list[Json]:
     """Return the children as a GET of their parent lists them."""
-    return [cloud.kind_of(part.id).view(cloud, part, {}) for part in present(cloud, parent.key, collection)]
+    return [cloud.kind_of(part.id).view(cloud, part, {}) for part in existing_children(cloud, parent.key, collection)]
 
 
-def sent_anew(cloud: Cloud, parent: Resource, collection: str) -> Json:
+def sent_with_children(cloud: Cloud, parent: Resource, collection: str) -> Json:
     """Return the parent's body as it was sent, with its present children: the base of a PATCH."""
     sent = deepcopy(parent.sent)
-    asked = [{"name": part.id.name, **deepcopy(part.sent)} for part in present(cloud, parent.key, collection)]
+    asked = [{"name": part.id.name, **deepcopy(part.sent)} for part in existing_children(cloud, parent.key, collection)]
     sent.setdefault("properties", {})[collection] = asked
     return sent
 
 
-class ListingKind(NetworkKind):
+class ListingResourceType(NetworkResourceType):
     """A resource whose body replaces the children of one collection; a body without the list deletes them."""
 
     collection: str
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Replace the children by those of the body."""
-        exchange(cloud, resource, listed(resource.id, resource.body, self.collection) or {}, self.collection)
+        replace_children(cloud, resource, listed_children(resource.id, resource.body, self.collection) or {}, self.collection)
 
     def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
         """Return the last PUT with the present children, which a PATCH preserves."""
-        return sent_anew(cloud, resource, self.collection)
+        return sent_with_children(cloud, resource, self.collection)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the present children."""
         told = super().view(cloud, resource, query)
-        return {**told, "properties": {**told["properties"], self.collection: shown(cloud, resource, self.collection)}}
+        return {**told, "properties": {**told["properties"], self.collection: children_views(cloud, resource, self.collection)}}

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, list_of, properties_of, zones_of
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, list_of, properties_of, zones_of
 from rehearsal.azure.network.private_addresses import AddressHolder, check_public_address_free
 from rehearsal.azure.network.subnets import Subnet, network_of
 from rehearsal.azure.resource import Json, Resource
 
 SUBNET = "gatewaysubnet"
-SKUS_THAT_END = ("VpnGw1", "VpnGw2", "VpnGw3", "VpnGw4", "VpnGw5")
+RETIRED_SKUS = ("VpnGw1", "VpnGw2", "VpnGw3", "VpnGw4", "VpnGw5")
 """Sizes without zones, which Azure does not create since November 2025:
 https://learn.microsoft.com/azure/vpn-gateway/gateway-sku-consolidation
 """
@@ -33,6 +34,7 @@ class VirtualNetworkGateway(AddressHolder):
     put_takes = "gateway.put"
     delete_takes = "gateway.delete"
     items = ("ipConfigurations",)
+    defaults: Mapping[str, Any] = {"activeActive": False, "enableBgp": False}
     typed_items = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -42,7 +44,7 @@ class VirtualNetworkGateway(AddressHolder):
         super().check(cloud, arm_id, body, previous)
         inner = properties_of(body)
         sku = str((inner.get("sku") or {}).get("name", ""))
-        if sku in SKUS_THAT_END and previous is None:
+        if sku in RETIRED_SKUS and previous is None:
             message = f"Gateway {arm_id.text} has size {sku}, of which no new ones are made; choose {sku}AZ."
             raise invalid(message, "properties.sku.name", "NonAzSkusNotAllowedForVPNGateway")
         items = list_of(body, "ipConfigurations")
@@ -73,13 +75,6 @@ class VirtualNetworkGateway(AddressHolder):
             )
             raise invalid(message, arm_id.text, "VmssVpnGatewayPublicIpsMustHaveZonesConfigured")
 
-    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Add defaults: one active instance, no BGP."""
-        whole = super().complete(cloud, arm_id, body, previous)
-        whole["properties"].setdefault("activeActive", False)
-        whole["properties"].setdefault("enableBgp", False)
-        return whole
-
 
 PUBLIC_ADDRESSES = 16
 """Public addresses of one gateway, as addresses and prefixes in any combination."""
@@ -87,13 +82,14 @@ IDLE_MINUTES = range(4, 121)
 """https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource#idle-timeout-timers"""
 
 
-class NatGateway(NetworkKind):
+class NatGateway(NetworkResourceType):
     """A NAT gateway. As on Azure, it can exist without a public address. SNAT ports are not modelled."""
 
     type = "Microsoft.Network/natGateways"
     noun = "Nat gateway"
     in_use_code = "InUseNatGatewayCannotBeDeleted"
     users: Mapping[str, str] = {"subnets": Subnet.type.lower()}
+    defaults: Mapping[str, Any] = {"idleTimeoutInMinutes": IDLE_MINUTES[0]}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse several zones, addresses of another zone or of another resource, and more than 16 addresses."""
@@ -117,12 +113,6 @@ class NatGateway(NetworkKind):
             # Azure publishes the bound; the code is assumed.
             message = f"NAT gateway {arm_id.text} would have {count} public addresses, of at most {PUBLIC_ADDRESSES}. Use another gateway."
             raise invalid(message, arm_id.text, "NatGatewayPublicIpCountLimitReached")
-
-    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Add the default idle timeout of 4 minutes."""
-        whole = super().complete(cloud, arm_id, body, previous)
-        whole["properties"].setdefault("idleTimeoutInMinutes", IDLE_MINUTES[0])
-        return whole
 
 
 def _public(cloud: Cloud, body: Json) -> Iterator[Resource]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
@@ -17,22 +18,22 @@ from rehearsal.azure.compute.instances import Model, state_of
 from rehearsal.azure.compute.machine import RUNNING, Machine
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.network.network_resource_type import id_of, list_of, properties_of, users_by_type
-from rehearsal.azure.network.private_addresses import AddressHolder, addresses_held, check_public_address_free
+from rehearsal.azure.network.private_addresses import AddressHolder, allocated_addresses, check_public_address_free
 from rehearsal.azure.network.subnets import INTERFACES
 from rehearsal.azure.resource import Json, Resource
 
 FRONTENDS, POOLS, PROBES, RULES = "frontendIPConfigurations", "backendAddressPools", "probes", "loadBalancingRules"
-MOST = {FRONTENDS: 600, RULES: 1_500}
+MAX_ITEMS = {FRONTENDS: 600, RULES: 1_500}
 """https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer"""
 IDLE_MINUTES = range(4, 101)
 """https://learn.microsoft.com/azure/load-balancer/load-balancer-tcp-idle-timeout"""
-SHORTEST_PROBE_SECONDS = 5
+MIN_PROBE_SECONDS = 5
 """https://learn.microsoft.com/azure/load-balancer/load-balancer-custom-probe-overview"""
 HIGHEST_PORT = {"frontendPort": 65_534, "backendPort": 65_535, "port": 65_535}
 """https://learn.microsoft.com/rest/api/load-balancer/load-balancers/create-or-update#loadbalancingrule"""
-SETS, LINKS = "microsoft.compute/virtualmachinescalesets", "microsoft.network/privatelinkservices"
+SCALE_SETS, LINKS = "microsoft.compute/virtualmachinescalesets", "microsoft.network/privatelinkservices"
 
-JOINS = {"frontendIPConfiguration": FRONTENDS, "backendAddressPool": POOLS, "probe": PROBES}
+RULE_REFERENCES = {"frontendIPConfiguration": FRONTENDS, "backendAddressPool": POOLS, "probe": PROBES}
 """Fields of a rule that name another item of the load balancer, and the list that contains the item."""
 
 
@@ -46,19 +47,20 @@ class LoadBalancer(AddressHolder):
     noun = "Load balancer"
     in_use_code = "InUseLoadBalancerCannotBeDeleted"
     codes_by_user: Mapping[str, str] = {
-        SETS: "LoadBalancerInUseByVirtualMachineScaleSet",
+        SCALE_SETS: "LoadBalancerInUseByVirtualMachineScaleSet",
         LINKS: "CannotDeleteLoadBalancerWithPrivateLinkService",
     }
     put_takes = "load_balancer.put"
     configurations = FRONTENDS
     items = (FRONTENDS, POOLS, PROBES, RULES, "inboundNatRules", "inboundNatPools", "outboundRules")
+    defaults: Mapping[str, Any] = {name: [] for name in items}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a body whose rules collide or name items of another load balancer, or that leaves out an item in use."""
         super().check(cloud, arm_id, body, previous)
         if (body.get("sku") or {}).get("name") not in ("Standard", "Gateway"):
             raise invalid(f"Load balancer {arm_id.text} needs sku Standard; Basic has been retired.", "sku.name", "BasicSkuNotSupported")
-        for name, most in MOST.items():
+        for name, most in MAX_ITEMS.items():
             if len(found := list_of(body, name)) > most:
                 # Azure publishes the bound; the code is assumed.
                 message = f"Load balancer {arm_id.text} would have {len(found)} {name}, of at most {most}."
@@ -80,7 +82,7 @@ class LoadBalancer(AddressHolder):
         pools: dict[tuple[str, str, int], str] = {}
         for rule in list_of(body, RULES):
             inner, name = properties_of(rule), str(rule["name"])
-            for field in JOINS:
+            for field in RULE_REFERENCES:
                 target = id_of(inner.get(field))
                 if target and target.lower() not in known:
                     raise self.missing_reference(arm_id, target)
@@ -99,8 +101,6 @@ class LoadBalancer(AddressHolder):
         whole = super().complete(cloud, arm_id, body, previous)
         whole["sku"].setdefault("tier", "Regional")
         inner: Json = whole["properties"]
-        for name in self.items:
-            inner.setdefault(name, [])
         for rule in inner[RULES]:
             rule["properties"] = {
                 "enableFloatingIP": False,
@@ -113,7 +113,7 @@ class LoadBalancer(AddressHolder):
         for probe in inner[PROBES]:
             probe["properties"].setdefault("intervalInSeconds", 15)
             probe["properties"].setdefault("probeThreshold", 1)
-        for field, name in JOINS.items():
+        for field, name in RULE_REFERENCES.items():
             named: dict[str, list[Json]] = {}
             for rule in inner[RULES]:
                 named.setdefault(id_of(rule["properties"].get(field)).lower(), []).append({"id": rule["id"]})
@@ -145,8 +145,8 @@ def _check_probe(arm_id: ArmId, item: Json) -> None:
         refused = f"has protocol {inner['protocol']} and requestPath {inner.get('requestPath')!r}: a path belongs to Http and Https"
     elif inner.get("port") not in range(1, HIGHEST_PORT["port"] + 1):
         refused = f"has port {inner.get('port')}, outside 1 to {HIGHEST_PORT['port']}"
-    elif inner.get("intervalInSeconds", SHORTEST_PROBE_SECONDS) < SHORTEST_PROBE_SECONDS:
-        refused = f"has interval {inner['intervalInSeconds']} s, of at least {SHORTEST_PROBE_SECONDS} s"
+    elif inner.get("intervalInSeconds", MIN_PROBE_SECONDS) < MIN_PROBE_SECONDS:
+        refused = f"has interval {inner['intervalInSeconds']} s, of at least {MIN_PROBE_SECONDS} s"
     if refused:
         raise invalid(f"Probe {name} of load balancer {arm_id.text} {refused}.", name, "InvalidLoadBalancerProbe")
 
@@ -210,7 +210,7 @@ def backend_members(cloud: Cloud, pool_id: str) -> Iterator[BackendMember]:
         kind = user.id.type.lower()
         if kind == INTERFACES:
             yield from _of_interface(cloud, user, pool_id.lower())
-        elif kind == SETS:
+        elif kind == SCALE_SETS:
             yield from _of_set(cloud, user, pool_id.lower())
 
 
@@ -241,7 +241,7 @@ def check_pool_room(cloud: Cloud, pool_id: str, more: int) -> None:
 
 
 def _of_interface(cloud: Cloud, interface: Resource, pool: str) -> Iterator[BackendMember]:
-    held = addresses_held(interface)
+    held = allocated_addresses(interface)
     machines = [cloud.get(one) for one in users_by_type(cloud, interface).get(MACHINES, [])]
     answers = any(_answers(cloud, one.state) for one in machines)
     for item in list_of(interface.body, "ipConfigurations"):

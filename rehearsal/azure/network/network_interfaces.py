@@ -6,6 +6,7 @@ https://learn.microsoft.com/rest/api/virtualnetwork/network-interfaces
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
@@ -27,6 +28,7 @@ class NetworkInterface(AddressHolder):
     type = "Microsoft.Network/networkInterfaces"
     noun = "Network interface"
     in_use_code = "NicInUse"
+    defaults: Mapping[str, Any] = {"enableAcceleratedNetworking": False, "enableIPForwarding": False, "nicType": "Standard"}
     items = ("ipConfigurations",)
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -57,9 +59,6 @@ class NetworkInterface(AddressHolder):
         for item in inner["ipConfigurations"]:
             item["properties"].setdefault("primary", len(inner["ipConfigurations"]) == 1)
             item["properties"].setdefault("privateIPAddressVersion", "IPv4")
-        inner.setdefault("enableAcceleratedNetworking", False)
-        inner.setdefault("enableIPForwarding", False)
-        inner.setdefault("nicType", "Standard")
         digits = cloud.stable_uuid("macAddress", arm_id.key).upper()
         inner["macAddress"] = f"00-0D-3A-{digits[:2]}-{digits[2:4]}-{digits[4:6]}"
         return whole

@@ -18,7 +18,7 @@ from rehearsal.azure.validation import required_location
 PROVIDER = "Microsoft.Network"
 
 
-class NetworkKind(Kind):
+class NetworkResourceType(Kind):
     """A resource of Microsoft.Network: https://learn.microsoft.com/rest/api/virtualnetwork
 
     A GET returns the body with its etag, a resourceGuid, ids of its items, and the ids of the resources that refer to it.
@@ -35,6 +35,8 @@ class NetworkKind(Kind):
     """Properties that list items with a name and an id, which are not resources."""
     typed_items = True
     """A GET returns the type of an item."""
+    defaults: Mapping[str, Any] = {}
+    """Defaults of inner properties."""
     users: Mapping[str, str] = {}
     """Properties of a GET that list the users of the resource, with the users' lower-case type."""
     codes_by_user: Mapping[str, str] = {}
@@ -44,14 +46,14 @@ class NetworkKind(Kind):
         """Refuse a missing location, references to another type, and a change of zones."""
         if self.tracked:
             required_location(body)
-        check_named(arm_id, body)
+        check_reference_types(arm_id, body)
         for name in self.items:
             check_names(arm_id, list_of(body, name))
         if previous is not None:
             check_zones_stay(arm_id, previous.body, body)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Return a copy of the body with ids and states of its items."""
+        """Return a copy of the body with defaults, and with ids and states of its items."""
         whole = deepcopy(body)
         inner: Json = whole.setdefault("properties", {})
         if self.guid:
@@ -62,6 +64,8 @@ class NetworkKind(Kind):
                 if self.typed_items:
                     item["type"] = f"{arm_id.type}/{name}"
                 item.setdefault("properties", {})["provisioningState"] = "Succeeded"
+        for name, value in self.defaults.items():
+            inner.setdefault(name, deepcopy(value))
         return whole
 
     def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
@@ -70,7 +74,7 @@ class NetworkKind(Kind):
 
     def removable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while a child is being changed."""
-        check_parts_rest(cloud, resource.key)
+        check_children_idle(cloud, resource.key)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
         """Return the scenario's duration for deletes of this type."""
@@ -95,7 +99,7 @@ class NetworkKind(Kind):
         )
 
 
-def check_parts_rest(cloud: Cloud, key: str) -> None:
+def check_children_idle(cloud: Cloud, key: str) -> None:
     """Refuse a change or delete while a child is being changed."""
     for part in cloud.index.children(key):
         if cloud.resources[part].operation:
@@ -159,7 +163,7 @@ def check_zones_stay(arm_id: ArmId, before: Json, body: Json) -> None:
 
 
 _NETWORK = "Microsoft.Network"
-WANTED: Mapping[str, str] = {
+REFERENCE_TYPES: Mapping[str, str] = {
     "subnet": f"{_NETWORK}/virtualNetworks/subnets",
     "virtualNetwork": f"{_NETWORK}/virtualNetworks",
     "remoteVirtualNetwork": f"{_NETWORK}/virtualNetworks",
@@ -181,12 +185,12 @@ WANTED: Mapping[str, str] = {
 """Resource types by the property that names one, or several in a list; empty for any type."""
 
 
-def check_named(arm_id: ArmId, body: Json) -> None:
+def check_reference_types(arm_id: ArmId, body: Json) -> None:
     """Refuse a reference to a resource of another type, or a value that is no id: AzureError LinkedInvalidPropertyId.
 
     The model itself checks that the resource exists.
     """
-    for path, text, wanted in _named(body, ""):
+    for path, text, wanted in _references(body, ""):
         try:
             found = parse(text).type
         except AzureError:
@@ -199,20 +203,20 @@ def check_named(arm_id: ArmId, body: Json) -> None:
             raise invalid(message, path, "LinkedInvalidPropertyId")
 
 
-def _named(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
+def _references(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
     """Yield path, id and required type of each reference in a body."""
     if isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _named(item, f"{path}[{number}]")
+            yield from _references(item, f"{path}[{number}]")
     elif isinstance(value, Mapping):
         for name, item in value.items():
             inner = f"{path}.{name}" if path else name
-            if name not in WANTED:
-                yield from _named(item, inner)
+            if name not in REFERENCE_TYPES:
+                yield from _references(item, inner)
                 continue
             for one in item if isinstance(item, list) else [item]:
                 text = one.get("id") if isinstance(one, Mapping) else one
                 if text is not None:
-                    yield inner, str(text), WANTED[name]
+                    yield inner, str(text), REFERENCE_TYPES[name]
                 if isinstance(one, Mapping):
-                    yield from _named(one.get("properties"), f"{inner}.properties")
+                    yield from _references(one.get("properties"), f"{inner}.properties")

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
 from rehearsal.azure.network import subnets
 from rehearsal.azure.network.addresses import addresses_of
-from rehearsal.azure.network.child_resources import present
-from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of
+from rehearsal.azure.network.child_resources import existing_children, siblings
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, properties_of
 from rehearsal.azure.resource import Json, Operation, Resource
 
 COLLECTION = "virtualNetworkPeerings"
@@ -24,7 +25,7 @@ PEERINGS_PER_NETWORK = 500
 GATEWAYS = "microsoft.network/virtualnetworkgateways"
 
 
-class Peering(NetworkKind):
+class Peering(NetworkResourceType):
     """One side of a peering: Initiated until the other side exists, then Connected, and Disconnected after the other side was deleted.
 
     With peerCompleteVnets false only localSubnetNames and remoteSubnetNames are peered, and only their prefixes may not overlap:
@@ -34,6 +35,14 @@ class Peering(NetworkKind):
 
     type = "Microsoft.Network/virtualNetworks/virtualNetworkPeerings"
     noun = "Peering"
+    defaults: Mapping[str, Any] = {
+        "allowVirtualNetworkAccess": True,
+        "peerCompleteVnets": True,
+        "allowForwardedTraffic": False,
+        "allowGatewayTransit": False,
+        "useRemoteGateways": False,
+        "doNotVerifyRemoteGateways": False,
+    }
     shares_lock_of_parent = True
     tracked = False
 
@@ -64,12 +73,12 @@ class Peering(NetworkKind):
             raise invalid(message, arm_id.text, "RemoteVnetHasNoGateways")
 
     def _check_siblings(self, cloud: Cloud, arm_id: ArmId, body: Json, local: Resource, remote: Resource) -> None:
-        siblings = [one for one in present(cloud, local.key, COLLECTION) if one.key != arm_id.key]
-        if len(siblings) >= PEERINGS_PER_NETWORK:
-            message = f"Virtual network {local.id.text} has {len(siblings)} peerings, of at most {PEERINGS_PER_NETWORK}."
+        others = siblings(cloud, arm_id)
+        if len(others) >= PEERINGS_PER_NETWORK:
+            message = f"Virtual network {local.id.text} has {len(others)} peerings, of at most {PEERINGS_PER_NETWORK}."
             raise invalid(message, arm_id.text, "PeeringCountLimitReached")
-        for one in siblings:
-            if _remote(one) == remote.key and (_complete(body) or _complete(one.body)):
+        for one in others:
+            if _remote(one) == remote.key and (_peers_complete_networks(body) or _peers_complete_networks(one.body)):
                 message = (
                     f"Peering {one.id.text} already references remote virtual network {remote.id.text}. Cannot add another peering "
                     f"{arm_id.text} referencing the same remote virtual network."
@@ -97,11 +106,6 @@ class Peering(NetworkKind):
         """Add defaults, the present address spaces of both sides, and the state until the operation ends."""
         whole = super().complete(cloud, arm_id, body, previous)
         inner: Json = whole["properties"]
-        defaults = {"allowVirtualNetworkAccess": True, "peerCompleteVnets": True}
-        for name in ("allowForwardedTraffic", "allowGatewayTransit", "useRemoteGateways", "doNotVerifyRemoteGateways"):
-            defaults[name] = False
-        for name, value in defaults.items():
-            inner.setdefault(name, value)
         sides = {"local": cloud.get(arm_id.parent or ""), "remote": cloud.find(id_of(inner["remoteVirtualNetwork"]))}
         for side, network in sides.items():
             if network is not None:
@@ -146,7 +150,7 @@ class Peering(NetworkKind):
 
 def peered_prefixes(cloud: Cloud, body: Json, network: Resource, names: str) -> tuple[IPv4Network, ...]:
     """Return the prefixes of a network that a peering joins: all of them, or those of the named subnets."""
-    if _complete(body):
+    if _peers_complete_networks(body):
         return subnets.prefixes_of_network(network)
     found = (cloud.find(f"{network.id.text}/subnets/{name}") for name in properties_of(body).get(names) or ())
     return tuple(subnets.subnet_prefix(one.body, one.key) for one in found if one is not None)
@@ -165,7 +169,7 @@ def check_new_prefixes(cloud: Cloud, network: Resource, asked: Sequence[IPv4Netw
 
 def _peered_with(cloud: Cloud, network: Resource) -> Iterator[tuple[Resource, tuple[IPv4Network, ...]]]:
     """Yield the networks that a network's own peerings name, with the joined prefixes of each."""
-    for one in present(cloud, network.key, COLLECTION):
+    for one in existing_children(cloud, network.key, COLLECTION):
         remote = cloud.find(_remote(one))
         if remote is not None:
             yield remote, peered_prefixes(cloud, one.body, remote, "remoteSubnetNames")
@@ -173,8 +177,8 @@ def _peered_with(cloud: Cloud, network: Resource) -> Iterator[tuple[Resource, tu
 
 def _other_side(cloud: Cloud, local: str, remote: str, body: Json) -> Resource | None:
     """Return the remote network's peering with the local one that joins the same extent: complete networks or subnets."""
-    for one in present(cloud, remote.lower(), COLLECTION):
-        if _remote(one) == local.lower() and _complete(one.body) == _complete(body):
+    for one in existing_children(cloud, remote.lower(), COLLECTION):
+        if _remote(one) == local.lower() and _peers_complete_networks(one.body) == _peers_complete_networks(body):
             return one
     return None
 
@@ -214,5 +218,5 @@ def _remote(peering: Resource) -> str:
     return id_of(peering.properties["remoteVirtualNetwork"]).lower()
 
 
-def _complete(body: Json) -> bool:
+def _peers_complete_networks(body: Json) -> bool:
     return properties_of(body).get("peerCompleteVnets", True) is not False

@@ -14,19 +14,19 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.network.addresses import pool_of
-from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, list_of, properties_of
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, list_of, properties_of
 from rehearsal.azure.network.subnets import subnet_used_by
 from rehearsal.azure.resource import Json, Resource, location_key
 
-Held = tuple[str, int]
+SubnetAddress = tuple[str, int]
 """Key of a subnet and one of its addresses."""
 
 
 @dataclass(slots=True)
-class Holding:
+class AllocatedAddresses:
     """Addresses of a resource by the lower-case name of the ipConfiguration."""
 
-    addresses: dict[str, Held] = field(default_factory=dict)
+    addresses: dict[str, SubnetAddress] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class IpConfiguration:
             raise invalid(message, self.id, "InvalidIPAddressFormat") from None
 
 
-class AddressHolder(NetworkKind):
+class AddressHolder(NetworkResourceType):
     """A resource that occupies private addresses of subnets from its PUT to its delete."""
 
     configurations = "ipConfigurations"
@@ -80,12 +80,12 @@ class AddressHolder(NetworkKind):
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Preserve addresses that are still requested, release the others, and allocate new ones: static addresses before dynamic ones."""
-        before: dict[str, Held] = resource.state.addresses if resource.state else {}
+        before: dict[str, SubnetAddress] = resource.state.addresses if resource.state else {}
         configured = list(self.ip_configurations(resource.id, resource.body))
-        kept = {one.name.lower(): held for one in configured if (held := before.get(one.name.lower())) and _still(one, held)}
+        kept = {one.name.lower(): held for one in configured if (held := before.get(one.name.lower())) and _still_valid(one, held)}
         left = [held for name, held in before.items() if name not in kept]
         _release(cloud, left)
-        taken: dict[str, Held] = {}
+        taken: dict[str, SubnetAddress] = {}
         try:
             for one in sorted(configured, key=lambda one: one.asked is None):
                 if one.name.lower() not in kept:
@@ -95,7 +95,7 @@ class AddressHolder(NetworkKind):
             _take_again(cloud, left)
             raise
         found = kept | taken
-        resource.state = Holding({one.name.lower(): found[one.name.lower()] for one in configured})
+        resource.state = AllocatedAddresses({one.name.lower(): found[one.name.lower()] for one in configured})
         for one in configured:
             one.body[one.address_key] = str(IPv4Address(found[one.name.lower()][1]))
             one.body.setdefault(one.method_key, "Dynamic")
@@ -114,10 +114,10 @@ class AddressHolder(NetworkKind):
         return None if state is None else {name: list(held) for name, held in state.addresses.items()}
 
     def load(self, data: Any) -> Any:
-        return None if data is None else Holding({name: (str(held[0]), int(held[1])) for name, held in data.items()})
+        return None if data is None else AllocatedAddresses({name: (str(held[0]), int(held[1])) for name, held in data.items()})
 
 
-def addresses_held(resource: Resource) -> dict[str, int]:
+def allocated_addresses(resource: Resource) -> dict[str, int]:
     """Return the addresses of a resource by the lower-case name of the ipConfiguration."""
     return {name: held[1] for name, held in resource.state.addresses.items()} if resource.state else {}
 
@@ -141,12 +141,12 @@ def check_one_primary(arm_id: ArmId, items: Iterable[Json]) -> None:
         raise invalid(message, arm_id.text, "ExactlyOneIpConfigurationMustBePrimary")
 
 
-def _still(one: IpConfiguration, held: Held) -> bool:
+def _still_valid(one: IpConfiguration, held: SubnetAddress) -> bool:
     asked = one.asked
     return held[0] == one.subnet.lower() and (asked is None or asked == held[1])
 
 
-def _take(cloud: Cloud, one: IpConfiguration) -> Held:
+def _take(cloud: Cloud, one: IpConfiguration) -> SubnetAddress:
     pool, asked = pool_of(cloud, one.subnet), one.asked
     if asked is None:
         return one.subnet.lower(), pool.take(1)[0]
@@ -154,11 +154,11 @@ def _take(cloud: Cloud, one: IpConfiguration) -> Held:
     return one.subnet.lower(), asked
 
 
-def _release(cloud: Cloud, held: Iterable[Held]) -> None:
+def _release(cloud: Cloud, held: Iterable[SubnetAddress]) -> None:
     for subnet, address in held:
         pool_of(cloud, subnet).release((address,))
 
 
-def _take_again(cloud: Cloud, held: Iterable[Held]) -> None:
+def _take_again(cloud: Cloud, held: Iterable[SubnetAddress]) -> None:
     for subnet, address in held:
         pool_of(cloud, subnet).take_again((address,))

@@ -14,8 +14,8 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, conflict, invalid
-from rehearsal.azure.network import child_resources
-from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of
+from rehearsal.azure.network.child_resources import existing_children, siblings
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, properties_of
 from rehearsal.azure.network.virtual_networks import LINKS
 from rehearsal.azure.preconditions import etag, missing
 from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource
@@ -28,7 +28,7 @@ STARTS_OF_AUTHORITY = 1
 """All of them: https://learn.microsoft.com/azure/dns/private-dns-privatednszone"""
 
 
-class PrivateZone(NetworkKind):
+class PrivateZone(NetworkResourceType):
     """A private zone: global, with at least two labels and a start of authority."""
 
     type = "Microsoft.Network/privateDnsZones"
@@ -49,7 +49,7 @@ class PrivateZone(NetworkKind):
     def removable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while links exist; record sets are deleted with the zone."""
         super().removable(cloud, resource)
-        links = [one.id for one in child_resources.present(cloud, resource.key, "virtualNetworkLinks")]
+        links = [one.id for one in existing_children(cloud, resource.key, "virtualNetworkLinks")]
         if links:
             names = ", ".join(f"'Microsoft.Network/privateDnsZones/{resource.id.name}/virtualNetworkLinks/{one.name}'" for one in links[:3])
             message = (
@@ -74,12 +74,13 @@ class PrivateZone(NetworkKind):
         return {**told, "properties": {**told["properties"], **counts}}
 
 
-class VirtualNetworkLink(NetworkKind):
+class VirtualNetworkLink(NetworkResourceType):
     """A link that makes a zone resolvable in a network. Registration of machine names is not modelled."""
 
     type = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
     everywhere = True
     noun = "Virtual network link"
+    defaults: Mapping[str, Any] = {"registrationEnabled": False}
     put_takes = "dns.put"
     guid = False
 
@@ -91,7 +92,7 @@ class VirtualNetworkLink(NetworkKind):
         if not network:
             raise invalid(f"Virtual network link {arm_id.text} names no virtualNetwork.", "properties.virtualNetwork", "BadRequest")
         if previous is not None and id_of(previous.properties["virtualNetwork"]).lower() != network.lower():
-            raise _refused(f"The virtual network of link {arm_id.text} cannot be changed; delete the link and make another.")
+            raise _link_refusal(f"The virtual network of link {arm_id.text} cannot be changed; delete the link and make another.")
         registers = bool(properties_of(body).get("registrationEnabled"))
         zone = parse(arm_id.parent or "")
         for key in cloud.index.users(network.lower()):
@@ -100,31 +101,28 @@ class VirtualNetworkLink(NetworkKind):
                 continue
             theirs = parse(other.id.parent or "")
             if theirs.name.lower() == zone.name.lower():
-                raise _refused(
+                raise _link_refusal(
                     f"A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link virtual network "
                     f"with '{zone.name}' and '{theirs.name}' zones."
                 )
             if registers and other.properties["registrationEnabled"]:
-                raise _refused(
+                raise _link_refusal(
                     "A virtual network can only be linked to 1 Private DNS zone(s) with auto-registration enabled; conflicting Private DNS "
                     f"zone is '{theirs.name}'."
                 )
         self._check_count(cloud, arm_id, registers)
 
     def _check_count(self, cloud: Cloud, arm_id: ArmId, registers: bool) -> None:
-        links = [
-            one for one in child_resources.present(cloud, (arm_id.parent or "").lower(), "virtualNetworkLinks") if one.key != arm_id.key
-        ]
+        links = siblings(cloud, arm_id)
         if len(links) >= LINKS_PER_ZONE:
-            raise _refused(f"Zone {arm_id.parent} has {len(links)} links, of at most {LINKS_PER_ZONE}.")
+            raise _link_refusal(f"Zone {arm_id.parent} has {len(links)} links, of at most {LINKS_PER_ZONE}.")
         registering = sum(1 for one in links if one.properties["registrationEnabled"])
         if registers and registering >= REGISTERING_LINKS_PER_ZONE:
-            raise _refused(f"Zone {arm_id.parent} has {registering} links with registration, of at most {REGISTERING_LINKS_PER_ZONE}.")
+            raise _link_refusal(f"Zone {arm_id.parent} has {registering} links with registration, of at most {REGISTERING_LINKS_PER_ZONE}.")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults: no registration."""
         whole = super().complete(cloud, arm_id, body, previous)
-        whole["properties"].setdefault("registrationEnabled", False)
         whole["properties"]["virtualNetworkLinkState"] = "InProgress"
         return whole
 
@@ -147,7 +145,7 @@ def check_global(arm_id: ArmId, body: Json) -> None:
         raise invalid(message, "location", "LocationNotAvailableForResourceType")
 
 
-def _refused(message: str) -> AzureError:
+def _link_refusal(message: str) -> AzureError:
     """Return the refusal of a link: https://github.com/Azure/terraform-azurerm-caf-enterprise-scale/issues/157 shows the code."""
     return conflict("Conflict", message)
 
@@ -155,7 +153,7 @@ def _refused(message: str) -> AzureError:
 RECORD_SETS_PER_ZONE = 25_000
 RECORDS_PER_SET = 20
 """Both: https://learn.microsoft.com/azure/dns/private-dns-privatednszone"""
-LIVES = range(1, 2_147_483_648)
+TTL_SECONDS = range(1, 2_147_483_648)
 """Allowed time to live of a record, in seconds: https://learn.microsoft.com/azure/dns/dns-zones-records#time-to-live"""
 APEX = "@"
 ZONE = "microsoft.network/privatednszones"
@@ -178,7 +176,7 @@ SOA: Json = {
 Reader = Callable[[str], object]
 
 
-class RecordSet(NetworkKind):
+class RecordSet(NetworkResourceType):
     """The records of one name and type. A PUT is done at once, as on Azure.
 
     field is the property with the records, key the field of a record that contains its value, and read the parser of that value.
@@ -196,8 +194,10 @@ class RecordSet(NetworkKind):
         super().check(cloud, arm_id, body, previous)
         inner = properties_of(body)
         ttl = inner.get("ttl")
-        if not isinstance(ttl, int) or ttl not in LIVES:
-            raise invalid(f"The TTL of {arm_id.text} is {ttl}, outside {LIVES[0]} to {LIVES[-1]} seconds.", "properties.ttl", "BadRequest")
+        if not isinstance(ttl, int) or ttl not in TTL_SECONDS:
+            raise invalid(
+                f"The TTL of {arm_id.text} is {ttl}, outside {TTL_SECONDS[0]} to {TTL_SECONDS[-1]} seconds.", "properties.ttl", "BadRequest"
+            )
         records = self.records(inner)
         if len(records) > RECORDS_PER_SET:
             message = f"Record set {arm_id.text} has {len(records)} records, of at most {RECORDS_PER_SET}."
@@ -228,7 +228,7 @@ class RecordSet(NetworkKind):
     def _check_name(self, arm_id: ArmId, cloud: Cloud) -> None:
         if self.record_type == "CNAME" and arm_id.name == APEX:
             raise invalid(f"A CNAME record cannot be at the apex of zone {arm_id.parent}.", arm_id.text, "BadRequest")
-        for other in TYPES:
+        for other in RECORD_SET_TYPES:
             found = cloud.find(f"{arm_id.parent}/{other}/{arm_id.name}") if other != self.record_type else None
             if found is not None and "CNAME" in (self.record_type, other):
                 message = f"A CNAME record cannot stand beside other records of its name: {found.id.text} exists."
@@ -254,7 +254,7 @@ class RecordSet(NetworkKind):
         return {**told, "properties": {name: value for name, value in told["properties"].items() if name != "provisioningState"}}
 
 
-TYPES: Mapping[str, RecordSet] = {
+RECORD_SET_TYPES: Mapping[str, RecordSet] = {
     kind.record_type: kind
     for kind in (
         RecordSet("A", "aRecords", "ipv4Address", IPv4Address),

@@ -16,12 +16,12 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
-from rehearsal.azure.network import child_resources
-from rehearsal.azure.network.network_resource_type import NetworkKind, check_names, id_of, list_of, properties_of, users_by_type
-from rehearsal.azure.network.private_addresses import AddressHolder, IpConfiguration, addresses_held, check_one_primary
+from rehearsal.azure.network.child_resources import siblings, store_child
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, check_names, id_of, list_of, properties_of, users_by_type
+from rehearsal.azure.network.private_addresses import AddressHolder, IpConfiguration, allocated_addresses, check_one_primary
 from rehearsal.azure.resource import Json, Operation, Resource, location_key
 
-SOURCES_PER_SERVICE = 8
+NAT_ADDRESSES_PER_SERVICE = 8
 """NAT addresses of a service:
 https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#azure-private-link-limits
 """
@@ -50,6 +50,7 @@ class PrivateLinkService(AddressHolder):
     type = "Microsoft.Network/privateLinkServices"
     noun = "Private link service"
     in_use_code = "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted"
+    defaults: Mapping[str, Any] = {"enableProxyProtocol": False}
     guid = False
     items = ("ipConfigurations",)
 
@@ -57,8 +58,8 @@ class PrivateLinkService(AddressHolder):
         """Refuse a service without a frontend, without one to eight NAT addresses, or in a subnet with network policies."""
         super().check(cloud, arm_id, body, previous)
         items = list_of(body, "ipConfigurations")
-        if not 1 <= len(items) <= SOURCES_PER_SERVICE:
-            message = f"Private link service {arm_id.text} has {len(items)} ipConfigurations, of 1 to {SOURCES_PER_SERVICE}."
+        if not 1 <= len(items) <= NAT_ADDRESSES_PER_SERVICE:
+            message = f"Private link service {arm_id.text} has {len(items)} ipConfigurations, of 1 to {NAT_ADDRESSES_PER_SERVICE}."
             raise invalid(message, "properties.ipConfigurations", "PrivateLinkServiceIpConfigurationCountInvalid")
         check_one_primary(arm_id, items)
         if not list_of(body, "loadBalancerFrontendIpConfigurations"):
@@ -76,10 +77,8 @@ class PrivateLinkService(AddressHolder):
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults, and the alias that consumers connect to."""
         whole = super().complete(cloud, arm_id, body, previous)
-        inner: Json = whole["properties"]
-        inner.setdefault("enableProxyProtocol", False)
         location = location_key(body["location"])
-        inner["alias"] = f"{arm_id.name}.{cloud.stable_uuid('alias', arm_id.key)}.{location}.azure.privatelinkservice"
+        whole["properties"]["alias"] = f"{arm_id.name}.{cloud.stable_uuid('alias', arm_id.key)}.{location}.azure.privatelinkservice"
         return whole
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
@@ -132,17 +131,17 @@ class PrivateEndpoint(AddressHolder):
         super().check(cloud, arm_id, body, previous)
         check_names(arm_id, list_of(body, "ipConfigurations"))
         found = [item for name in CONNECTIONS for item in list_of(body, name)]
-        if len(found) != 1 or not target_of(body):
+        if len(found) != 1 or not service_id_of(body):
             message = f"Private endpoint {arm_id.text} has {len(found)} connections; it must have one, with a privateLinkServiceId."
             raise invalid(message, "properties.privateLinkServiceConnections", "PrivateEndpointMustHaveOneConnection")
         if previous is not None:
-            old = {"subnet": id_of(previous.properties["subnet"]), "privateLinkServiceId": target_of(previous.body)}
-            new = {"subnet": id_of(properties_of(body)["subnet"]), "privateLinkServiceId": target_of(body)}
+            old = {"subnet": id_of(previous.properties["subnet"]), "privateLinkServiceId": service_id_of(previous.body)}
+            new = {"subnet": id_of(properties_of(body)["subnet"]), "privateLinkServiceId": service_id_of(body)}
             for name, before in old.items():
                 if before.lower() != new[name].lower():
                     raise property_change_not_allowed(f"properties.{name}", before, new[name])
-        service = cloud.find(target_of(body))
-        if service is not None and not _listed(service, "visibility", arm_id.subscription, free=True):
+        service = cloud.find(service_id_of(body))
+        if service is not None and not _names_subscription(service, "visibility", arm_id.subscription, free=True):
             message = f"Private link service {service.id.text} is not visible to subscription {arm_id.subscription}."
             raise AzureError(403, "PrivateLinkServiceNotVisible", message, target=service.id.text)
 
@@ -150,9 +149,9 @@ class PrivateEndpoint(AddressHolder):
         """Add the connection state: Approved at once unless the request is manual and the service's owner does not auto-approve."""
         whole = super().complete(cloud, arm_id, body, previous)
         connection = connection_of(whole)
-        service = cloud.find(target_of(whole))
+        service = cloud.find(service_id_of(whole))
         manual = bool(list_of(whole, CONNECTIONS[1]))
-        approved = not manual or (service is not None and _listed(service, "autoApproval", arm_id.subscription, free=False))
+        approved = not manual or (service is not None and _names_subscription(service, "autoApproval", arm_id.subscription, free=False))
         connection["properties"]["privateLinkServiceConnectionState"] = {
             "status": "Approved" if approved else "Pending",
             "description": "Auto-approved" if approved else "Awaiting approval",
@@ -163,9 +162,9 @@ class PrivateEndpoint(AddressHolder):
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the service's public name and the endpoint's address."""
         told = super().view(cloud, resource, query)
-        addresses = [str(IPv4Address(one)) for one in addresses_held(resource).values()]
+        addresses = [str(IPv4Address(one)) for one in allocated_addresses(resource).values()]
         groups = connection_of(resource.body)["properties"].get("groupIds") or ()
-        names = [f"{parse(target_of(resource.body)).name}.{DOMAINS[group]}" for group in groups if group in DOMAINS]
+        names = [f"{parse(service_id_of(resource.body)).name}.{DOMAINS[group]}" for group in groups if group in DOMAINS]
         configs = [{"fqdn": name, "ipAddresses": addresses} for name in names] or [{"ipAddresses": addresses}]
         return {**told, "properties": {**told["properties"], "customDnsConfigs": configs}}
 
@@ -181,12 +180,12 @@ def connection_of(body: Json) -> Json:
     return next(item for name in CONNECTIONS for item in list_of(body, name))
 
 
-def target_of(body: Json) -> str:
+def service_id_of(body: Json) -> str:
     """Return the id of the service that an endpoint's body names."""
     return str(properties_of(connection_of(body)).get("privateLinkServiceId") or "")
 
 
-def _listed(service: Resource, field: str, subscription: str, *, free: bool) -> bool:
+def _names_subscription(service: Resource, field: str, subscription: str, *, free: bool) -> bool:
     """Return whether a field of a private link service names a subscription; free is the result for an empty list of visibility.
 
     A service's own subscription sees it always. Services of other types have no such lists.
@@ -205,13 +204,13 @@ CREATOR = "creator"
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenRecords:
     """Keys of the record sets that a zone group wrote."""
 
     records: tuple[str, ...] = ()
 
 
-class ZoneGroup(NetworkKind):
+class ZoneGroup(NetworkResourceType):
     """The zone group of an endpoint: in each of its zones an A record set with the service's name and the endpoint's address.
 
     Two endpoints for one service in one zone share a record set: the later one wins, and a delete of the first preserves the records
@@ -236,9 +235,8 @@ class ZoneGroup(NetworkKind):
                 raise invalid(
                     f"Zone config {config.get('name')} of {arm_id.text} has no privateDnsZoneId.", arm_id.text, "InvalidRequestFormat"
                 )
-        others = [one.id.text for one in child_resources.present(cloud, (arm_id.parent or "").lower(), COLLECTION) if one.key != arm_id.key]
-        if others:
-            message = f"Private endpoint {arm_id.parent} has zone group {others[0]} already, and may have one."
+        if others := siblings(cloud, arm_id):
+            message = f"Private endpoint {arm_id.parent} has zone group {others[0].id.text} already, and may have one."
             raise invalid(message, arm_id.text, "OnlyOnePrivateDnsZoneGroupAllowed")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
@@ -247,7 +245,7 @@ class ZoneGroup(NetworkKind):
         endpoint = cloud.get(arm_id.parent or "")
         for config in whole["properties"]["privateDnsZoneConfigs"]:
             zone = parse(config["properties"]["privateDnsZoneId"]).name
-            name = parse(target_of(endpoint.body)).name
+            name = parse(service_id_of(endpoint.body)).name
             told = {
                 "recordType": "A",
                 "recordSetName": name,
@@ -265,24 +263,24 @@ class ZoneGroup(NetworkKind):
         endpoint = cloud.get(resource.id.parent or "")
         wanted = dict(_record_sets(cloud, resource, endpoint))
         for arm_id, body in wanted.items():
-            child_resources.place(cloud, arm_id, body, resource.owner)
-        resource.state = Written(tuple(one.key for one in wanted))
-        _take_out(cloud, endpoint.id, [key for key in before if key not in resource.state.records])
+            store_child(cloud, arm_id, body, resource.owner)
+        resource.state = WrittenRecords(tuple(one.key for one in wanted))
+        _delete_records(cloud, endpoint.id, [key for key in before if key not in resource.state.records])
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Delete its records."""
         if resource.state:
-            _take_out(cloud, parse(resource.id.parent or ""), resource.state.records)
+            _delete_records(cloud, parse(resource.id.parent or ""), resource.state.records)
 
     def dump(self, state: Any) -> Any:
         return None if state is None else list(state.records)
 
     def load(self, data: Any) -> Any:
-        return None if data is None else Written(tuple(map(str, data)))
+        return None if data is None else WrittenRecords(tuple(map(str, data)))
 
 
 def _addresses(endpoint: Resource) -> list[str]:
-    return [str(IPv4Address(one)) for one in addresses_held(endpoint).values()]
+    return [str(IPv4Address(one)) for one in allocated_addresses(endpoint).values()]
 
 
 def _record_sets(cloud: Cloud, group: Resource, endpoint: Resource) -> Iterator[tuple[ArmId, Json]]:
@@ -290,14 +288,14 @@ def _record_sets(cloud: Cloud, group: Resource, endpoint: Resource) -> Iterator[
         zone = cloud.get(properties_of(config)["privateDnsZoneId"]).id.text
         records = [{"ipv4Address": one} for one in _addresses(endpoint)]
         body = {"properties": {"ttl": RECORD_SECONDS, "aRecords": records, "metadata": {CREATOR: _creator(endpoint.id)}}}
-        yield parse(f"{zone}/A/{parse(target_of(endpoint.body)).name}"), body
+        yield parse(f"{zone}/A/{parse(service_id_of(endpoint.body)).name}"), body
 
 
 def _creator(endpoint: ArmId) -> str:
     return f"created by private endpoint {endpoint.text}"
 
 
-def _take_out(cloud: Cloud, endpoint: ArmId, keys: list[str] | tuple[str, ...]) -> None:
+def _delete_records(cloud: Cloud, endpoint: ArmId, keys: list[str] | tuple[str, ...]) -> None:
     for key in keys:
         found = cloud.resources.get(key)
         if found is not None and (found.properties.get("metadata") or {}).get(CREATOR) == _creator(endpoint):

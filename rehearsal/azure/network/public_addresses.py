@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
-from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of, users_by_type, zones_of
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, properties_of, users_by_type, zones_of
 from rehearsal.azure.resource import Json, Resource
 
 SERVICE = "public addresses"
@@ -60,12 +61,13 @@ def _range_of(cloud: Cloud) -> PublicRange:
     return found
 
 
-class PublicPrefix(NetworkKind):
+class PublicPrefix(NetworkResourceType):
     """A public prefix: Standard, IPv4, of a size that cannot change."""
 
     type = "Microsoft.Network/publicIPPrefixes"
     noun = "Public IP prefix"
     in_use_code = "InUsePublicIpPrefixCannotBeDeleted"
+    defaults: Mapping[str, Any] = {"publicIPAddressVersion": "IPv4"}
     users: Mapping[str, str] = {"publicIPAddresses": ADDRESSES}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -85,7 +87,6 @@ class PublicPrefix(NetworkKind):
         """Add defaults and its block."""
         whole = super().complete(cloud, arm_id, body, previous)
         whole["sku"] = {"name": "Standard", "tier": "Regional", **(whole.get("sku") or {})}
-        whole["properties"].setdefault("publicIPAddressVersion", "IPv4")
         if previous is not None:
             whole["properties"]["ipPrefix"] = previous.properties["ipPrefix"]
         return whole
@@ -111,7 +112,7 @@ class PublicPrefix(NetworkKind):
         return told
 
 
-class PublicAddress(NetworkKind):
+class PublicAddress(NetworkResourceType):
     """A public address: Standard and static, of Azure's range or of a prefix. Names in public DNS are not modelled.
 
     Basic ones have been retired:
@@ -121,6 +122,7 @@ class PublicAddress(NetworkKind):
     type = "Microsoft.Network/publicIPAddresses"
     noun = "Public IP address"
     in_use_code = "PublicIPAddressCannotBeDeleted"
+    defaults: Mapping[str, Any] = {"publicIPAddressVersion": "IPv4", "idleTimeoutInMinutes": 4}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse Basic and dynamic addresses, a change of the prefix, and zones other than those of the prefix."""
@@ -148,8 +150,6 @@ class PublicAddress(NetworkKind):
         whole = super().complete(cloud, arm_id, body, previous)
         whole["sku"].setdefault("tier", "Regional")
         inner: Json = whole["properties"]
-        inner.setdefault("publicIPAddressVersion", "IPv4")
-        inner.setdefault("idleTimeoutInMinutes", 4)
         if previous is not None:
             inner["ipAddress"] = previous.properties["ipAddress"]
         return whole

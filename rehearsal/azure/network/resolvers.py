@@ -12,7 +12,7 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
 from rehearsal.azure.network.addresses import prefix_of
-from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, list_of, properties_of
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, list_of, properties_of
 from rehearsal.azure.network.private_addresses import AddressHolder
 from rehearsal.azure.network.subnets import parse_prefix
 from rehearsal.azure.resource import Json, Resource, location_key
@@ -20,11 +20,11 @@ from rehearsal.azure.resource import Json, Resource, location_key
 SUBNET_LENGTHS = range(24, 29)
 DELEGATION = "microsoft.network/dnsresolvers"
 ENDPOINTS_PER_RESOLVER = 5
-KEPT_FIRST, KEPT_LAST = IPv4Address("10.0.1.0"), IPv4Address("10.0.16.255")
+RESERVED_FROM, RESERVED_TO = IPv4Address("10.0.1.0"), IPv4Address("10.0.16.255")
 """Addresses that the resolver's service reserves; an endpoint's subnet cannot contain them."""
 
 
-class DnsResolver(NetworkKind):
+class DnsResolver(NetworkResourceType):
     """A resolver: one per network, in the network's region."""
 
     type = "Microsoft.Network/dnsResolvers"
@@ -90,8 +90,8 @@ class InboundEndpoint(AddressHolder):
             refused = f"is not in the resolver's network {network}"
         elif prefix.prefixlen not in SUBNET_LENGTHS:
             refused = f"is a /{prefix.prefixlen}; an endpoint wants a /{SUBNET_LENGTHS[0]} to /{SUBNET_LENGTHS[-1]}"
-        elif prefix.network_address <= KEPT_LAST and prefix.broadcast_address >= KEPT_FIRST:
-            refused = f"({prefix}) lies in {KEPT_FIRST} to {KEPT_LAST}, which the service keeps"
+        elif prefix.network_address <= RESERVED_TO and prefix.broadcast_address >= RESERVED_FROM:
+            refused = f"({prefix}) lies in {RESERVED_FROM} to {RESERVED_TO}, which the service keeps"
         elif not any(properties_of(one).get("serviceName", "").lower() == DELEGATION for one in subnet.properties.get("delegations") or ()):
             refused = "is not delegated to Microsoft.Network/dnsResolvers"
         else:

@@ -6,7 +6,7 @@ from rehearsal.azure.network.gateways import NatGateway, VirtualNetworkGateway
 from rehearsal.azure.network.load_balancers import LoadBalancer
 from rehearsal.azure.network.network_interfaces import NetworkInterface
 from rehearsal.azure.network.peerings import Peering
-from rehearsal.azure.network.private_dns import TYPES, PrivateZone, StartOfAuthority, VirtualNetworkLink
+from rehearsal.azure.network.private_dns import RECORD_SET_TYPES, PrivateZone, StartOfAuthority, VirtualNetworkLink
 from rehearsal.azure.network.private_links import PrivateEndpoint, PrivateLinkService, ZoneGroup
 from rehearsal.azure.network.public_addresses import PublicAddress, PublicPrefix
 from rehearsal.azure.network.resolvers import DnsResolver, InboundEndpoint
@@ -37,6 +37,6 @@ KINDS: tuple[Kind, ...] = (
     InboundEndpoint(),
     PrivateZone(),
     VirtualNetworkLink(),
-    *TYPES.values(),
+    *RECORD_SET_TYPES.values(),
     StartOfAuthority(),
 )

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import ip_network
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network import child_resources
-from rehearsal.azure.network.network_resource_type import NetworkKind, check_parts_rest, properties_of
+from rehearsal.azure.network.child_resources import ListingResourceType, listed_children, siblings
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, check_children_idle, properties_of
 from rehearsal.azure.network.subnets import Subnet
 from rehearsal.azure.resource import Json, Resource
 
@@ -22,7 +23,7 @@ ROUTES_PER_TABLE = 400
 APPLIANCE = "VirtualAppliance"
 
 
-class Route(NetworkKind):
+class Route(NetworkResourceType):
     """A route of a table; changes of one table run one after another."""
 
     type = "Microsoft.Network/routeTables/routes"
@@ -32,11 +33,10 @@ class Route(NetworkKind):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse an invalid route, and a second route with the same prefix."""
-        siblings = child_resources.present(cloud, (arm_id.parent or "").lower(), COLLECTION)
-        check_routes({**{one.id.name: one.body for one in siblings if one.key != arm_id.key}, arm_id.name: body})
+        check_routes({**{one.id.name: one.body for one in siblings(cloud, arm_id)}, arm_id.name: body})
 
 
-class RouteTable(child_resources.ListingKind):
+class RouteTable(ListingResourceType):
     """A route table."""
 
     type = "Microsoft.Network/routeTables"
@@ -44,18 +44,13 @@ class RouteTable(child_resources.ListingKind):
     noun = "Route table"
     in_use_code = "InUseRouteTableCannotBeDeleted"
     users: Mapping[str, str] = {"subnets": Subnet.type.lower()}
+    defaults: Mapping[str, Any] = {"disableBgpRoutePropagation": False}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse invalid routes, and two routes with the same prefix."""
         super().check(cloud, arm_id, body, previous)
-        check_parts_rest(cloud, arm_id.key)
-        check_routes({one.name: route for one, route in (child_resources.listed(arm_id, body, COLLECTION) or {}).values()})
-
-    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Add the default: routes of gateways are propagated."""
-        whole = super().complete(cloud, arm_id, body, previous)
-        whole["properties"].setdefault("disableBgpRoutePropagation", False)
-        return whole
+        check_children_idle(cloud, arm_id.key)
+        check_routes({one.name: route for one, route in (listed_children(arm_id, body, COLLECTION) or {}).values()})
 
 
 def check_routes(routes: Mapping[str, Json]) -> None:

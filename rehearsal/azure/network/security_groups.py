@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_network
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid
-from rehearsal.azure.network import child_resources
-from rehearsal.azure.network.network_resource_type import NetworkKind, check_parts_rest, properties_of
+from rehearsal.azure.network.child_resources import ListingResourceType, listed_children, siblings
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, check_children_idle, properties_of
 from rehearsal.azure.network.subnets import INTERFACES, Subnet
 from rehearsal.azure.resource import Json, Resource
 
@@ -40,30 +41,22 @@ https://learn.microsoft.com/azure/virtual-network/network-security-groups-overvi
 """
 
 
-class SecurityRule(NetworkKind):
+class SecurityRule(NetworkResourceType):
     """A rule of a group; changes of one group run one after another."""
 
     type = "Microsoft.Network/networkSecurityGroups/securityRules"
     noun = "Security rule"
+    defaults: Mapping[str, Any] = {f"{side}{name}": [] for side in ("source", "destination") for name in ("AddressPrefixes", "PortRanges")}
     shares_lock_of_parent = True
     tracked = guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse an invalid rule, and a priority that another rule of the group has."""
-        group = arm_id.parent or ""
-        siblings = {one.id.name: one.body for one in child_resources.present(cloud, group.lower(), COLLECTION) if one.key != arm_id.key}
-        check_rules({**siblings, arm_id.name: body}, checked=siblings)
-
-    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Add the lists of prefixes and ports, which Azure returns empty for a rule with single values."""
-        whole = super().complete(cloud, arm_id, body, previous)
-        for side in ("source", "destination"):
-            whole["properties"].setdefault(f"{side}AddressPrefixes", [])
-            whole["properties"].setdefault(f"{side}PortRanges", [])
-        return whole
+        others = {one.id.name: one.body for one in siblings(cloud, arm_id)}
+        check_rules({**others, arm_id.name: body}, checked=others)
 
 
-class SecurityGroup(child_resources.ListingKind):
+class SecurityGroup(ListingResourceType):
     """A security group."""
 
     type = "Microsoft.Network/networkSecurityGroups"
@@ -76,8 +69,8 @@ class SecurityGroup(child_resources.ListingKind):
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse invalid rules, and two rules of one direction with the same priority."""
         super().check(cloud, arm_id, body, previous)
-        check_parts_rest(cloud, arm_id.key)
-        wanted = child_resources.listed(arm_id, body, COLLECTION) or {}
+        check_children_idle(cloud, arm_id.key)
+        wanted = listed_children(arm_id, body, COLLECTION) or {}
         check_rules({one.name: rule for one, rule in wanted.values()})
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, ip_network
 from itertools import combinations, pairwise
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.network.addresses import addresses_of, pool_of, prefix_of
-from rehearsal.azure.network.child_resources import present
-from rehearsal.azure.network.network_resource_type import NetworkKind, id_of, properties_of
+from rehearsal.azure.network.child_resources import siblings
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, properties_of
 from rehearsal.azure.resource import Json, Resource
 
 SMALLEST_SUBNET = 29
@@ -110,7 +111,7 @@ COLLECTION = "subnets"
 INTERFACES = "microsoft.network/networkinterfaces"
 
 
-class Subnet(NetworkKind):
+class Subnet(NetworkResourceType):
     """A subnet. Changes of one network run one after another: a change locks the network and its other subnets.
 
     Its prefix is one IPv4 CIDR, which cannot change while addresses of it are in use. Service endpoints and policies are stored
@@ -123,6 +124,11 @@ class Subnet(NetworkKind):
     shares_lock_of_parent = True
     tracked = guid = False
     items = ("delegations",)
+    defaults: Mapping[str, Any] = {
+        "delegations": [],
+        "privateEndpointNetworkPolicies": "Disabled",
+        "privateLinkServiceNetworkPolicies": "Enabled",
+    }
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a subnet outside its network, an overlap with another, or a change of a prefix in use."""
@@ -130,20 +136,11 @@ class Subnet(NetworkKind):
         network = cloud.get(arm_id.parent or "")
         own = subnet_prefix(body, arm_id.text)
         check_prefix_inside(arm_id.name, own, network.id, prefixes_of_network(network))
-        siblings = [one for one in present(cloud, network.key, COLLECTION) if one.key != arm_id.key]
-        check_subnet_count(network.id, len(siblings) + 1)
-        for one in siblings:
+        others = siblings(cloud, arm_id)
+        check_subnet_count(network.id, len(others) + 1)
+        for one in others:
             check_prefixes_apart(network.id, {one.id.name: subnet_prefix(one.body, one.key), arm_id.name: own})
         check_subnet(cloud, arm_id, body, previous, network.location)
-
-    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """Add Azure's default policies: disabled for private endpoints, enabled for private link services."""
-        whole = super().complete(cloud, arm_id, body, previous)
-        inner: Json = whole["properties"]
-        inner.setdefault("delegations", [])
-        inner.setdefault("privateEndpointNetworkPolicies", "Disabled")
-        inner.setdefault("privateLinkServiceNetworkPolicies", "Enabled")
-        return whole
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Forget the pool of a changed prefix; none of its addresses is in use."""

@@ -6,13 +6,20 @@ https://learn.microsoft.com/rest/api/virtualnetwork/virtual-networks
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network import child_resources
 from rehearsal.azure.network.addresses import addresses_of
-from rehearsal.azure.network.network_resource_type import NetworkKind, check_names, check_parts_rest, list_of, properties_of
+from rehearsal.azure.network.child_resources import (
+    check_removed_children,
+    children_views,
+    existing_children,
+    listed_children,
+    replace_children,
+)
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, check_children_idle, check_names, list_of, properties_of
 from rehearsal.azure.network.peerings import check_new_prefixes
 from rehearsal.azure.network.subnets import (
     COLLECTION,
@@ -29,7 +36,7 @@ PEERINGS = "virtualNetworkPeerings"
 LINKS = "microsoft.network/privatednszones/virtualnetworklinks"
 
 
-class VirtualNetwork(NetworkKind):
+class VirtualNetwork(NetworkResourceType):
     """A virtual network.
 
     A body that lists subnets replaces all of them, and is refused if one that it leaves out is in use. A body without the property
@@ -43,16 +50,17 @@ class VirtualNetwork(NetworkKind):
     type = "Microsoft.Network/virtualNetworks"
     noun = "Virtual network"
     in_use_code = "InUseVirtualNetworkCannotBeDeleted"
+    defaults: Mapping[str, Any] = {"enableDdosProtection": False, "privateEndpointVNetPolicies": "Disabled"}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse invalid prefixes, subnets outside or overlapping, and changes while a subnet or peering is being changed."""
         super().check(cloud, arm_id, body, previous)
         own = network_prefixes(body, arm_id.text)
-        check_parts_rest(cloud, arm_id.key)
-        wanted = child_resources.listed(arm_id, body, COLLECTION)
-        subnets = {part.id.name: part.body for part in child_resources.present(cloud, arm_id.key, COLLECTION)}
+        check_children_idle(cloud, arm_id.key)
+        wanted = listed_children(arm_id, body, COLLECTION)
+        subnets = {part.id.name: part.body for part in existing_children(cloud, arm_id.key, COLLECTION)}
         if wanted is not None:
-            child_resources.check_leaving(cloud, arm_id, wanted, COLLECTION)
+            check_removed_children(cloud, arm_id, wanted, COLLECTION)
             subnets = {one.name: sent for one, sent in wanted.values()}
             location = location_key(body["location"])
             for one, sent in wanted.values():
@@ -75,15 +83,12 @@ class VirtualNetwork(NetworkKind):
                 )
                 raise invalid(message, PEERINGS, "NotModelled")
         whole = super().complete(cloud, arm_id, body, previous)
-        inner: Json = whole["properties"]
-        inner.pop(PEERINGS, None)
-        inner.setdefault("enableDdosProtection", False)
-        inner.setdefault("privateEndpointVNetPolicies", "Disabled")
+        whole["properties"].pop(PEERINGS, None)
         return whole
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Replace the subnets by those of the body."""
-        child_resources.exchange(cloud, resource, child_resources.listed(resource.id, resource.body, COLLECTION), COLLECTION)
+        replace_children(cloud, resource, listed_children(resource.id, resource.body, COLLECTION), COLLECTION)
 
     def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
         """Return the last PUT without subnets, which a PATCH preserves."""
@@ -93,7 +98,7 @@ class VirtualNetwork(NetworkKind):
     def removable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while a subnet is in use; as on Azure, the refusal names the subnet."""
         super().removable(cloud, resource)
-        for part in child_resources.present(cloud, resource.key, COLLECTION):
+        for part in existing_children(cloud, resource.key, COLLECTION):
             cloud.check_removable(part)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
@@ -106,5 +111,5 @@ class VirtualNetwork(NetworkKind):
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with its present subnets and peerings."""
         told = super().view(cloud, resource, query)
-        found = {name: child_resources.shown(cloud, resource, name) for name in (COLLECTION, PEERINGS)}
+        found = {name: children_views(cloud, resource, name) for name in (COLLECTION, PEERINGS)}
         return {**told, "properties": {**told["properties"], **found}}

@@ -47,7 +47,7 @@ BLOB_SERVICE = "blobServices/default"
 
 
 @dataclass(slots=True)
-class Keys:
+class KeyGenerations:
     """Number of regenerations of each of the two keys."""
 
     made: dict[str, int] = field(default_factory=lambda: {"key1": 0, "key2": 0})
@@ -74,9 +74,9 @@ class StorageAccount(Kind):
         location = required_location(body)
         kind, sku = body.get("kind") or (previous.body["kind"] if previous else None), needed(body, "sku.name", "account")
         if kind not in SKUS:
-            raise _values("kind")
+            raise invalid_values("kind")
         if sku not in SKUS[kind]:
-            raise _values("sku.name")
+            raise invalid_values("sku.name")
         if previous is None:
             self._check_free(cloud, arm_id, location)
         else:
@@ -120,7 +120,7 @@ class StorageAccount(Kind):
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Create a blob service with defaults for a new account."""
         if previous is None:
-            resource.state = Keys()
+            resource.state = KeyGenerations()
             service = parse(f"{resource.id.text}/{BLOB_SERVICE}")
             sku = resource.body["sku"]
             cloud.place(service, {"sku": sku, "properties": dict(BLOB_DEFAULTS)}, resource.owner, sent={"properties": {}})
@@ -146,8 +146,8 @@ class StorageAccount(Kind):
     def dump(self, state: Any) -> Any:
         return asdict(state)
 
-    def load(self, data: Any) -> Keys:
-        return Keys(**data)
+    def load(self, data: Any) -> KeyGenerations:
+        return KeyGenerations(**data)
 
 
 BLOB_DEFAULTS: Json = {"cors": {"corsRules": []}, "deleteRetentionPolicy": {"enabled": False, "allowPermanentDelete": False}}
@@ -170,7 +170,7 @@ def regenerate_key(cloud: Cloud, resource: Resource, request: Request) -> Answer
     """Regenerate one of the keys: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/regenerate-key"""
     name = (request.body or {}).get("keyName")
     if name not in resource.state.made:
-        raise _values("keyName")
+        raise invalid_values("keyName")
     resource.state.made[name] += 1
     resource.properties["keyCreationTime"] = {**resource.properties["keyCreationTime"], name: stamp(cloud.now)}
     return list_keys(cloud, resource, request)
@@ -187,7 +187,7 @@ def _endpoints(name: str, kind: str) -> Json:
     return {service: f"https://{name}.{service}.core.windows.net/" for service in SERVICES[kind]}
 
 
-def _values(path: str) -> AzureError:
+def invalid_values(path: str) -> AzureError:
     return invalid(f"Values for request parameters are invalid: {path}.", path, "InvalidValuesForRequestParameters")
 
 

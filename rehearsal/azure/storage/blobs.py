@@ -43,7 +43,7 @@ class BlobService(Kind):
         for name in ("deleteRetentionPolicy", "containerDeleteRetentionPolicy"):
             policy = at(body, f"properties.{name}")
             if policy and policy.get("enabled") and not 1 <= (policy.get("days") or 0) <= 365:
-                raise _values(f"{name}.days")
+                raise invalid_values(f"{name}.days")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults and the account's SKU."""
@@ -114,7 +114,7 @@ class ImmutabilityPolicy(Kind):
     tells_provisioning_state = False
 
     def __init__(self) -> None:
-        self.actions = {"lock": lock, "extend": extend}
+        self.actions = {"lock": lock_policy, "extend": extend_policy}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require the name default and a retention; refuse a change of a locked policy."""
@@ -162,17 +162,17 @@ class ManagementPolicy(Kind):
         rules = needed(body, "properties.policy.rules", "properties")
         names = [needed(rule, "name", "rules") for rule in rules]
         if not 1 <= len(rules) <= RULES or len(set(names)) < len(names):
-            raise _values("policy.rules")
+            raise invalid_values("policy.rules")
         for rule in rules:
             if not at(rule, "definition.actions"):
-                raise _values("policy.rules.definition.actions")
+                raise invalid_values("policy.rules.definition.actions")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add the time of the change."""
         return {**body, "properties": {**body["properties"], "lastModifiedTime": stamp(cloud.now)}}
 
 
-def lock(_cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+def lock_policy(_cloud: Cloud, resource: Resource, _request: Request) -> Answer:
     """Lock a policy permanently."""
     if resource.properties["state"] == "Locked":
         raise _locked(resource)
@@ -181,7 +181,7 @@ def lock(_cloud: Cloud, resource: Resource, _request: Request) -> Answer:
     return Answer(200, {**resource.body, "etag": etag(resource)})
 
 
-def extend(_cloud: Cloud, resource: Resource, request: Request) -> Answer:
+def extend_policy(_cloud: Cloud, resource: Resource, request: Request) -> Answer:
     """Extend the retention of a locked policy; AzureError for an unlocked one, a shorter one, or a sixth time."""
     days = needed(request.body or {}, "properties.immutabilityPeriodSinceCreationInDays", "parameters")
     _check_days(days)
@@ -211,7 +211,7 @@ def _locked(resource: Resource) -> AzureError:
 
 def _check_days(days: Any) -> None:
     if not isinstance(days, int) or not 1 <= days <= MOST_DAYS:
-        raise _values("immutabilityPeriodSinceCreationInDays")
+        raise invalid_values("immutabilityPeriodSinceCreationInDays")
 
 
 def _check_default(arm_id: ArmId) -> None:
@@ -219,5 +219,5 @@ def _check_default(arm_id: ArmId) -> None:
         raise invalid(f"The name of {arm_id.type} must be '{DEFAULT}', not '{arm_id.name}'.", arm_id.name, "InvalidResourceName")
 
 
-def _values(path: str) -> AzureError:
+def invalid_values(path: str) -> AzureError:
     return invalid(f"Values for request parameters are invalid: {path}.", path, "InvalidValuesForRequestParameters")

@@ -13,7 +13,7 @@ from typing import Any
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json, Resource
-from rehearsal.azure.vaults.secret_versions import SecretState, Version, chosen
+from rehearsal.azure.vaults.secret_versions import SecretState, SecretVersion, settable_attributes
 from rehearsal.azure.vaults.secrets import VaultError, check_free, check_secret
 from rehearsal.azure.vaults.soft_delete import DeletedSecret
 
@@ -22,7 +22,7 @@ PAGE = 25
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SecretPage:
     """Items of one page of a list, and the position of the next page; None for the last page."""
 
     value: list[Json]
@@ -43,7 +43,7 @@ def set_secret(cloud: Cloud, vault: Resource, name: str, body: Mapping[str, Any]
         check_free(vault, name)
         state = SecretState(f"{vault.properties['vaultUri']}secrets/{name}")
     state.add(cloud, value, body.get("contentType"), body.get("attributes") or {}, tags)
-    _show(cloud, vault, name, state, owner)
+    _update_resource(cloud, vault, name, state, owner)
     return {"value": value, **_item(vault, state, state.current)}
 
 
@@ -66,21 +66,21 @@ def update_secret(cloud: Cloud, vault: Resource, name: str, version: str, body: 
     found = state.find(version)
     if found is None:
         raise _missing(f"{name}/{version}")
-    found.attributes = {**found.attributes, **chosen(body.get("attributes"))}
+    found.attributes = {**found.attributes, **settable_attributes(body.get("attributes"))}
     found.content_type = body.get("contentType", found.content_type)
     found.tags = dict(body.get("tags", found.tags))
     found.updated = int(cloud.now)
-    _show(cloud, vault, name, state, "")
+    _update_resource(cloud, vault, name, state, "")
     return _item(vault, state, found)
 
 
-def list_secrets(cloud: Cloud, vault: Resource, start: int = 0, maximum: int = PAGE) -> Page:
+def list_secrets(cloud: Cloud, vault: Resource, start: int = 0, maximum: int = PAGE) -> SecretPage:
     """Return the secrets by name, without values and versions, from a position on."""
     found = sorted(cloud.list(vault.id.text, "Microsoft.KeyVault/vaults/secrets"), key=lambda one: one.id.name.lower())
     return _page([_item(vault, one.state, one.state.current, versioned=False) for one in found], start, maximum)
 
 
-def list_versions(cloud: Cloud, vault: Resource, name: str, start: int = 0, maximum: int = PAGE) -> Page:
+def list_versions(cloud: Cloud, vault: Resource, name: str, start: int = 0, maximum: int = PAGE) -> SecretPage:
     """Return a secret's versions without values, oldest first, from a position on."""
     state = _state(cloud, vault, name)
     return _page([_item(vault, state, one) for one in state.versions], start, maximum)
@@ -97,10 +97,10 @@ def delete_secret(cloud: Cloud, vault: Resource, name: str) -> Json:
 
 def get_deleted(vault: Resource, name: str) -> Json:
     """Return a deleted secret without its value; AzureError SecretNotFound."""
-    return _deleted(vault, _gone(vault, name))
+    return _deleted(vault, _deleted_secret(vault, name))
 
 
-def list_deleted(vault: Resource, start: int = 0, maximum: int = PAGE) -> Page:
+def list_deleted(vault: Resource, start: int = 0, maximum: int = PAGE) -> SecretPage:
     """Return the deleted secrets by name, from a position on."""
     found = sorted(vault.state.deleted.values(), key=lambda one: one.name.lower())
     return _page([_deleted(vault, one, versioned=False) for one in found], start, maximum)
@@ -108,9 +108,9 @@ def list_deleted(vault: Resource, start: int = 0, maximum: int = PAGE) -> Page:
 
 def recover_secret(cloud: Cloud, vault: Resource, name: str, owner: str = "somebody") -> Json:
     """Restore a deleted secret with all its versions; AzureError SecretNotFound."""
-    gone = _gone(vault, name)
+    gone = _deleted_secret(vault, name)
     del vault.state.deleted[name.lower()]
-    _show(cloud, vault, gone.name, gone.secret, owner)
+    _update_resource(cloud, vault, gone.name, gone.secret, owner)
     return _item(vault, gone.secret, gone.secret.current)
 
 
@@ -118,7 +118,7 @@ def purge_secret(vault: Resource, name: str) -> None:
     """Delete a deleted secret permanently; AzureError Forbidden if the vault has purge protection
     (https://github.com/microsoft/AzureTRE/issues/1951).
     """
-    _gone(vault, name)
+    _deleted_secret(vault, name)
     if vault.properties.get("enablePurgeProtection"):
         message = (
             'Operation "purge" is not allowed because purge protection is enabled for this vault. Key Vault service will automatically '
@@ -140,7 +140,7 @@ def _state(cloud: Cloud, vault: Resource, name: str) -> SecretState:
     return state
 
 
-def _gone(vault: Resource, name: str) -> DeletedSecret:
+def _deleted_secret(vault: Resource, name: str) -> DeletedSecret:
     gone: DeletedSecret | None = vault.state.deleted.get(name.lower())
     if gone is None:
         message = f"A deleted secret with (name/id) {name} was not found in this key vault."
@@ -157,7 +157,7 @@ def _missing(name: str) -> VaultError:
     return VaultError(404, "SecretNotFound", message, "SecretNotFound")
 
 
-def _show(cloud: Cloud, vault: Resource, name: str, state: SecretState, owner: str) -> None:
+def _update_resource(cloud: Cloud, vault: Resource, name: str, state: SecretState, owner: str) -> None:
     """Write the vault's change to the resource of the secret."""
     found = _find(cloud, vault, name)
     if found is None:
@@ -168,7 +168,7 @@ def _show(cloud: Cloud, vault: Resource, name: str, state: SecretState, owner: s
     found.sent, found.changed, found.version = state.sent(), cloud.now, found.version + 1
 
 
-def _item(vault: Resource, state: SecretState, version: Version, *, versioned: bool = True) -> Json:
+def _item(vault: Resource, state: SecretState, version: SecretVersion, *, versioned: bool = True) -> Json:
     days, protected = vault.properties["softDeleteRetentionInDays"], vault.properties.get("enablePurgeProtection")
     # https://learn.microsoft.com/rest/api/keyvault/secrets/get-secret/get-secret#deletionrecoverylevel
     level = ("Recoverable" if days == 90 else "CustomizedRecoverable") + ("" if protected else "+Purgeable")
@@ -190,6 +190,6 @@ def _deleted(vault: Resource, gone: DeletedSecret, *, versioned: bool = True) ->
     return {**recovery, **_item(vault, gone.secret, gone.secret.current, versioned=versioned)}
 
 
-def _page(items: list[Json], start: int, maximum: int) -> Page:
+def _page(items: list[Json], start: int, maximum: int) -> SecretPage:
     end = start + max(1, min(maximum, PAGE))
-    return Page(items[start:end], end if end < len(items) else None)
+    return SecretPage(items[start:end], end if end < len(items) else None)

@@ -14,7 +14,7 @@ DATES = ("enabled", "nbf", "exp")
 
 
 @dataclass(slots=True)
-class Version:
+class SecretVersion:
     """One version: its id (32 hex digits), value, times in seconds since 1970, and attributes."""
 
     id: str
@@ -35,10 +35,10 @@ class SecretState:
     """The URI of a secret and its versions, oldest first."""
 
     uri: str
-    versions: list[Version] = field(default_factory=list)
+    versions: list[SecretVersion] = field(default_factory=list)
 
     @property
-    def current(self) -> Version:
+    def current(self) -> SecretVersion:
         return self.versions[-1]
 
     @property
@@ -56,15 +56,17 @@ class SecretState:
         asked = said({"value": current.value, "contentType": current.content_type, "attributes": current.attributes or None})
         return {"properties": asked, "tags": current.tags} if current.tags else {"properties": asked}
 
-    def add(self, cloud: Cloud, value: str, content_type: str | None, attributes: Mapping[str, Any], tags: Mapping[str, Any]) -> Version:
+    def add(
+        self, cloud: Cloud, value: str, content_type: str | None, attributes: Mapping[str, Any], tags: Mapping[str, Any]
+    ) -> SecretVersion:
         """Add a version, whose id follows from the secret's URI and its number."""
         number = len(self.versions)
         name = cloud.stable_uuid(self.uri, *([number] if number else [])).replace("-", "")
         now = int(cloud.now)
-        self.versions.append(Version(name, value, now, now, content_type, chosen(attributes), dict(tags)))
+        self.versions.append(SecretVersion(name, value, now, now, content_type, settable_attributes(attributes), dict(tags)))
         return self.current
 
-    def find(self, version: str) -> Version | None:
+    def find(self, version: str) -> SecretVersion | None:
         """Return the version with an id, the current one for an empty id."""
         if not version:
             return self.current
@@ -73,9 +75,9 @@ class SecretState:
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> SecretState:
         """Return the state from the output of asdict."""
-        return cls(data["uri"], [Version(**one) for one in data["versions"]])
+        return cls(data["uri"], [SecretVersion(**one) for one in data["versions"]])
 
 
-def chosen(attributes: Mapping[str, Any] | None) -> Json:
+def settable_attributes(attributes: Mapping[str, Any] | None) -> Json:
     """Return the attributes that a client can set."""
     return {key: value for key, value in said(attributes).items() if key in DATES}

@@ -15,7 +15,7 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.resource_type import Kind
 from rehearsal.azure.validation import needed, said
-from rehearsal.azure.vaults.secret_versions import SecretState, chosen
+from rehearsal.azure.vaults.secret_versions import SecretState, settable_attributes
 from rehearsal.azure.vaults.soft_delete import DAY, DeletedSecret
 
 NAME = re.compile(r"[0-9a-zA-Z-]{1,127}")
@@ -116,5 +116,10 @@ def _written(cloud: Cloud, arm_id: ArmId, body: Json, before: SecretState | None
         state.add(cloud, properties["value"], kind, attributes or {}, tags)
     else:
         current = state.current
-        current.content_type, current.attributes, current.tags, current.updated = kind, chosen(attributes), dict(tags), int(cloud.now)
+        current.content_type, current.attributes, current.tags, current.updated = (
+            kind,
+            settable_attributes(attributes),
+            dict(tags),
+            int(cloud.now),
+        )
     return state

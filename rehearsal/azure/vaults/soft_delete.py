@@ -39,7 +39,7 @@ class DeletedSecret:
 
 
 @dataclass(slots=True)
-class Remains:
+class DeletedVaultState:
     """The id and body of a deleted vault, its secrets by name, and the secrets that were deleted before."""
 
     vault_id: str
@@ -54,7 +54,7 @@ class DeletedVault(Kind):
     type = "Microsoft.KeyVault/locations/deletedVaults"
 
     def __init__(self) -> None:
-        self.actions = {"purge": purge}
+        self.actions = {"purge": purge_vault}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a PUT."""
@@ -76,10 +76,10 @@ class DeletedVault(Kind):
     def dump(self, state: Any) -> Any:
         return asdict(state)
 
-    def load(self, data: Any) -> Remains:
+    def load(self, data: Any) -> DeletedVaultState:
         secrets = {name: SecretState.read(one) for name, one in data["secrets"].items()}
         gone = {name: DeletedSecret.read(one) for name, one in data["deleted"].items()}
-        return Remains(data["vault_id"], data["body"], secrets, gone)
+        return DeletedVaultState(data["vault_id"], data["body"], secrets, gone)
 
 
 def add_deleted_vault(cloud: Cloud, vault: Resource) -> Resource:
@@ -98,7 +98,7 @@ def add_deleted_vault(cloud: Cloud, vault: Resource) -> Resource:
     }
     kept = {key: value for key, value in vault.body.items() if key != "properties"}
     body = {**kept, "properties": {key: value for key, value in vault.properties.items() if key != "provisioningState"}}
-    remains = Remains(vault.id.text, body, dict(vault.state.kept), dict(vault.state.deleted))
+    remains = DeletedVaultState(vault.id.text, body, dict(vault.state.kept), dict(vault.state.deleted))
     gone = cloud.place(place, {"properties": told}, AZURE, state=remains)
     cloud.events.at(purge_at, gone.key, "purge", gone.created)
     return gone
@@ -125,7 +125,7 @@ def deleted_vaults(cloud: Cloud, subscription: str) -> Iterator[Resource]:
     return cloud.list(f"/subscriptions/{subscription}", DeletedVault.type)
 
 
-def purge(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+def purge_vault(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
     """Purge a deleted vault; MethodNotAllowed (https://github.com/microsoft/AzureTRE/issues/1446) if it is protected."""
     if resource.properties["purgeProtectionEnabled"]:
         raise AzureError(405, "MethodNotAllowed", "Operation 'DeletedVaultPurge' is not allowed.", target=resource.id.text)

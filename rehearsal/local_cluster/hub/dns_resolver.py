@@ -23,7 +23,7 @@ import dns.rrset
 from components.plan import naming
 from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.network.private_dns import APEX, SOA, TYPES, ZONE
+from rehearsal.azure.network.private_dns import APEX, RECORD_SET_TYPES, SOA, ZONE
 from rehearsal.azure.network.virtual_networks import LINKS
 from rehearsal.azure.resource import Resource
 
@@ -151,5 +151,5 @@ def _records(sets: dict[tuple[str, str], Resource], record_type: str, relative: 
     one = sets.get((record_type, relative))
     if one is None or record_type not in ("A", "AAAA", "CNAME"):
         return None
-    kind = TYPES[record_type]
+    kind = RECORD_SET_TYPES[record_type]
     return RecordData(int(one.properties["ttl"]), tuple(str(record[kind.key]) for record in kind.records(one.properties)))

@@ -6,8 +6,8 @@ import pytest
 from image_bodies import HOUR, IMAGE, TEMPLATE, at_version, calls_with_image, template, version
 from plain_calls import GROUP, LOCATION, Calls
 
-from rehearsal.azure.images import replicated
-from rehearsal.azure.images.image_versions import numbers
+from rehearsal.azure.images import is_replicated
+from rehearsal.azure.images.image_versions import version_numbers
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_a_run_writes_the_next_version_and_ends_when_it_is_replicated(calls: Cal
     assert calls.refusal("POST", TEMPLATE, None, "run").code == "Conflict"
     assert calls.refusal("DELETE", TEMPLATE).code == "Conflict"
     calls.settled(answer)
-    assert replicated(calls.cloud, at_version("1.2.4"), "southcentralus")
+    assert is_replicated(calls.cloud, at_version("1.2.4"), "southcentralus")
     assert calls.get(TEMPLATE)["properties"]["lastRunStatus"]["runState"] == "Succeeded"
     assert calls.get(f"{TEMPLATE}/runOutputs/out")["properties"]["artifactId"] == at_version("1.2.4")
     calls.post(TEMPLATE, "run")
@@ -36,7 +36,7 @@ def test_a_run_without_a_scheme_numbers_its_version_by_the_date(calls: Calls) ->
     calls.put(TEMPLATE, template())
     calls.post(TEMPLATE, "run")
     (made,) = calls.cloud.list(f"{GROUP}/providers/{IMAGE}", "Microsoft.Compute/galleries/images/versions")
-    assert numbers(made.id.name)[:2] == (0, 26001)
+    assert version_numbers(made.id.name)[:2] == (0, 26001)
 
 
 def test_a_run_that_the_gallery_refuses_fails_and_says_why(calls: Calls) -> None:

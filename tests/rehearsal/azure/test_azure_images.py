@@ -9,8 +9,8 @@ from image_bodies import GALLERY, HOUR, IMAGE, SOURCE, at_version, calls_with_im
 from plain_calls import GROUP, LOCATION, SUBSCRIPTION, Calls
 
 from rehearsal.azure.clock import stamp
-from rehearsal.azure.images import latest, replicated
-from rehearsal.azure.images.image_versions import numbers
+from rehearsal.azure.images import is_replicated, latest_version
+from rehearsal.azure.images.image_versions import version_numbers
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def test_a_version_is_usable_in_a_region_when_its_copy_there_is_whole(calls: Cal
     assert answer.status == 201
     assert answer.body is not None
     assert answer.body["properties"]["provisioningState"] == "Creating"
-    assert not replicated(calls.cloud, at_version("1.0.0"), LOCATION)
+    assert not is_replicated(calls.cloud, at_version("1.0.0"), LOCATION)
     copies = calls.cloud.get(at_version("1.0.0")).state.regions
     first = min(copies, key=lambda region: copies[region][1])
     calls.cloud.advance(copies[first][1])
-    states = {region: replicated(calls.cloud, at_version("1.0.0"), region) for region in copies}
+    states = {region: is_replicated(calls.cloud, at_version("1.0.0"), region) for region in copies}
     assert states == {region: region == first for region in copies}
     calls.cloud.settle_all()
-    assert replicated(calls.cloud, at_version("1.0.0"), "South Central US")
+    assert is_replicated(calls.cloud, at_version("1.0.0"), "South Central US")
     assert calls.get(f"{IMAGE}/versions/1.0.0")["properties"]["provisioningState"] == "Succeeded"
 
 
@@ -51,12 +51,12 @@ def test_a_region_added_later_is_copied_to_while_the_first_stays_usable(calls: C
     calls.put(f"{IMAGE}/versions/1.0.0", version(LOCATION))
     answer = calls.call("PUT", f"{IMAGE}/versions/1.0.0", version(LOCATION, "southcentralus"))
     assert answer.operation is not None
-    assert replicated(calls.cloud, at_version("1.0.0"), LOCATION)
-    assert not replicated(calls.cloud, at_version("1.0.0"), "southcentralus")
+    assert is_replicated(calls.cloud, at_version("1.0.0"), LOCATION)
+    assert not is_replicated(calls.cloud, at_version("1.0.0"), "southcentralus")
     calls.cloud.settle_all()
-    assert replicated(calls.cloud, at_version("1.0.0"), "southcentralus")
+    assert is_replicated(calls.cloud, at_version("1.0.0"), "southcentralus")
     calls.put(f"{IMAGE}/versions/1.0.0", version(LOCATION))
-    assert not replicated(calls.cloud, at_version("1.0.0"), "southcentralus")
+    assert not is_replicated(calls.cloud, at_version("1.0.0"), "southcentralus")
 
 
 def test_more_replicas_where_a_copy_is_take_no_new_copy(calls: Calls) -> None:
@@ -70,12 +70,12 @@ def test_more_replicas_where_a_copy_is_take_no_new_copy(calls: Calls) -> None:
 
 
 def test_latest_is_the_highest_version_that_the_region_has_and_that_is_not_kept_out(calls: Calls) -> None:
-    assert latest(calls.cloud, f"{GROUP}/providers/{IMAGE}", LOCATION) is None
+    assert latest_version(calls.cloud, f"{GROUP}/providers/{IMAGE}", LOCATION) is None
     calls.put(f"{IMAGE}/versions/1.9.0", version(LOCATION, "southcentralus"))
     calls.put(f"{IMAGE}/versions/1.10.0", version(LOCATION))
     calls.put(f"{IMAGE}/versions/2.0.0", version(LOCATION, excludeFromLatest=True))
     calls.put(f"{IMAGE}/versions/3.0.0", version({"name": LOCATION, "excludeFromLatest": True}, "southcentralus"))
-    found = {region: latest(calls.cloud, f"{GROUP}/providers/{IMAGE}", region) for region in (LOCATION, "southcentralus", "eastus")}
+    found = {region: latest_version(calls.cloud, f"{GROUP}/providers/{IMAGE}", region) for region in (LOCATION, "southcentralus", "eastus")}
     assert {region: one.id.name if one else None for region, one in found.items()} == {
         LOCATION: "1.10.0",
         "southcentralus": "3.0.0",
@@ -107,7 +107,7 @@ def test_a_version_is_called_by_three_numbers(calls: Calls, name: str) -> None:
 
 
 def test_the_largest_version_is_a_version() -> None:
-    assert numbers("2147483647.0.1") == (2147483647, 0, 1)
+    assert version_numbers("2147483647.0.1") == (2147483647, 0, 1)
 
 
 def test_the_source_of_a_version_and_what_an_image_is_never_change(calls: Calls) -> None:

@@ -11,7 +11,7 @@ from scale_sets_made import HEALTH, PROFILE, SET, ask, azure, body, delete, ende
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.health import health_of
 from rehearsal.azure.compute.instances import instances_of
-from rehearsal.azure.compute.repairs import MOST_IN_A_ROW, set_health
+from rehearsal.azure.compute.repairs import MAX_CONSECUTIVE_REPAIRS, set_health
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Operation
 from rehearsal.azure.scheduled_events import scheduled_events_of
@@ -215,14 +215,14 @@ def test_a_replacement_does_not_wait_for_the_notice_of_the_machine_that_it_repla
 
 def test_repairs_suspend_themselves_when_they_do_not_help_until_they_are_resumed() -> None:
     cloud = made(1, **REPAIRED)
-    for _ in range(MOST_IN_A_ROW + 1):
+    for _ in range(MAX_CONSECUTIVE_REPAIRS + 1):
         set_health(cloud, scale_set(cloud), str(ids(cloud)[-1]), "Unhealthy")
         cloud.advance(cloud.now + 3_000)
-    assert len(repairs(cloud)) == MOST_IN_A_ROW
+    assert len(repairs(cloud)) == MAX_CONSECUTIVE_REPAIRS
     assert view(cloud)["orchestrationServices"] == [{"serviceName": "AutomaticRepairs", "serviceState": "Suspended"}]
     ask(cloud, "POST", SET, {"serviceName": "AutomaticRepairs", "action": "Resume"}, "setOrchestrationServiceState")
     cloud.advance(cloud.now + 3_000)
-    assert len(repairs(cloud)) == MOST_IN_A_ROW + 1
+    assert len(repairs(cloud)) == MAX_CONSECUTIVE_REPAIRS + 1
     assert view(cloud)["orchestrationServices"][0]["serviceState"] == "Running"
 
 

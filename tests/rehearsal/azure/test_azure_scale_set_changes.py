@@ -28,7 +28,7 @@ from scale_sets_made import (
 )
 
 from rehearsal.azure.compute.instances import instances_of
-from rehearsal.azure.compute.scale_set_rules import FIXED
+from rehearsal.azure.compute.scale_set_rules import FIXED_PROPERTIES
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json
 
@@ -57,7 +57,7 @@ CHANGES: dict[str, Any] = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_is_fixed_at_creation_cannot_be_changed(name: str) -> None:
     before = {**body(), "zones": ["1"]}
-    after = changed(copy.deepcopy(before), FIXED[name][0], CHANGES[name])
+    after = changed(copy.deepcopy(before), FIXED_PROPERTIES[name][0], CHANGES[name])
     found = refused(after, before=before)
     assert (found.status, found.code, found.target) == (409, "PropertyChangeNotAllowed", name)
 

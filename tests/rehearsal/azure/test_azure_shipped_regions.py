@@ -12,7 +12,7 @@ from rehearsal.azure import identity, images, storage, vaults
 from rehearsal.azure.arm_id import GROUP_TYPE, ArmId, parse
 from rehearsal.azure.azure_native import AZURE, to_arm
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.images import replicated
+from rehearsal.azure.images import is_replicated
 from rehearsal.azure.registry import build
 from rehearsal.azure.resource import Json, Request
 from rehearsal.program.graph import reveal
@@ -54,7 +54,7 @@ def test_all_that_a_shipped_region_asks_for_is_accepted_twice_and_the_same_after
     put(cloud, requests)
     versions = [one for one, _ in requests if one.type == "Microsoft.Compute/galleries/images/versions"]
     assert versions
-    assert all(replicated(cloud, one.text, region.plan.spec.location) for one in versions)
+    assert all(is_replicated(cloud, one.text, region.plan.spec.location) for one in versions)
     given = {body["properties"]["principalId"] for one, body in requests if one.type == "Microsoft.Authorization/roleAssignments"}
     identities = cloud.index.of_type("microsoft.managedidentity/userassignedidentities")
     assert given == {cloud.resources[key].properties["principalId"] for key in identities}

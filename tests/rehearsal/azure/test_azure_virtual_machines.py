@@ -27,7 +27,7 @@ from scale_sets_made import (
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.virtual_machine import machine_of
-from rehearsal.azure.compute.virtual_machine_rules import FIXED
+from rehearsal.azure.compute.virtual_machine_rules import FIXED_PROPERTIES
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json
 from rehearsal.azure.scenario import AllocationFailure, Scenario
@@ -132,7 +132,7 @@ def test_what_is_fixed_at_creation_cannot_be_changed(name: str) -> None:
     cloud = made()
     sent = copy.deepcopy(body())
     place = sent
-    *names, last = FIXED[name][0].split(".")
+    *names, last = FIXED_PROPERTIES[name][0].split(".")
     for part in names:
         place = place[part]
     place[last] = CHANGES[name]
