@@ -6,7 +6,7 @@ UV := .bootstrap/bin/uv
 RUN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup system engines azurite check docs test rehearse bench format clean
+.PHONY: help setup system binaries engines azurite check docs test test-fast rehearse bench format clean
 .DELETE_ON_ERROR:
 
 help: ## Show what can be made
@@ -28,8 +28,10 @@ setup: .venv/.synced ## Make the virtual environment with every pinned package
 system: ## Install the Debian packages that tests use (as root on Debian; elsewhere say which)
 	@sh tests/system-packages.sh
 
-engines: setup ## Find or build the real control plane's programs (10 minutes and 8 GB of disk, once)
-	@$(RUN)/gpufleet engines
+binaries: setup ## Find or build the programs of a real control plane (10 minutes and 8 GB of disk, once)
+	@$(RUN)/gpufleet binaries
+
+engines: binaries # the former name, for one release
 
 rehearse: setup ## Rehearse a region in process: make rehearse REGION=dev
 	@$(RUN)/gpufleet rehearse "$(REGION)"
@@ -54,7 +56,7 @@ tests/azurite/node_modules/.package-lock.json: tests/azurite/package-lock.json
 
 azurite: tests/azurite/node_modules/.package-lock.json
 
-test: setup system engines azurite ## Run every test
+test: setup system binaries azurite ## Run every test
 	$(RUN)/pytest -m "not alone" || failed=1; \
 	echo "tests that need the machine for themselves:"; \
 	$(RUN)/pytest -m alone -n 0 || failed=1; exit $${failed:-0}

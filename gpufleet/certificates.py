@@ -1,31 +1,34 @@
-"""gpufleet certificates: which certificates of a region end when, and what is to be done."""
+"""gpufleet certificates: list the certificates of a region, when each expires, and what to do."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from components.errors import GpufleetError
 from components.plan.model import RegionPlan
-from gpufleet.certificate_holders import Holder, holders
-from gpufleet.certificate_report import CertificateInvalidError, Row, report, soonest
-from gpufleet.certificate_table import draw
-from gpufleet.certificate_vaults import VaultReadError, read_kept, read_key_vaults
+from gpufleet.certificate_report import CertificateInvalidError, CertificateRow, Holder, holders, report, soonest
+from gpufleet.certificate_vaults import VaultReadError, read_embedded, read_key_vaults
+from gpufleet.limit_table import GAP, wrapped
 from stacks.load import load_plan
 
 
-@click.command(short_help="Print when each certificate ends, and what to do.")
+@click.command(short_help="Print when each certificate expires, and what to do.")
 @click.argument("region")
 @click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of an embedded Azure, in the place of the region's key vaults.",
+    help="Directory of an embedded Azure to read instead of the region's key vaults.",
 )
-@click.option("--within", type=click.FloatRange(min=0), metavar="DAYS", help="Exit 1 when a certificate ends in fewer days.")
+@click.option("--within", type=click.FloatRange(min=0), metavar="DAYS", help="Exit 1 if a certificate expires in fewer days.")
 @click.option(
     "--json",
     "as_json",
@@ -33,18 +36,18 @@ from stacks.load import load_plan
     help="Print every certificate as JSON: cluster, name, purpose, machines, vaults, serial, begins, ends, due, days_left, todo.",
 )
 def certificates(region: str, state: Path | None, within: float | None, as_json: bool) -> None:
-    """Print every certificate and authority of REGION's clusters, what ends first before the rest.
+    """Print every certificate and authority of REGION's clusters, sorted by the date of expiry.
 
     \b
-    They are read from the clusters' key vaults, as whoever is signed in (az login), from inside the hub's network; or
-    with --state from an embedded Azure:
+    The command reads the clusters' key vaults with the identity of az login, inside the hub's network; or with --state
+    an embedded Azure:
       gpufleet certificates dev --state out/dev/azure
-      gpufleet certificates southcentralus --within 30      for a schedule: exit 1 wakes somebody
+      gpufleet certificates southcentralus --within 30      for a schedule: exit 1 triggers an alert
     pulumi up renews a certificate when less than a third of its life is left; machines fetch it within six hours, and no
-    service is restarted. An authority is replaced only when ca_generation is raised: docs/runbooks/certificates.md.
+    service is restarted. An authority is replaced only if ca_generation is raised: docs/runbooks/certificates.md.
 
-    Certificates of kubelets are not here: each renews its own. Exit status: 0 all have longer; 1 one ends within --within DAYS, or
-    has ended; 2 the file is refused, or a vault cannot be read.
+    Certificates of kubelets are not listed: each kubelet renews its own. Exit status: 0 if none expires soon; 1 if one expires within
+    --within DAYS, or has expired; 2 if the file is invalid, or a vault cannot be read.
     """
     plan = load_plan(region)
     now = datetime.now(UTC)
@@ -64,22 +67,63 @@ def certificates(region: str, state: Path | None, within: float | None, as_json:
 
 
 def _read(plan: RegionPlan, state: Path | None) -> list[tuple[Holder, str]]:
-    """Every certificate of the region; VaultUnread."""
-    wanted = [holder for cluster in plan.clusters for holder in holders(cluster)]
+    """Read every certificate of the region; VaultReadError."""
+    holders_of_region = [holder for cluster in plan.clusters for holder in holders(cluster)]
     if state is None:
-        return read_key_vaults(wanted)
-    from rehearsal.azure.region_cloud import OtherRegionError
-    from rehearsal.azure.state_directory import StateCorruptError, StateInUseError
-
+        return read_key_vaults(holders_of_region)
     try:
-        return read_kept(wanted, plan, state)
-    except (StateCorruptError, StateInUseError, OtherRegionError) as error:
+        return read_embedded(holders_of_region, plan, state)
+    except VaultReadError:
+        raise
+    except GpufleetError as error:
         raise click.ClickException(str(error)) from None
 
 
-def _summary(plan: RegionPlan, rows: list[Row], ending: list[Row], within: float | None) -> str:
-    """How many there are, and how many end too soon."""
-    told = f"{plan.name}: {len(rows)} certificates of {len(plan.clusters)} cluster{'' if len(plan.clusters) == 1 else 's'}"
+def _summary(plan: RegionPlan, rows: list[CertificateRow], ending: list[CertificateRow], within: float | None) -> str:
+    """Return the number of certificates, and of those that expire too soon."""
+    count = f"{plan.name}: {len(rows)} certificates of {len(plan.clusters)} cluster{'' if len(plan.clusters) == 1 else 's'}"
     if within is None:
-        return f"{told}; {len(ending)} ended" if ending else f"{told}; the first ends in {rows[0].days_left:,.0f} days"
-    return f"{told}; {len(ending) or 'none'} end{'s' if len(ending) <= 1 else ''} within {within:g} days"
+        return f"{count}; {len(ending)} ended" if ending else f"{count}; the first ends in {rows[0].days_left:,.0f} days"
+    return f"{count}; {len(ending) or 'none'} end{'s' if len(ending) <= 1 else ''} within {within:g} days"
+
+
+HEADS = ("days", "ends", "cluster", "certificate", "for", "held by", "to do")
+INDENT = 6
+
+
+def draw(console: Console, rows: Sequence[CertificateRow], now_due: frozenset[str]) -> None:
+    """Print the rows; `now_due` are the serials of certificates that need action."""
+    cells = [_cells(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(HEADS, *cells, strict=True)]
+    if sum(widths) + GAP * (len(HEADS) - 1) > console.width:
+        for row in rows:
+            for line in _lines(row, console.width):
+                console.print(Text(line, style=_style(row, now_due)), soft_wrap=True)
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
+    for head in HEADS:
+        table.add_column(head, justify="right" if head == "days" else "left", no_wrap=True)
+    for row, texts in zip(rows, cells, strict=True):
+        table.add_row(*texts, style=_style(row, now_due))
+    console.print(table)
+
+
+def machines(row: CertificateRow) -> str:
+    """Return the machines that hold a certificate."""
+    return ", ".join(row.machines) or "no machine"
+
+
+def _cells(row: CertificateRow) -> tuple[str, ...]:
+    return (f"{row.days_left:,.0f}", f"{row.ends:%Y-%m-%d}", row.cluster, row.name, row.purpose, machines(row), row.todo)
+
+
+def _lines(row: CertificateRow, width: int) -> Iterator[str]:
+    """Format a row without a table: days left and name, the rest below, wrapped."""
+    room = max(width - INDENT - GAP, 1)
+    yield f"{row.days_left:>{INDENT},.0f}{' ' * GAP}{row.cluster}/{row.name}"[:width]
+    for text in (f"{row.purpose}; ends {row.ends:%Y-%m-%d}", f"held by {machines(row)}", row.todo):
+        yield from (" " * (INDENT + GAP) + line for line in wrapped(text, room))
+
+
+def _style(row: CertificateRow, now_due: frozenset[str]) -> str:
+    return "bold red" if row.days_left < 0 else "yellow" if row.serial in now_due else ""

@@ -1,4 +1,4 @@
-"""gpufleet check: which limits of Azure and Kubernetes a region comes near or breaks."""
+"""gpufleet check: print the use, bound and headroom of the limits of Azure and Kubernetes."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ __all__ = ["check", "headroom", "tightest"]
     help="Print every row as JSON: limit, where, use, bound, unit, headroom, broken, reason, remedy, source; the files left out; the "
     "notes. Of a refused file: its problems (file, path, line, column, value, reason, remedy), with exit status 2.",
 )
-@click.option("--all", "everywhere", is_flag=True, help="Show each limit in every place, not only where it is tightest.")
+@click.option("--all", "everywhere", is_flag=True, help="Print each limit in every place, not only where its headroom is smallest.")
 def check(region: str, as_json: bool, everywhere: bool) -> None:
     """Print use, bound and headroom of every limit that REGION can reach.
 
     \b
-    Each line is one limit where it is tightest, the tightest first; --all shows every place.
-    Yellow marks less than 10 % headroom, red what is broken.
-    "rule kept" marks a bound that a plan may sit at, such as an odd number of etcd members.
-    A use without a bound is one that nobody has declared: quotas[] in the region file declares granted vCPUs.
-    Limits of a subscription count every region file under stacks/regions that names it too, and of a draft those
-    in its own folder: "subscription a3c5e1f0, with dev" is what both use.
-    A note says what stops nothing, and should be seen to before pulumi up.
+    Each line is one limit where its headroom is smallest, sorted by headroom; --all prints every place.
+    Yellow marks less than 10 % headroom, red an exceeded limit.
+    "rule kept" marks a bound that a plan may equal, such as an odd number of etcd members.
+    A bound is "not declared" until quotas[] in the region file declares the granted vCPUs.
+    Limits of a subscription count every region file under stacks/regions that names the subscription, and for a draft
+    those in its own folder: "subscription a3c5e1f0, with dev" is the use of both.
+    A note names something to fix before pulumi up; it does not change the exit status.
 
-    Exits 1 when a limit is broken, with reason and remedy, so that it can gate a pull request; 2 when the file is refused.
+    Exit status: 1 if a limit is exceeded, with reason and remedy, so that it can gate a pull request; 2 if the file is invalid.
     """
     try:
         plan, siblings = load_plan(region), load_siblings(region)
@@ -78,10 +78,10 @@ def _as_json(plan: RegionPlan, rows: tuple[LimitRow, ...], siblings: Siblings, n
 
 
 def _summary(plan: RegionPlan, rows: tuple[LimitRow, ...], everywhere: bool) -> list[str]:
-    """How many limits were held against how many places, and a sentence for each breach."""
+    """Return the number of limits and places checked, and a sentence for each exceeded limit."""
     broken = [row for row in rows if row.broken]
     counted = f"{len({row.limit for row in rows})} limits in {len(rows)} places"
     where = "" if everywhere else ", each shown where it is tightest (--all: everywhere)"
     verdict = f"{len(broken)} broken" if broken else "none broken"
-    told = [f"broken: {row.sentence()} [{row.source}]" for row in broken]
-    return ["", f"{plan.name}: {plan.nodes:,} nodes; {counted}{where}; {verdict}", *told]
+    breaches = [f"broken: {row.sentence()} [{row.source}]" for row in broken]
+    return ["", f"{plan.name}: {plan.nodes:,} nodes; {counted}{where}; {verdict}", *breaches]

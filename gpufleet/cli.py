@@ -1,4 +1,4 @@
-"""The command line: one group, one file per verb, and the one place where errors become sentences."""
+"""The command line: one group, one file per verb, and the one place where errors are reported."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TextIO
 
 import click
 
-from components.plan.limits import LimitsExceededError
+from components.errors import GpufleetError
 from gpufleet.alerts import alerts
 from gpufleet.azure import azure
-from gpufleet.binaries import engines
+from gpufleet.binaries import binaries, engines
 from gpufleet.certificates import certificates
 from gpufleet.check import check
 from gpufleet.dashboard import dashboard
@@ -22,9 +22,7 @@ from gpufleet.refresh import refresh
 from gpufleet.rehearse import rehearse
 from gpufleet.schema import schema
 from gpufleet.up import up
-from stacks.file_problems import InvalidFileError
 
-EXIT_BROKEN = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 
@@ -38,21 +36,22 @@ def group() -> None:
 
     \b
     Start here, without a cloud account:
-      gpufleet check southcentralus       which limits the region comes near or breaks
-      gpufleet rehearse southcentralus    bring the whole region up in an embedded Azure and draw what it made
-      gpufleet up dev                     the same, and keep that Azure; then change the file: preview, up, destroy
+      gpufleet check southcentralus       print the use, bound and headroom of every limit
+      gpufleet rehearse southcentralus    create the whole region in an embedded Azure, check it, and draw it
+      gpufleet up dev                     create it in an embedded Azure that stays; then change the file: preview, up, destroy
     With the Pulumi CLI:
-      gpufleet up dev --engine            the same by Pulumi's own engine, with real API servers; also preview, refresh, destroy
-    With the Pulumi CLI and an account:
+      gpufleet up dev --engine            the same with Pulumi's own engine and real API servers; also preview, refresh, destroy
+    With the Pulumi CLI and an Azure account:
       pulumi up -s southcentralus-base                  once: hub, gallery, vaults, backup storage
       pulumi up -s southcentralus --continue-on-error   the clusters, from inside the hub's network
 
-    Exit status: 0 all is well; 1 a limit is broken or a check failed; 2 the file or the command line is refused; 130 interrupted.
+    Exit status: 0 success; 1 a limit is exceeded or a check failed; 2 the file or the command line is invalid; 130 interrupted.
     """
 
 
 group.add_command(alerts)
 group.add_command(azure)
+group.add_command(binaries)
 group.add_command(certificates)
 group.add_command(check)
 group.add_command(dashboard)
@@ -67,7 +66,7 @@ group.add_command(up)
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is told in one line per fault, never as a traceback."""
+    """Run the command line; report an error of the user in one line per fault, never as a traceback."""
     try:
         try:
             group.main(standalone_mode=False)
@@ -79,21 +78,18 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
-    except InvalidFileError as error:
+    except GpufleetError as error:
         click.echo(str(error), err=True)
-        sys.exit(EXIT_REFUSED)
-    except LimitsExceededError as error:
-        click.echo(str(error), err=True)
-        sys.exit(EXIT_BROKEN)
+        sys.exit(error.exit_status)
     except BrokenPipeError:
-        _lead_nowhere(sys.stdout)
+        _discard(sys.stdout)
         sys.exit(0)
     except OSError as error:
-        _lead_nowhere(sys.stdout)
+        _discard(sys.stdout)
         click.echo(f"output cannot be written: {error.strerror or error}", err=True)
         sys.exit(EXIT_REFUSED)
 
 
-def _lead_nowhere(stream: TextIO) -> None:
-    """The reader (head, less) has gone or the disk is full: Python's own flush at exit must not complain of it again."""
+def _discard(stream: TextIO) -> None:
+    """Redirect a stream whose reader has ended or whose disk is full, so that Python does not report it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,4 +1,4 @@
-"""gpufleet dashboard: what a person sees of a fleet, for the region's Grafana."""
+"""gpufleet dashboard: print Grafana dashboards."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def dashboard() -> None:
 
 @dashboard.command(short_help="Internet traffic by team, namespace, node, pod and NAT gateway.")
 def traffic() -> None:
-    """Print the dashboard of internet traffic; it draws what the rules of `gpufleet alerts` keep.
+    """Print the dashboard of internet traffic; it draws the recording rules of `gpufleet alerts`.
 
     \b
-    Import it by hand, or put it where Grafana looks for dashboards:
+    Import it by hand, or write it to Grafana's folder of dashboards:
       gpufleet dashboard traffic > /var/lib/grafana/dashboards/gpufleet-traffic.json
     """
-    # Grafana's library takes longer to import than most commands to run.
+    # Grafana's library takes longer to import than most commands take to run.
     from cni.traffic_dashboard import traffic_dashboard
 
     click.echo(traffic_dashboard(), nl=False)

@@ -1,4 +1,4 @@
-"""The script's way in: whatever ends a command, also while Python is still importing it, is told in one line."""
+"""Entry point of the script: an interrupt is reported in one line, also while Python still imports the command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line on output that takes what it is given, whatever the terminal, pipe or locale."""
+    """Run the command line; output works on every terminal, pipe and locale."""
     try:
         _open_outputs()
         from gpufleet.cli import main as command_line
@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def _open_outputs() -> None:
-    """A stream that the caller has closed leads nowhere; what a narrow encoding cannot say is said with question marks."""
+    """Replace a stream that the caller has closed by /dev/null; write `?` for a character that the encoding does not have."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

@@ -1,4 +1,4 @@
-"""Decides how limits are drawn in a terminal of any width: a table whose words wrap, and two lines per row where no table fits."""
+"""Output of limits in a terminal of any width: a table with wrapped names, or two lines per row if no table fits."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NUMBERS = ("use", "bound", "headroom")
 GAP = 2
 """Columns between two cells."""
 ASIDE = 9
-"""Width of the headroom that stands before each row where no table fits: that of its longest words, "rule kept"."""
+"""Width of the headroom column without a table: that of its longest text, "rule kept"."""
 BREAKS = re.compile(r"(?<=[ /])")
-"""Where a name may be broken: after a space or a slash."""
+"""Positions at which a name may wrap: after a space or a slash."""
 
 
 def draw(console: Console, rows: Sequence[LimitRow]) -> None:
-    """Print the rows; no number, unit or name is cut in a terminal of 40 columns or more."""
+    """Print the rows; a terminal of 40 columns or more shows every number, unit and name in full."""
     cells = [(row.limit, row.where, amount(row.use), bound(row), row.unit, headroom(row)) for row in rows]
     fixed = [max(map(len, column)) for column in list(zip(HEADS, *cells, strict=True))[2:]]
     room = console.width - sum(fixed) - GAP * len(fixed) - GAP
@@ -42,17 +42,17 @@ def draw(console: Console, rows: Sequence[LimitRow]) -> None:
 
 
 def style(row: LimitRow) -> str:
-    """Colour of a row."""
+    """Return the style of a row."""
     return "bold red" if row.broken else "yellow" if tight(row) else ""
 
 
 def bound(row: LimitRow) -> str:
-    """A row's bound for a person."""
+    """Format a row's bound."""
     return "not declared" if row.bound is None else f"{'≥ ' if row.at_least else ''}{amount(row.bound)}"
 
 
 def headroom(row: LimitRow) -> str:
-    """Headroom for a person: percent (a tight one rounded down to a tenth), "broken", "rule kept" or "unknown"."""
+    """Format a row's headroom: percent (a tight one rounded down to a tenth), "broken", "rule kept" or "unknown"."""
     if row.broken:
         return "broken"
     if row.bound is None:
@@ -65,7 +65,7 @@ def headroom(row: LimitRow) -> str:
 
 
 def beside(row: LimitRow, width: int) -> Iterator[str]:
-    """One row without a table: headroom and name, then its numbers under the name, both wrapped."""
+    """Format a row without a table: headroom and name, then the numbers, both wrapped."""
     room = max(width - ASIDE - GAP, 1)
     first, *rest = wrapped(f"{row.limit}: {row.where}", room)
     yield f"{headroom(row):>{ASIDE}}{' ' * GAP}{first}"
@@ -78,7 +78,7 @@ def beside(row: LimitRow, width: int) -> Iterator[str]:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A name in lines of at most `width` characters, broken after spaces and slashes, and elsewhere only where a part is longer."""
+    """Wrap a name to `width` characters, after spaces and slashes; elsewhere only if a part is longer."""
     lines = [""]
     for part in BREAKS.split(text):
         if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
@@ -90,7 +90,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _split(names: Sequence[tuple[str, str]], room: int) -> tuple[int, int] | None:
-    """How many of `room` columns limit and where take so that the fewest lines are needed; None where a part of a name would not fit."""
+    """Return the widths of the columns limit and where with the fewest lines; None if a part of a name does not fit into `room` columns."""
     least = [max(len(part.rstrip()) for name in column for part in BREAKS.split(name)) for column in zip(*names, strict=True)]
     widest = max(len(limit) for limit, _ in names)
     best: tuple[int, int] | None = None

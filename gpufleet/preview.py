@@ -1,4 +1,4 @@
-"""gpufleet preview: what gpufleet up would do to a region's embedded Azure, and whether it would get through."""
+"""gpufleet preview: print what gpufleet up would do to a region's embedded Azure, and whether it would succeed."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import time
 
 import click
 
-from gpufleet.azure_options import Asked, azure_options, refusals_told, wide_console
-from gpufleet.engine_options import EngineAsked, engine_options
+from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, report_refusals, wide_console
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
-from gpufleet.up_progress import shown
-from gpufleet.up_summary import print_outcome
+from gpufleet.up_output import print_outcome, shown
 from stacks.load import load_plan, load_siblings
 
 
-@click.command(short_help="Show what up would do, without doing it.")
+@click.command(short_help="Print what up would do, without doing it.")
 @click.argument("region")
 @azure_options
 @engine_options
-@click.option("--accept-loss-of", type=click.IntRange(1), metavar="N", help="Show it with N machines given up, as up would need it.")
-@click.option("--diff", "everything", is_flag=True, help="Show every resource with its changed values, not only what fits a screen.")
-def preview(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int | None, everything: bool) -> None:
-    """Show what gpufleet up would do to the embedded Azure of REGION, without doing it.
+@click.option(
+    "--accept-loss-of", type=click.IntRange(1), metavar="N", help="Preview the update with the loss of N machines allowed, as for up."
+)
+@click.option("--diff", "everything", is_flag=True, help="Print every resource with its changed values, without the limit of one screen.")
+def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: int | None, everything: bool) -> None:
+    """Print what gpufleet up would do to the embedded Azure of REGION, without doing it.
 
     \b
-    It brings a copy up and compares the two, so it also tells how long that takes in Azure's time, which refusals and
-    failures it meets in a scenario, and how many machines are left with an older model.
+    It updates a copy and compares the two. So it also prints the time that the update takes in Azure, the refusals and
+    failures of a scenario, and how many machines would keep an older model.
       gpufleet preview dev                                after a change of the region file
       gpufleet preview dev --diff                         with every value
       gpufleet preview dev --scenario allocation-3-percent
-      gpufleet preview dev --engine                       as pulumi preview has it, with what must be made anew and why
+      gpufleet preview dev --engine                       as pulumi preview prints it, with replacements and their reasons
 
-    Exits 0 when up would get through, with changes or without; 1 when something would fail or be refused.
+    Exit status: 0 if up would succeed, with or without changes; 1 if something would fail or be refused.
     """
     from components.plan.limits import raise_if_broken
     from rehearsal.azure.region_cloud import kept_azure, new_azure
@@ -43,18 +43,18 @@ def preview(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int 
     began = time.monotonic()
     plan = load_plan(region)
     raise_if_broken(plan, load_siblings(region).plans)
-    conditions = asked.conditions()
-    if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
+    scenario = azure.load_scenario()
+    if (work := work_for_engine(console, plan, region, azure, engine)) is not None:
         from rehearsal.pulumi_cli import region_commands
 
-        run_on_engine(console, work, lambda at_work: region_commands.preview(at_work, asked.allowed(accept_loss_of)), everything=everything)
-    folder = asked.folder(plan.name)
-    with refusals_told(console, region, folder), shown(console, "preview") as progress:
+        run_on_engine(console, work, lambda at_work: region_commands.preview(at_work, azure.allowed(accept_loss_of)), everything=everything)
+    folder = azure.folder(plan.name)
+    with report_refusals(console, region, folder), shown(console, "preview") as progress:
         if folder.exists():
             with StateDirectory(folder) as directory:
-                cloud = kept_azure(directory, plan, conditions)
+                cloud = kept_azure(directory, plan, scenario)
         else:
-            cloud = new_azure(plan, conditions)
-        outcome = bring_up(plan, cloud, asked.allowed(accept_loss_of), progress)
+            cloud = new_azure(plan, scenario)
+        outcome = bring_up(plan, cloud, azure.allowed(accept_loss_of), progress)
     print_outcome(console, outcome, time.monotonic() - began, None, everything=everything)
     sys.exit(0 if outcome.complete else 1)

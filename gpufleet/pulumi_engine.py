@@ -1,4 +1,4 @@
-"""Runs a verb on Pulumi's own engine: shows how far it has come, tells how it ended, and turns what stops it into sentences."""
+"""Run a verb with Pulumi's own engine: show its progress, print its result, and report errors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from gpufleet.azure_options import OUT, Asked
-from gpufleet.engine_options import EngineAsked
+from gpufleet.options import OUT, AzureOptions, EngineOptions
 
 if TYPE_CHECKING:
     from components.plan.model import RegionPlan
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
 
 EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 1, 2, 130
 LIVE_APART, LINES_APART = 0.2, 10.0
-"""Seconds between two changes of the live line, and between two lines where there is no terminal."""
+"""Seconds between two updates of the live line, and between two lines without a terminal."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done: for the region of a plan, given by name or path, in a folder, with these programs."""
+    """Arguments of a verb; `region` is the name or path that the user gave, `factor` the seconds of model time per second."""
 
     plan: RegionPlan
     region: str
@@ -43,9 +42,9 @@ class Work:
     factor: float
 
 
-def work_for_engine(console: Console, plan: RegionPlan, region: str, asked: Asked, engine: EngineAsked) -> Work | None:
-    """Say which engine does the work, and why; None where it is the one in process, and exits where that will not do."""
-    if not engine.wanted:
+def work_for_engine(console: Console, plan: RegionPlan, region: str, azure: AzureOptions, engine: EngineOptions) -> Work | None:
+    """Print which engine is used, and why; None for the engine in process. Exits with --no-fallback if Pulumi's is not available."""
+    if not engine.use_pulumi:
         return None
     from rehearsal.local_cluster.hub.hub_network import unavailable_reason
     from rehearsal.pulumi_cli.engine_choice import choose_engine
@@ -54,21 +53,18 @@ def work_for_engine(console: Console, plan: RegionPlan, region: str, asked: Aske
     choice = choose_engine(unavailable_reason)
     console.print(choice.line, markup=False, soft_wrap=True)
     if choice.programs is not None:
-        return Work(plan, region, asked.state or OUT / plan.name / "engine", choice.programs, asked.scenario, factor)
+        return Work(plan, region, azure.state or OUT / plan.name / "engine", choice.programs, azure.scenario, factor)
     if engine.no_fallback:
-        click.echo("refused, because nothing but Pulumi's own engine will do; nothing was changed", err=True)
+        click.echo("refused: --no-fallback requires Pulumi's own engine; nothing was changed", err=True)
         sys.exit(EXIT_REFUSED)
     return None
 
 
 def run_on_engine(console: Console, work: Work, verb: Callable[[RegionEngine], RegionResult], *, everything: bool = False) -> NoReturn:
-    """Do a verb's work, print what it came to, and exit as it ended: 0 complete, 1 failed or refused, 2 not begun, 130 interrupted."""
-    from rehearsal.binaries.missing_binaries import BinariesMissingError
-    from rehearsal.local_cluster.hub.hub_network import HubNetworkError
-    from rehearsal.local_up.update import NothingProtectedError, UpdateRefusedError
+    """Run a verb, print its result, and exit: 0 complete, 1 failed or refused, 2 not started, 130 interrupted."""
+    from rehearsal.local_up.update import UpdateRefusedError
     from rehearsal.pulumi_cli.messages import conclusion
     from rehearsal.pulumi_cli.stack_operations import EngineError
-    from rehearsal.pulumi_cli.workspace import WorkspaceError
 
     began = time.monotonic()
     try:
@@ -79,14 +75,11 @@ def run_on_engine(console: Console, work: Work, verb: Callable[[RegionEngine], R
     except EngineError as failed:
         console.print(f"{failed}", markup=False, soft_wrap=True)
         sys.exit(EXIT_FAILED)
-    except (WorkspaceError, NothingProtectedError, HubNetworkError, BinariesMissingError) as error:
-        click.echo(str(error), err=True)
-        sys.exit(EXIT_REFUSED)
     except OSError as error:
-        click.echo(f"{error.filename or work.folder}: {error.strerror or error}; mend that, then run the same command again", err=True)
+        click.echo(f"{error.filename or work.folder}: {error.strerror or error}; fix this, then run the same command again", err=True)
         sys.exit(EXIT_REFUSED)
     except KeyboardInterrupt:
-        click.echo("interrupted before Pulumi began; nothing was changed", err=True)
+        click.echo("interrupted before Pulumi started; nothing was changed", err=True)
         sys.exit(EXIT_INTERRUPTED)
     for line in conclusion(outcome, _command(), everything=everything):
         console.print(line, markup=False, soft_wrap=True)
@@ -110,7 +103,7 @@ def _done(console: Console, work: Work, verb: Callable[[RegionEngine], RegionRes
 
 
 def _factor(clock: str) -> float:
-    """Seconds of Azure's time per second here; UsageError where the clock is none that Pulumi's own engine can wait by."""
+    """Return the seconds of model time per second; UsageError for a clock that does not advance by itself."""
     from rehearsal.arm.time_source import InvalidClockError, read_clock
 
     try:
@@ -118,18 +111,18 @@ def _factor(clock: str) -> float:
     except InvalidClockError as error:
         raise click.UsageError(str(error)) from None
     if not factor:
-        raise click.UsageError("on a clock that is moved by hand no operation of Pulumi's engine would end; give scaled:FACTOR, or real")
+        raise click.UsageError("operations of Pulumi's engine never end on a manual clock; give scaled:FACTOR, or real")
     return factor
 
 
 def _command() -> str:
-    """What the person typed."""
+    """Return the command line of this process."""
     return shlex.join(["gpufleet", *sys.argv[1:]])
 
 
 @contextmanager
 def _shown(console: Console) -> Iterator[ProgressReporter]:
-    """Where progress goes: one live line on a terminal, elsewhere a line at a stack's start and then from time to time."""
+    """Show progress: one live line on a terminal, elsewhere a line at the start of each stack and every ten seconds."""
     from rehearsal.pulumi_cli.messages import progress
     from rehearsal.pulumi_cli.stack_operations import ProgressReporter
 
@@ -139,7 +132,7 @@ def _shown(console: Console) -> Iterator[ProgressReporter]:
         console.print(sentence, markup=False, soft_wrap=True)
 
     def due(timeline: OperationTimeline, apart: float) -> bool:
-        """Whether it is time to tell; a timeline's first moment always is. Events come from a thread of the CLI's."""
+        """Return whether to print progress now; always for the first event. Events arrive on a thread of the CLI."""
         with lock:
             now, key = time.monotonic(), f"{timeline.verb} {timeline.stack}"
             if key in last and now - last[key] < apart:
@@ -151,7 +144,5 @@ def _shown(console: Console) -> Iterator[ProgressReporter]:
         yield ProgressReporter(say, lambda timeline: say(progress(timeline)) if due(timeline, LINES_APART) else None)
         return
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bars:
-        task = bars.add_task("making a place inside the hub's network", total=None)
-        yield ProgressReporter(
-            say, lambda timeline: bars.update(task, description=progress(timeline)) if due(timeline, LIVE_APART) else None
-        )
+        task = bars.add_task("creating the hub's network", total=None)
+        yield ProgressReporter(say, lambda course: bars.update(task, description=progress(course)) if due(course, LIVE_APART) else None)

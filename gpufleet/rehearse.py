@@ -1,4 +1,4 @@
-"""gpufleet rehearse: bring a whole region up in an embedded Azure, check what stands then, and draw it."""
+"""gpufleet rehearse: create a whole region in an embedded Azure, check the result, and draw it."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from gpufleet.check import headroom, tightest
-from gpufleet.up_progress import span
+from gpufleet.up_output import span
 
 if TYPE_CHECKING:
     from rehearsal.rehearse import Rehearsal
 
 FEWEST_SHOWN = 3
-"""Limits named in the summary: the nearest ones."""
+"""Number of limits in the summary: those with the least headroom."""
 FINDINGS_SHOWN = 8
 
 
-@click.command(short_help="Bring a region up in an embedded Azure, check and draw it.")
+@click.command(short_help="Create a region in an embedded Azure, check and draw it.")
 @click.argument("region", default="southcentralus")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True, help="Folder for the report."
 )
 @click.option("--real", "real", is_flag=True, help="Then run one cluster's real control plane on this machine, and join its machines.")
-@click.option("--cluster", metavar="NAME", help="With --real: which cluster; the smallest by default.")
-@click.option("--nodes", type=int, metavar="N", help="With --real: join so many of its machines; all by default.")
-@click.option("--api-servers", type=int, metavar="N", help="With --real: run so many API servers; as many as planned by default.")
-@click.option("--keep", is_flag=True, help="With --real: keep the cluster running until Ctrl-C, and say how to use kubectl with it.")
+@click.option("--cluster", metavar="NAME", help="With --real: name of the cluster.  [default: the smallest]")
+@click.option("--nodes", type=int, metavar="N", help="With --real: number of machines to join.  [default: all]")
+@click.option("--api-servers", type=int, metavar="N", help="With --real: number of API servers.  [default: as planned]")
+@click.option("--keep", is_flag=True, help="With --real: keep the cluster running until Ctrl-C, and print how to use kubectl with it.")
 def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int | None, api_servers: int | None, keep: bool) -> None:
-    """Bring REGION up in an embedded Azure, check what stands then, and draw it.
+    """Create REGION in an embedded Azure, check the result, and draw it.
 
     \b
     No cloud account and no Pulumi CLI are needed; nothing outside the --out folder is changed.
-    What happens: read and plan the region file; check every limit; run the programs of the base stack and of the
-    clusters' stack, whose resources become real requests to a model of Azure, until every machine is up with its
-    addresses; hold what the programs registered against the plan and against itself (addresses, vCPUs, who can reach
-    whom); write <out>/<region>/report.html and both graphs. The Azure is then thrown away: gpufleet up keeps one.
+    Steps: read and plan the region file; check every limit; run the programs of the base stack and of the clusters'
+    stack, whose resources become requests to a model of Azure, until every machine runs with its addresses; compare the
+    registered resources with the plan, and check them for consistency (addresses, vCPUs, reachability); write
+    <out>/<region>/report.html and both graphs. The model is then discarded; gpufleet up stores one.
 
-    With --real, etcd, API servers, controller managers and schedulers of one cluster then run on this machine, from the
-    files that its machines were given; the program's Kubernetes objects are applied, machines join as they would at boot,
-    and what runs then is checked. The programs are built first where they are missing (gpufleet engines). All of it
-    is gone again at the end, also after Ctrl-C or a crash. Linux only.
+    With --real, the etcd members, API servers, controller managers and schedulers of one cluster then run on this machine,
+    from the boot files of its machines. The program's Kubernetes objects are applied, machines join as at boot, and the
+    cluster is checked. Missing programs are built first (gpufleet binaries). All processes and files are removed at the
+    end, also after Ctrl-C or a crash. Linux only.
 
-    Exits 1 when a limit is broken, something does not come up or a check finds a difference, 2 when the region file or an
-    option is refused, 130 after Ctrl-C.
+    Exit status: 1 if a limit is exceeded, a resource is not created or a check finds a difference; 2 if the region file or an option is
+    invalid; 130 after Ctrl-C.
     """
-    # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
+    # The SDKs of Azure and Kubernetes take seconds to import, which would slow down every other verb.
     from rehearsal.program.run import ProgramError
     from rehearsal.rehearse import RegionNotUpError
 
     if not real and (cluster or nodes is not None or api_servers is not None or keep):
-        raise click.UsageError("--cluster, --nodes, --api-servers and --keep say how a real control plane is run: add --real")
+        raise click.UsageError("--cluster, --nodes, --api-servers and --keep need --real")
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     run_real = _prepared(region, (cluster, nodes, api_servers, keep), console) if real else None
     began = time.monotonic()
@@ -79,11 +79,11 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     sys.exit(0 if well and not result.findings else 1)
 
 
-def _prepared(region: str, asked: tuple[str | None, int | None, int | None, bool], console: Console) -> Callable[[Rehearsal], bool]:
-    """Refuse what cannot be run before time is spent; what then runs the real cluster and says whether all was as it should be."""
-    from gpufleet.rehearse_real import Asked, prepared, run_real
+def _prepared(region: str, options: tuple[str | None, int | None, int | None, bool], console: Console) -> Callable[[Rehearsal], bool]:
+    """Check the options of --real before the rehearsal; return a function that runs the cluster and returns whether all checks hold."""
+    from gpufleet.rehearse_real import RealOptions, prepared, run_real
 
-    size = prepared(region, Asked(*asked), console)
+    size = prepared(region, RealOptions(*options), console)
     return lambda result: run_real(result, size, console)
 
 
@@ -109,7 +109,7 @@ def _with_progress(region: str, out: Path, console: Console) -> Rehearsal:
 
 
 def summary(result: Rehearsal, seconds: float) -> list[str]:
-    """The rehearsal in fewer than 25 lines."""
+    """Summarise the rehearsal in fewer than 25 lines."""
     plan = result.plan
     types = Counter(item.type for graph in (result.base, result.clusters) for item in graph if item.custom)
     tight = [row for row in tightest(result.rows) if row.headroom is not None][:FEWEST_SHOWN]
@@ -129,14 +129,14 @@ def summary(result: Rehearsal, seconds: float) -> list[str]:
 
 
 def _up_line(result: Rehearsal) -> str:
-    """How the region came up, in one line."""
+    """Return the line about time, machines and addresses."""
     up = result.course
     machines = f"{up.running:,} of {up.machines:,} machines in scale sets, with {up.addresses:,} private addresses"
     return f"comes up in {span(up.seconds)} of Azure's time: {machines}"
 
 
 def _cluster_line(result: Rehearsal, index: int) -> str:
-    """One cluster in one line."""
+    """Return the line about one cluster."""
     cluster = result.plan.clusters[index]
     gpus = sum(pool.size.gpus * pool.spec.nodes for pool in cluster.pools)
     sets = sum(len(pool.scale_sets) for pool in cluster.pools)

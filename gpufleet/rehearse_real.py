@@ -1,4 +1,4 @@
-"""gpufleet rehearse --real: one cluster's real control plane with its machines, on this machine, told as it goes."""
+"""gpufleet rehearse --real: run one cluster's real control plane with its machines on this machine, with progress."""
 
 from __future__ import annotations
 
@@ -13,21 +13,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from components.errors import GpufleetError
 from rehearsal.binaries.find import BinariesMissingError, Engines, engines
-from rehearsal.local_cluster.boot_files import BootFilesError
 from rehearsal.local_cluster.cluster_size import ClusterSize, ClusterSizeError, check_memory, requested_size
-from rehearsal.local_cluster.control_plane import ControlPlaneNotReadyError
 from rehearsal.local_cluster.joining.joiner import Identities
-from rehearsal.local_cluster.joining.node_boot import NodeBootError
-from rehearsal.local_cluster.machine_mapping import UnmappedValueError
-from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
-from rehearsal.local_cluster.objects.kubeconfig import KubeconfigError
-from rehearsal.local_cluster.provisioned_machines import NotProvisionedError
 from rehearsal.local_cluster.rehearse_real import ProvisionedRegion, RealRun, real_cluster
-from rehearsal.local_cluster.run_directory import RunDirectoryError
 from rehearsal.local_cluster.systemd.process import ProcessUsage
-from rehearsal.local_cluster.systemd.service_definition import ServiceNotReadyError
-from rehearsal.local_cluster.systemd.unit_file import UnitFileError
 from stacks.load import load_plan
 
 if TYPE_CHECKING:
@@ -35,22 +26,8 @@ if TYPE_CHECKING:
 
 EXIT_FAILED, EXIT_REFUSED = 1, 2
 WAIT_SECONDS = 0.5
-"""After so long at the latest a kept cluster sees Ctrl-C."""
+"""Longest time after which a cluster with --keep notices Ctrl-C."""
 MIB = 2**20
-NOT_RUN = (
-    BootFilesError,
-    ControlPlaneNotReadyError,
-    KubeconfigError,
-    ApiServerUnreachableError,
-    NodeBootError,
-    NotProvisionedError,
-    ServiceNotReadyError,
-    ClusterSizeError,
-    RunDirectoryError,
-    UnitFileError,
-    UnmappedValueError,
-)
-"""What keeps a real cluster from running, each in sentences."""
 HOW = {
     Identities.BOOTSTRAP: "each as at its first boot: token, client certificate, Node, serving certificate",
     Identities.ISSUED: "each with a client certificate issued beforehand",
@@ -59,8 +36,8 @@ HOW = {
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The options that go with --real; None where one was left out."""
+class RealOptions:
+    """Values of the options of --real; None if an option was not given."""
 
     cluster: str | None
     nodes: int | None
@@ -70,14 +47,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is about to be run, and with which programs."""
+    """Cluster and size to run, the programs, and the value of --keep."""
 
     size: ClusterSize
     engines: Engines
     keep: bool
 
 
-def prepared(region: str, asked: Asked, console: Console) -> Prepared:
+def prepared(region: str, asked: RealOptions, console: Console) -> Prepared:
     """Refuse what cannot be run here before time is spent on it, and find or build the programs; exits where that cannot be."""
     try:
         chosen = requested_size(load_plan(region), asked.cluster, asked.nodes, asked.api_servers)
@@ -109,34 +86,34 @@ def run_real(result: Rehearsal, size: Prepared, console: Console) -> bool:
             if size.keep:
                 _keep(run, console)
             ending = time.monotonic()
-    except NOT_RUN as error:
+    except GpufleetError as error:
         console.print(f"real cluster: {error}", markup=False, soft_wrap=True)
         return False
     finally:
         if folder and not folder.exists():
-            console.print("  everything that was started has ended, and its files are gone", markup=False)
+            console.print("  all processes have ended, and their files are removed", markup=False)
     console.print(f"  ended in {time.monotonic() - ending:.1f} s; the real cluster took {time.monotonic() - began:.1f} s", markup=False)
     return not run.findings
 
 
 def _keep(run: RealRun, console: Console) -> None:
-    """Say how the cluster is used, and wait for Ctrl-C."""
+    """Print how to use the cluster, and wait for Ctrl-C."""
     kubectl = shlex.join([str(run.engines.program("kubectl")), f"--kubeconfig={run.control.kubeconfig}"])
     for line in (
-        "  it keeps running until Ctrl-C; in another terminal:",
+        "  it runs until Ctrl-C; in another terminal:",
         f"    {kubectl} get nodes",
         f"    the load balancer: {run.control.url}, behind it "
         + ", ".join(f"{one.name} at {run.control.server(one)}" for one in run.control.api_servers),
-        f"    files and logs of each machine: {run.folder}/<machine>; they go with it",
+        f"    files and logs of each machine: {run.folder}/<machine>, removed at the end",
     ):
         console.print(line, markup=False, soft_wrap=True)
     while True:
-        # A signal that comes when Python has just decided to wait is seen only once it has waited.
+        # Python handles a signal that arrives just before a wait only after the wait.
         time.sleep(WAIT_SECONDS)
 
 
 def summary(run: RealRun, seconds: float) -> list[str]:
-    """The real cluster in about 15 lines."""
+    """Summarise the real cluster in about 15 lines."""
     cluster, took = run.size.cluster, run.seconds
     ready = ", ".join(f"{one.name} {max(0, one.ready):,}/{one.desired:,}" for one in run.daemons)
     memory = sum(usage.memory_bytes for _, usage in run.usages.values())
@@ -149,22 +126,22 @@ def summary(run: RealRun, seconds: float) -> list[str]:
         f"  pods of DaemonSets, ready of those desired, {took['pods']:.1f} s after that: {ready}",
         f"  {run.requests:,} requests answered; {memory / MIB:,.0f} MiB of memory now, by program:",
         *(_usage_line(name, *used) for name, used in rows),
-        "  checked: the service kubernetes leads to the API servers, nodes have the labels, taints and addresses of their boot files,",
+        "  checked: endpoints of the service kubernetes; labels, taints and addresses of nodes as in their boot files;",
         "  DaemonSets run on every node that they select: " + ("no difference" if not run.findings else f"{len(run.findings)} found"),
         *(f"    {finding}" for finding in run.findings),
-        f"  stood after {seconds:.1f} s ({', '.join(f'{name} {span:.1f}' for name, span in took.items())})",
+        f"  running after {seconds:.1f} s ({', '.join(f'{name} {span:.1f}' for name, span in took.items())})",
     ]
 
 
 def _usage_line(name: str, count: int, usage: ProcessUsage) -> str:
-    """What the processes of one program use together."""
+    """Return the line about the memory and CPU time of all processes of a program."""
     shown = f"{name} x{count}" if count > 1 else name
     return f"    {shown:<28}{usage.memory_bytes / MIB:>7,.0f} MiB {usage.cpu_seconds:>8.1f} s of processor time"
 
 
 @contextmanager
 def _told(console: Console) -> Iterator[Callable[[str, str], None]]:
-    """A live line per phase on a terminal, and a plain line per phase elsewhere; a phase without a name ends the showing."""
+    """Show one live line per phase on a terminal, one plain line per phase elsewhere; an empty phase name ends it."""
     if not console.is_terminal:
         known: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""gpufleet schema: the JSON schemas of region and scenario files and the region file's reference page, written from the models."""
+"""gpufleet schema: write the JSON schemas of region and scenario files, and the reference page of the region file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TARGETS = {
 
 
 @click.command(short_help="Write the JSON schemas and the region file's reference.")
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if a file is stale.")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if a file is out of date.")
 def schema(only_check: bool) -> None:
     """Write stacks/regions/schema.json and docs/region-file.md from the models in components/spec, and rehearsal/scenarios/schema.json.
 
-    Editors complete and check region and scenario files with the schemas, which every such file names in its first line.
+    Editors complete and validate region and scenario files with these schemas, which every such file references in its first line.
     """
     stale = [path for path, text in TARGETS.items() if not path.exists() or path.read_text() != text()]
     for path in stale:

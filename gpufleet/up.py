@@ -1,4 +1,4 @@
-"""gpufleet up: make a region's embedded Azure what the region file says."""
+"""gpufleet up: create a region in an embedded Azure, or update it there to match the region file."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import time
 
 import click
 
-from gpufleet.azure_options import Asked, azure_options, refusals_told, wide_console
-from gpufleet.engine_options import EngineAsked, engine_options
+from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, report_refusals, wide_console
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
-from gpufleet.up_progress import shown
-from gpufleet.up_summary import print_outcome
+from gpufleet.up_output import print_outcome, shown
 from stacks.load import load_plan, load_siblings
 
 
-@click.command(short_help="Bring a region up in the embedded Azure, or change it there.")
+@click.command(short_help="Create or update a region in the embedded Azure.")
 @click.argument("region")
 @azure_options
 @engine_options
@@ -23,33 +21,34 @@ from stacks.load import load_plan, load_siblings
     "--accept-loss-of",
     type=click.IntRange(1),
     metavar="N",
-    help="Let Azure take exactly N machines away, drained or not, where the region file asks for fewer.",
+    help="Allow Azure to delete exactly N machines, drained or not, if the region file reduces the number.",
 )
-@click.option("--diff", "everything", is_flag=True, help="Show every resource with its changed values, not only what fits a screen.")
-def up(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int | None, everything: bool) -> None:
-    """Make the embedded Azure of REGION what the region file says: the base stack, then the clusters.
+@click.option("--diff", "everything", is_flag=True, help="Print every resource with its changed values, without the limit of one screen.")
+def up(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: int | None, everything: bool) -> None:
+    """Create or update REGION in its embedded Azure to match the region file: the base stack, then the clusters.
 
     \b
-    No cloud account and no Pulumi CLI are needed. The program is the one that pulumi up runs; the Azure that it meets
-    is a model, kept in --state between two commands, whose time passes as fast as this machine can reckon.
-    Run it again after a change of the region file, or after something failed: it does what is missing, no more.
-      gpufleet up dev                                     from nothing, or from what stands
-      gpufleet preview dev                                what up would do, and whether it would get through
-      gpufleet up dev --scenario quota-one-short          the same in an Azure that grants too few vCPUs
-    What the region file no longer has is deleted. Protected resources (node pools, etcd, vaults, backups) are not, and no
-    machine is taken away that was not drained and deleted by instance before: both are refused, and then nothing changes.
+    No cloud account and no Pulumi CLI are needed. The command runs the program of pulumi up against a model of Azure,
+    which --state stores between commands. The model's clock is virtual, so hours of Azure's time pass in seconds.
+    Run it again after a change of the region file or a failure: it does only what is missing.
+      gpufleet up dev                                     create or update
+      gpufleet preview dev                                print what up would do, and whether it would succeed
+      gpufleet up dev --scenario quota-one-short          the same with a quota that is too small
+    Resources that the region file no longer has are deleted. Protected resources (node pools, etcd, vaults, backups) and
+    machines that were not drained and deleted by instance before are not: the update is refused, and nothing changes.
 
-    Nor is anything tried while deleted vaults hold names that the region needs: the command that frees them is told.
+    If deleted vaults reserve names that the region needs, the update is refused with the command that frees them.
 
     \b
-    With --engine it is Pulumi's own engine that works, where the Pulumi CLI is on PATH and Linux lets a hub's network be
-    made here: against the same Azure over HTTPS, and against real API servers, which start when their machines are there.
-    Without the CLI it works in process after all; the first line says which, and why. More is in docs/pulumi.md.
-      gpufleet up dev --engine                            minutes; kept in out/dev/engine, apart from the other
+    --engine uses Pulumi's own engine, if the Pulumi CLI is on PATH and Linux allows a network namespace for the hub. It
+    runs against the same Azure over HTTPS, and against real API servers, which start when their machines exist.
+    Without the CLI the command runs in process; the first line names the engine, and why. See docs/pulumi.md.
+      gpufleet up dev --engine                            takes minutes; stored in out/dev/engine
 
-    Exits 1 when something failed or was refused, 2 when a file or an option is refused, or the directory is in use or another region's.
+    Exit status: 1 if something failed or was refused; 2 if a file or an option is invalid, or the directory is in use or belongs to
+    another region.
     """
-    # Azure's and Kubernetes' SDKs take seconds to import, which no other verb should pay.
+    # The SDKs of Azure and Kubernetes take seconds to import, which would slow down every other verb.
     from components.plan.limits import raise_if_broken
     from rehearsal.azure.persistence import keep
     from rehearsal.azure.region_cloud import kept_azure
@@ -60,17 +59,17 @@ def up(region: str, asked: Asked, engine: EngineAsked, accept_loss_of: int | Non
     began = time.monotonic()
     plan = load_plan(region)
     raise_if_broken(plan, load_siblings(region).plans)
-    conditions = asked.conditions()
-    if (work := work_for_engine(console, plan, region, asked, engine)) is not None:
+    scenario = azure.load_scenario()
+    if (work := work_for_engine(console, plan, region, azure, engine)) is not None:
         from rehearsal.pulumi_cli import region_commands
 
         run_on_engine(
-            console, work, lambda at_work: region_commands.bring_up(at_work, asked.allowed(accept_loss_of)), everything=everything
+            console, work, lambda at_work: region_commands.bring_up(at_work, azure.allowed(accept_loss_of)), everything=everything
         )
-    folder = asked.folder(plan.name)
-    with refusals_told(console, region, folder), StateDirectory(folder) as directory, shown(console, "up") as progress:
-        cloud = kept_azure(directory, plan, conditions)
-        outcome = bring_up(plan, cloud, asked.allowed(accept_loss_of), progress)
+    folder = azure.folder(plan.name)
+    with report_refusals(console, region, folder), StateDirectory(folder) as directory, shown(console, "up") as progress:
+        cloud = kept_azure(directory, plan, scenario)
+        outcome = bring_up(plan, cloud, azure.allowed(accept_loss_of), progress)
         keep(directory, cloud)
     print_outcome(console, outcome, time.monotonic() - began, folder, everything=everything)
     sys.exit(0 if outcome.complete else 1)

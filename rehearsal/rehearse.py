@@ -34,6 +34,8 @@ Progress = Callable[[str, int], None]
 class RegionNotUpError(GpufleetError):
     """The region does not come up in an Azure in which nothing goes wrong; its text says what stands, what does not, and what to do."""
 
+    exit_status = 1
+
 
 @dataclass(frozen=True)
 class Rehearsal:

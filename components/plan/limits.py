@@ -33,6 +33,8 @@ NAT_MEGABITS_PER_SECOND = 50_000
 class LimitsExceededError(GpufleetError):
     """A plan that breaks limits; its text is one line per breach."""
 
+    exit_status = 1
+
     def __init__(self, rows: tuple[LimitRow, ...]) -> None:
         self.rows = rows
         super().__init__("\n".join(row.sentence() for row in rows))

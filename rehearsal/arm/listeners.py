@@ -15,6 +15,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from components.errors import GpufleetError
 from rehearsal.arm.live_model import Live
 from rehearsal.arm.server import Server
 from rehearsal.arm.tls import Files, server_context
@@ -31,7 +32,7 @@ COLLECT = (50_000, 20, 100)
 machines has millions of objects, and hardly any circles."""
 
 
-class ListenAddressError(ValueError):
+class ListenAddressError(GpufleetError, ValueError):
     """An address that is not listened on."""
 
 

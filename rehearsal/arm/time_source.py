@@ -6,10 +6,12 @@ import re
 import time
 from dataclasses import dataclass, field
 
+from components.errors import GpufleetError
+
 SCALED = re.compile(r"scaled:(\d+(?:\.\d+)?)")
 
 
-class InvalidClockError(ValueError):
+class InvalidClockError(GpufleetError, ValueError):
     """A clock that there is not."""
 
 

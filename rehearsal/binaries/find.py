@@ -32,7 +32,7 @@ __all__ = [
     "survey",
 ]
 
-BUILD_THEM = "gpufleet engines builds them, which takes about 10 minutes on two cores"
+BUILD_THEM = "gpufleet binaries builds them, which takes about 10 minutes on two cores"
 
 
 @dataclass(frozen=True)

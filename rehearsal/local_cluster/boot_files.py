@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from components.errors import GpufleetError
+
 HEADER = "#cloud-config\n"
 KEYS = frozenset({"write_files", "runcmd"})
 FILE_KEYS = frozenset({"path", "owner", "permissions", "content"})
@@ -18,7 +20,7 @@ ENABLE = ["systemctl", "enable", "--now", "--no-block"]
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class BootFilesError(ValueError):
+class BootFilesError(GpufleetError, ValueError):
     """Custom data that no machine of the fleet could boot from: the machine (where) and the reason (why)."""
 
     def __init__(self, where: str, why: str) -> None:

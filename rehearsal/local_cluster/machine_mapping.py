@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from components.errors import GpufleetError
 from rehearsal.local_cluster.path_fields import ADDRESSES, ENVIRONMENT, FILES, FLAGS, IDENTIFIER, PATH
 
 LOOPBACK = "127.0.0.1"
@@ -24,7 +25,7 @@ PROGRAMS = "/usr/local/bin"
 URL = re.compile(r"https?://[^/,;\s\"']+")
 
 
-class UnmappedValueError(ValueError):
+class UnmappedValueError(GpufleetError, ValueError):
     """A path or address without a mapping: the value that contains it, and the location of the value (where)."""
 
     def __init__(self, where: str, value: str, why: str) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
+from components.errors import GpufleetError
 from components.plan import naming
 from components.plan.model import ClusterPlan, EtcdMemberPlan, EtcdPlan
 from rehearsal.azure.cloud import Cloud
@@ -20,7 +21,7 @@ ETCD, EVENTS, API_SERVER = "etcd", "events", "api-server"
 SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 
 
-class NotProvisionedError(ValueError):
+class NotProvisionedError(GpufleetError, ValueError):
     """A resource of the plan that Azure does not have: its name (where) and the reason (why)."""
 
     def __init__(self, where: str, why: str) -> None:

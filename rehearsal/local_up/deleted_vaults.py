@@ -25,6 +25,8 @@ class HeldName:
 class VaultNamesHeldError(GpufleetError):
     """The region declares vaults whose names deleted ones hold; nothing was tried."""
 
+    exit_status = 1
+
     def __init__(self, held: Iterable[HeldName]) -> None:
         self.held = tuple(held)
         super().__init__(f"deleted vaults hold the names {', '.join(one.name for one in self.held)}")

@@ -68,6 +68,8 @@ class UpdateRefusedError(GpufleetError):
     guarded are the protected resources that would go, losses the machines by scale set; allowed is what was allowed.
     """
 
+    exit_status = 1
+
     def __init__(self, guarded: Iterable[Guarded], losses: Mapping[str, int], allowed: Allowed) -> None:
         self.guarded, self.losses = tuple(guarded), dict(losses)
         by_reason: dict[str, list[Guarded]] = {}

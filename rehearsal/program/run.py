@@ -32,6 +32,8 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 class ProgramError(GpufleetError):
     """A program did not reach its end: `reason` is one line, `__cause__` the exception behind it."""
 
+    exit_status = 1
+
     def __init__(self, stack: str, reason: str) -> None:
         self.stack, self.reason = stack, reason
         super().__init__(f"stack {stack}: {reason}")

@@ -29,6 +29,8 @@ SECRETS_PROVIDER = "passphrase"
 class EngineError(GpufleetError):
     """A preparation that failed: description and reason."""
 
+    exit_status = 1
+
     def __init__(self, action: str, reason: str) -> None:
         super().__init__(f"{action}: {reason}")
 

@@ -19,10 +19,9 @@ from components.pki_certificates import AUTHORITIES, certificates_of
 from components.pki_provider import AUTHORITY_LIFETIME, LEAF_LIFETIME
 from components.plan.model import VaultPlan
 from components.x509 import Authority, Subject, issue_authority, issue_leaf, renewal_due
-from gpufleet.certificate_holders import holders
-from gpufleet.certificate_report import CertificateInvalidError, report
-from gpufleet.certificate_table import draw
-from gpufleet.certificate_vaults import VaultReadError, read_kept, read_key_vaults
+from gpufleet.certificate_report import CertificateInvalidError, holders, report
+from gpufleet.certificate_vaults import VaultReadError, read_embedded, read_key_vaults
+from gpufleet.certificates import draw
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.persistence import keep
 from rehearsal.azure.region_cloud import kept_azure
@@ -92,7 +91,7 @@ def test_a_directory_without_an_azure_is_refused_in_one_line(tmp_path: Path) -> 
     told = run("dev", "--state", tmp_path / "none")
     assert told.returncode == 2
     assert told.stderr.splitlines() == [
-        f"{tmp_path}/none: holds no embedded Azure; bring the region up first: gpufleet up dev --state {tmp_path}/none"
+        f"{tmp_path}/none: contains no embedded Azure; create the region first: gpufleet up dev --state {tmp_path}/none"
     ]
     assert not (tmp_path / "none").exists()
 
@@ -116,16 +115,16 @@ def test_vaults_over_https_hold_what_the_kept_ones_hold(kept: tuple[Path, Cloud]
             address = azure.vault_uri(vault.uri)
             return SecretClient(address, who, verify_challenge_resource=False, connection_verify=str(azure.authority))
 
-        assert read_key_vaults(WANTED, client) == read_kept(WANTED, DEV, folder)
+        assert read_key_vaults(WANTED, client) == read_embedded(WANTED, DEV, folder)
         lost = replace(WANTED[0], secret="nothing-cert")  # noqa: S106 a secret's name
-        with pytest.raises(VaultReadError, match="nothing-cert: is not in the vault; pulumi refresh and then pulumi up write it"):
+        with pytest.raises(VaultReadError, match="nothing-cert: is not in the vault; run pulumi refresh, then pulumi up"):
             read_key_vaults([lost], client)
         closing.close()
 
 
 @pytest.mark.parametrize("width", [40, 60, 100, 200])
 def test_no_line_is_wider_than_the_terminal(kept: tuple[Path, Cloud], width: int, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = report(read_kept(WANTED, DEV, kept[0]), datetime.now(UTC))
+    rows = report(read_embedded(WANTED, DEV, kept[0]), datetime.now(UTC))
     draw(Console(width=width, highlight=False), rows, frozenset())
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= width
@@ -168,5 +167,5 @@ def test_two_certificates_under_one_name_are_two_rows() -> None:
 
 
 def test_what_is_no_certificate_is_named() -> None:
-    with pytest.raises(CertificateInvalidError, match=f"{WANTED[0].vault.name}/{WANTED[0].secret} holds no PEM certificate"):
+    with pytest.raises(CertificateInvalidError, match=f"{WANTED[0].vault.name}/{WANTED[0].secret} does not contain a PEM certificate"):
         report([(WANTED[0], "gone")], datetime.now(UTC))

@@ -35,7 +35,7 @@ def test_without_the_cli_no_fallback_refuses_and_changes_nothing(verb: str, tmp_
     told = run(verb, "dev", "--engine", "--no-fallback", "--state", tmp_path / "azure")
     assert told.returncode == 2
     assert told.stdout.splitlines() == [IN_PROCESS]
-    assert told.stderr == "refused, because nothing but Pulumi's own engine will do; nothing was changed\n"
+    assert told.stderr == "refused: --no-fallback requires Pulumi's own engine; nothing was changed\n"
     assert not (tmp_path / "azure").exists()
 
 
@@ -52,7 +52,7 @@ def test_without_the_cli_there_is_nothing_to_refresh_with(tmp_path: Path) -> Non
         (("up", "dev", "--no-fallback"), "--no-fallback goes with --engine"),
         (("preview", "dev", "--clock", "real"), "--clock goes with --engine"),
         (("up", "dev", "--engine", "--clock", "scaled:0"), "'scaled:0' is no clock"),
-        (("destroy", "dev", "--engine", "--clock", "manual"), "no operation of Pulumi's engine would end"),
+        (("destroy", "dev", "--engine", "--clock", "manual"), "operations of Pulumi's engine never end"),
         (("refresh", "dev", "--unprotect", "all"), "refresh deletes nothing"),
         (("refresh", "dev", "--scenario", "nowhere"), "nowhere"),
     ],
@@ -77,4 +77,4 @@ def test_a_verb_in_process_refuses_the_folder_of_pulumis_own_engine(tmp_path: Pa
     (tmp_path / "passphrase").write_text("x")
     told = run("preview", "dev", "--state", tmp_path)
     assert told.returncode == 2
-    assert "is where Pulumi's own engine works; add --engine, or give another directory with --state" in told.stderr
+    assert "belongs to Pulumi's own engine; add --engine, or give another directory with --state" in told.stderr

@@ -62,7 +62,7 @@ def test_a_kept_cluster_answers_kubectl_and_is_gone_after_ctrl_c(tmp_path: Path)
         assert process.stdout is not None
         rest = process.stdout.read()
         assert process.wait(SECONDS) == 130
-    assert "everything that was started has ended, and its files are gone" in rest
+    assert "all processes have ended, and their files are removed" in rest
     assert "Traceback" not in rest
     assert not Path(command[2]).parents[1].exists()
 

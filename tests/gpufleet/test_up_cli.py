@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from gpufleet.azure_options import refusals_told
+from gpufleet.options import report_refusals
 
 ROOT = Path(__file__).parents[2]
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
@@ -70,7 +70,7 @@ def test_help_teaches_the_verb(verb: str) -> None:
     told = run(verb, "--help")
     assert told.returncode == 0
     assert f"gpufleet {verb} dev" in told.stdout
-    assert "Exits" in told.stdout
+    assert "Exit status" in told.stdout
 
 
 def test_a_second_up_says_that_nothing_changes(state: Path) -> None:
@@ -124,7 +124,7 @@ def test_names_that_a_destroy_leaves_held_are_freed_by_the_command_that_is_told(
     told = run("destroy", "dev", "--state", state, "--unprotect", "all")
     command = f"gpufleet destroy dev --state {state} --only-purge"
     last = told.stdout.splitlines()[-1]
-    assert last.startswith("3 deleted vaults hold their names until 2")
+    assert last.startswith("3 deleted vaults reserve their names until 2")
     assert last.endswith(f"; to free them now: {command}")
     before = snapshot(state)
     for verb in ("up", "preview"):
@@ -153,7 +153,7 @@ def test_a_directory_of_another_region_exits_2(verb: str, state: Path) -> None:
 def test_a_purge_alone_takes_nothing_that_deletes(other: str, tmp_path: Path) -> None:
     told = run("destroy", "dev", "--state", tmp_path / "state", "--only-purge", other)
     assert told.returncode == 2
-    assert "--only-purge deletes nothing that stands" in told.stderr
+    assert "--only-purge deletes no resources" in told.stderr
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_purge_alone_takes_nothing_that_deletes(other: str, tmp_path: Path) ->
     [
         (errno.ENOSPC, True, "the state in {0} is unchanged: free space there, then run the same command again\n"),
         (errno.ENOSPC, False, "{0} holds no state yet: free space there, then run the same command again\n"),
-        (errno.EACCES, True, "the state in {0} is unchanged: mend that, then run the same command again\n"),
+        (errno.EACCES, True, "the state in {0} is unchanged: fix this, then run the same command again\n"),
         (errno.EACCES, False, "give another directory with --state\n"),
     ],
 )
@@ -170,7 +170,7 @@ def test_a_directory_that_takes_no_more_is_named_with_what_to_do(
 ) -> None:
     if held:
         (tmp_path / "state-000001.json").write_text("{}")
-    with pytest.raises(SystemExit) as ended, refusals_told(Console(), "dev", tmp_path):
+    with pytest.raises(SystemExit) as ended, report_refusals(Console(), "dev", tmp_path):
         raise OSError(number, os.strerror(number))
     assert ended.value.code == 2
     assert capsys.readouterr().err == f"{tmp_path}: {os.strerror(number)}; " + said.format(tmp_path)
@@ -181,10 +181,10 @@ def test_an_interrupt_after_the_state_was_written_says_that_it_is_kept(tmp_path:
         (tmp_path / "state-000001.json").write_text("{}")
         raise KeyboardInterrupt
 
-    with pytest.raises(SystemExit) as ended, refusals_told(Console(), "dev", tmp_path):
+    with pytest.raises(SystemExit) as ended, report_refusals(Console(), "dev", tmp_path):
         interrupted()
     assert ended.value.code == 130
-    assert capsys.readouterr().err == f"interrupted when all was done and kept in {tmp_path}\n"
+    assert capsys.readouterr().err == f"interrupted after the result was saved in {tmp_path}\n"
 
 
 def cut_off(state: Path, tmp_path: Path, how: signal.Signals) -> subprocess.CompletedProcess[str]:
@@ -206,7 +206,7 @@ def test_an_interrupted_up_leaves_the_old_state(state: Path, tmp_path: Path) -> 
     before = snapshot(state)
     told = cut_off(state, tmp_path, signal.SIGINT)
     assert told.returncode == 130
-    assert told.stderr == f"interrupted; nothing of this run is kept, {state} is as it was\n"
+    assert told.stderr == f"interrupted; nothing was saved, {state} is unchanged\n"
     assert "Traceback" not in told.stderr
     assert snapshot(state) == before
 

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from components.errors import GpufleetError
 from rehearsal.local_cluster.systemd.unit_directives import HONOURED, WITHOUT_MEANING
 
 PREFIXES = "-+@!:"
@@ -19,7 +20,7 @@ TYPES = ("simple", "exec", "notify", "oneshot")
 RESTARTS = ("no", "always", "on-failure")
 
 
-class UnitFileError(ValueError):
+class UnitFileError(GpufleetError, ValueError):
     """A unit file that is not read: where is the unit, line the line, why the reason."""
 
     def __init__(self, where: str, line: str, why: str) -> None:

@@ -88,7 +88,7 @@ def test_where_nothing_may_be_built_what_is_missing_is_told_with_the_command_tha
     with pytest.raises(BinariesMissingError) as told:
         engines(build=False)
     assert told.value.what.split(", ")[:2] == ["etcd", "etcdctl"]
-    assert "gpufleet engines" in told.value.remedy
+    assert "gpufleet binaries" in told.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from embedded_regions import CPU, GPU, delete_by_hand, found_changes, named, planned, pool, scale_set, standing, updated
 from pinned_graph import pinned
 
-from gpufleet.deleted_vaults import held_lines
+from gpufleet.up_output import held_lines
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.compute.instances import addresses_of, state_of
 from rehearsal.azure.resource import Request

@@ -1,4 +1,4 @@
-"""What gpufleet engines says of the real programs, and that what it says is so."""
+"""gpufleet binaries: the versions and paths that it reports are those of the programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GPUFLEET = Path(sys.executable).with_name("gpufleet")
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([GPUFLEET, "engines", *words], env=os.environ | environment, capture_output=True, text=True, check=False)
+    return subprocess.run([GPUFLEET, "binaries", *words], env=os.environ | environment, capture_output=True, text=True, check=False)
 
 
 def test_where_prints_the_path_alone(engines: Engines) -> None:
@@ -24,7 +24,7 @@ def test_where_prints_the_path_alone(engines: Engines) -> None:
     assert told.stdout == f"{engines.program('kubectl')}\n", told.stderr
 
 
-def test_every_engine_says_that_it_is_of_the_pinned_version(engines: Engines) -> None:
+def test_every_binary_says_that_it_is_of_the_pinned_version(engines: Engines) -> None:
     for program in PINS.wanted(measuring=False):
         said = subprocess.check_output([engines.program(program.name), *program.asked], text=True)
         assert PINS.version(program) in said
@@ -59,7 +59,7 @@ def test_check_of_an_empty_cache_names_what_is_missing_and_exits_1_without_build
     assert told.returncode == 1
     names = ", ".join(program.name for program in PINS.wanted(measuring=False))
     plugins = ", ".join(program.name for program in CNI_PINS.programs)
-    assert told.stderr.startswith(f"missing: {names}, kwok's stage files, {plugins}; gpufleet engines builds them")
+    assert told.stderr.startswith(f"missing: {names}, kwok's stage files, {plugins}; gpufleet binaries builds them")
     assert not (tmp_path / "cache").exists()
 
 
@@ -67,10 +67,17 @@ def test_check_of_an_empty_cache_names_what_is_missing_and_exits_1_without_build
 def test_where_of_what_is_missing_prints_no_path_and_exits_1(wanted: str, tmp_path: Path) -> None:
     told = run("--where", wanted, GPUFLEET_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
     assert (told.returncode, told.stdout) == (1, "")
-    assert "gpufleet engines builds them" in told.stderr
+    assert "gpufleet binaries builds them" in told.stderr
 
 
 def test_an_unknown_program_is_refused_with_the_names_of_the_known(tmp_path: Path) -> None:
     told = run("--where", "kubelet", GPUFLEET_CACHE=str(tmp_path))
     assert told.returncode == 2
     assert "kube-apiserver" in told.stderr
+
+
+def test_the_former_name_of_the_verb_works_with_a_warning_on_standard_error() -> None:
+    former = subprocess.run([GPUFLEET, "engines", "--where", "stages"], capture_output=True, text=True, check=False)
+    assert former.stdout == run("--where", "stages").stdout
+    assert former.stderr == "DeprecationWarning: The command 'engines' is deprecated. Use gpufleet binaries.\n"
+    assert "engines" not in subprocess.run([GPUFLEET, "--help"], capture_output=True, text=True, check=True).stdout
