@@ -65,8 +65,8 @@ class Cluster(pulumi.ComponentResource):
         self.kubeconfig = pki.admin_kubeconfig
         self.people_kubeconfig = pki.ca_certificate.apply(lambda pem: people_kubeconfig(plan, args.region.spec.access, pem))
         ground = _Ground.laid(name, args, pki, child)
-        rings = tuple(self._ring(f"{name}-{ring.role}", args, ring, ground, child) for ring in (plan.etcd, plan.events_etcd))
-        ready = self._api_servers(name, args, ground, rings, pki, child)
+        etcd_clusters = tuple(self._etcd(f"{name}-{etcd.role}", args, etcd, ground, child) for etcd in (plan.etcd, plan.events_etcd))
+        ready = self._api_servers(name, args, ground, etcd_clusters, pki, child)
         self._pools(name, args, ground, child)
         KubernetesObjects(
             f"{name}-objects",
@@ -75,23 +75,23 @@ class Cluster(pulumi.ComponentResource):
         )
         self.register_outputs({"api_server": self.api_server, "kubeconfig": self.kubeconfig, "people_kubeconfig": self.people_kubeconfig})
 
-    def _ring(self, name: str, args: ClusterArgs, ring: EtcdPlan, ground: _Ground, child: pulumi.ResourceOptions) -> Etcd:
+    def _etcd(self, name: str, args: ClusterArgs, etcd: EtcdPlan, ground: _Ground, child: pulumi.ResourceOptions) -> Etcd:
         """One etcd ring's machines."""
         etcd_args = EtcdArgs(
             region=args.region,
             plan=args.plan,
-            ring=ring,
+            etcd=etcd,
             resource_group=ground.resource_group,
-            subnet_id=ground.network.subnet_ids[ring.role],
+            subnet_id=ground.network.subnet_ids[etcd.role],
             identity_id=ground.identity.ids["etcd"],
-            image_id=args.base.image_id(ring.image),
-            custom_data=tuple(custom_data(boot_etcd(args.plan, ring, member)) for member in ring.members),
+            image_id=args.base.image_id(etcd.image),
+            custom_data=tuple(custom_data(boot_etcd(args.plan, etcd, member)) for member in etcd.members),
             provisioned=ground.provisioned,
         )
         return Etcd(name, etcd_args, child)
 
     def _api_servers(
-        self, name: str, args: ClusterArgs, ground: _Ground, rings: tuple[Etcd, ...], pki: Pki, child: pulumi.ResourceOptions
+        self, name: str, args: ClusterArgs, ground: _Ground, etcd_clusters: tuple[Etcd, ...], pki: Pki, child: pulumi.ResourceOptions
     ) -> ApiServersReady:
         """The API servers and the hub's way to them; complete when one of them is ready."""
         plan, subnet_ids = args.plan.api_servers, ground.network.subnet_ids
@@ -106,7 +106,7 @@ class Cluster(pulumi.ComponentResource):
                 identity_id=ground.identity.ids["control"],
                 image_id=args.base.image_id(plan.image),
                 custom_data=boot,
-                provisioned=(*ground.provisioned, *rings),
+                provisioned=(*ground.provisioned, *etcd_clusters),
             ),
             child,
         )

@@ -34,7 +34,7 @@ class EtcdArgs:
 
     region: RegionPlan
     plan: ClusterPlan
-    ring: EtcdPlan
+    etcd: EtcdPlan
     resource_group: pulumi.Input[str]
     subnet_id: pulumi.Input[str]
     identity_id: pulumi.Input[str]
@@ -48,7 +48,7 @@ class Etcd(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: EtcdArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpufleet:etcd:Etcd", name, {}, opts)
-        for member, custom_data in zip(args.ring.members, args.custom_data, strict=True):
+        for member, custom_data in zip(args.etcd.members, args.custom_data, strict=True):
             interface = self._interface(f"{name}-{member.member}-nic", args, member)
             self._machine(f"{name}-{member.member}", args, member, interface, custom_data)
         self.register_outputs({})
@@ -85,7 +85,7 @@ class Etcd(pulumi.ComponentResource):
             identity=compute.VirtualMachineIdentityArgs(
                 type=compute.ResourceIdentityType.USER_ASSIGNED, user_assigned_identities=[args.identity_id]
             ),
-            hardware_profile=compute.HardwareProfileArgs(vm_size=args.ring.size.name),
+            hardware_profile=compute.HardwareProfileArgs(vm_size=args.etcd.size.name),
             storage_profile=_storage(args, member),
             os_profile=compute.OSProfileArgsDict(
                 computer_name=member.name,
@@ -101,7 +101,7 @@ class Etcd(pulumi.ComponentResource):
             ),
             diagnostics_profile=diagnostics(),
             # Whoever looks at the machine and wonders why an update left it alone reads it here.
-            tags={**args.plan.tags, "gpufleet-changed-by": args.ring.changed_by},
+            tags={**args.plan.tags, "gpufleet-changed-by": args.etcd.changed_by},
             opts=pulumi.ResourceOptions(
                 parent=self,
                 # A member reads its key from the vault once, at its first boot: the role and the secrets must be there before it.
@@ -117,7 +117,7 @@ def _storage(args: EtcdArgs, member: EtcdMemberPlan) -> compute.StorageProfileAr
     disk = etcd_os_disk()
     return compute.StorageProfileArgs(
         image_reference=compute.ImageReferenceArgs(id=args.image_id),
-        disk_controller_type=args.ring.size.disk_controller,
+        disk_controller_type=args.etcd.size.disk_controller,
         os_disk=compute.OSDiskArgs(
             name=member.disk_name,
             create_option=compute.DiskCreateOptionTypes.FROM_IMAGE,

@@ -43,15 +43,15 @@ def certificates_of(plan: ClusterPlan) -> tuple[CertificatePlan, ...]:
     return (*_members(plan.etcd), *_members(plan.events_etcd), serving, *clients)
 
 
-def _members(ring: EtcdPlan) -> tuple[CertificatePlan, ...]:
+def _members(etcd: EtcdPlan) -> tuple[CertificatePlan, ...]:
     """A leaf per member, which is a server to clients and both to its peers."""
     return tuple(
         CertificatePlan(
-            name=f"{ring.role}-{member.member}",
-            authority=ring.role,
+            name=f"{etcd.role}-{member.member}",
+            authority=etcd.role,
             subject=Subject(member.name, (), (member.dns_name, LOOPBACK_NAME), (member.address, LOOPBACK), ("server", "client")),
         )
-        for member in ring.members
+        for member in etcd.members
     )
 
 

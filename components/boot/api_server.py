@@ -1,4 +1,4 @@
-"""What an API server's machine is told at boot: API server, controller manager, scheduler and the approver of nodes' certificates."""
+"""Boot files of an API server's machine: API server, controller manager, scheduler and certificate approver."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ CSR_APPROVER = "/usr/local/bin/gpufleet-csr-approver"
 CSR_APPROVER_KUBECONFIG = f"{KUBERNETES}/csr-approver.kubeconfig"
 ADMIN_KUBECONFIG = f"{KUBERNETES}/admin.kubeconfig"
 STOP_SECONDS = kube_apiserver.SHUTDOWN_DELAY_SECONDS + kube_apiserver.REQUEST_TIMEOUT_SECONDS + kube_apiserver.WATCH_DRAIN_SECONDS + 15
-"""Longest orderly end of an API server, and a little."""
+"""Maximum duration of an orderly shutdown of an API server, plus a margin."""
 GARBAGE_PERCENT = 400
-"""GOGC: garbage that may pile up before it is collected, of what is in use; near GOMEMLIMIT it is collected as often as it must:
-https://go.dev/doc/gc-guide. The machine has its memory for nobody else, and on two cores 2,000 nodes joined in a tenth less time with 400
-than with the default of 100."""
+"""GOGC: garbage before a collection, in percent of live memory; near GOMEMLIMIT, Go collects more often: https://go.dev/doc/gc-guide.
+No other program needs the machine's memory. On two cores, 2,000 nodes joined in 10 % less time with 400 than with the default of 100."""
 
 
 def _api_server(cluster: ClusterPlan) -> BootFile:
-    """Unit of the API server; GOMEMLIMIT makes it collect garbage before the machine runs out of memory, and GOGC not much sooner."""
+    """Return the unit of the API server; GOMEMLIMIT makes it collect garbage before memory runs out, and GOGC not much earlier."""
     return unit(
         API_SERVER_UNIT,
         f"Kubernetes API server of {cluster.name}",
@@ -45,7 +44,7 @@ def _api_server(cluster: ClusterPlan) -> BootFile:
             f"TimeoutStopSec={STOP_SECONDS}",
             "Restart=always",
             "RestartSec=5",
-            # One connection per node and more, twice while connections move between servers.
+            # At least one connection per node, and twice as many while connections move between servers.
             "LimitNOFILE=1048576",
             "OOMScoreAdjust=-900",
             *CONFINED,
@@ -56,7 +55,7 @@ def _api_server(cluster: ClusterPlan) -> BootFile:
 
 
 def _beside(name: str, description: str, program: str, flags: Flags) -> BootFile:
-    """Unit of a program that works through the API server beside it."""
+    """Return the unit of a program that uses the API server on the same machine."""
     return unit(
         name,
         description,
@@ -74,7 +73,7 @@ def _beside(name: str, description: str, program: str, flags: Flags) -> BootFile
 
 
 def _kubeconfigs(servers: ApiServersPlan) -> tuple[BootFile, ...]:
-    """Kubeconfigs of the programs beside the API server, and of a person who has only this machine left."""
+    """Return the kubeconfigs of the programs on the API server's machine, and of an administrator for break-glass access."""
     rows = (
         (kube_controller_manager.KUBECONFIG, "controller-manager"),
         (kube_scheduler.KUBECONFIG, "scheduler"),
@@ -85,9 +84,9 @@ def _kubeconfigs(servers: ApiServersPlan) -> tuple[BootFile, ...]:
 
 
 def _csr_approver_flags(cluster: ClusterPlan) -> Flags:
-    """Flags of the approver: where the cluster's scale sets are, and how their names begin.
+    """Return the flags of the certificate approver: location and name prefix of the cluster's scale sets.
 
-    No list of them: it would change with every set that a pool gains, and all API servers with it.
+    A list of scale sets would change the boot files of all API servers with each set that a pool gains.
     """
     return {
         "kubeconfig": CSR_APPROVER_KUBECONFIG,
@@ -98,7 +97,7 @@ def _csr_approver_flags(cluster: ClusterPlan) -> Flags:
 
 
 def _units(cluster: ClusterPlan) -> tuple[BootFile, ...]:
-    """The four services, in the order in which they start."""
+    """Return the units of the four services, in the order in which they start."""
     manager, scheduler = kube_controller_manager, kube_scheduler
     return (
         _api_server(cluster),
@@ -109,7 +108,7 @@ def _units(cluster: ClusterPlan) -> tuple[BootFile, ...]:
 
 
 def boot_api_server(region: RegionPlan, cluster: ClusterPlan) -> MachineBoot:
-    """Files and units of an API server's machine, the same for every one of a cluster; pure."""
+    """Return the files and units of an API server's machine, the same for all API servers of a cluster."""
     units = _units(cluster)
     files = (
         *system.kernel_files(node=False),

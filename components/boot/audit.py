@@ -1,4 +1,4 @@
-"""What the API server writes down of each request: who did what, never a secret's content, and nothing of nodes' heartbeats."""
+"""Audit policy of the API server: actions with their users, without contents of secrets and without heartbeats of nodes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ CONFIDENTIAL = (
     {"group": "", "resources": ["secrets", "configmaps", "serviceaccounts/token"]},
     {"group": "authentication.k8s.io", "resources": ["tokenreviews"]},
 )
-"""Resources whose bodies may hold credentials."""
+"""Resources whose bodies may contain credentials."""
 
 
 def rules() -> Sequence[Rule]:
-    """Rules in order; the first that matches decides. https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/"""
+    """Return the rules in order; the first match applies. https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/"""
     status = [
         {"group": "", "resources": ["nodes/status", "pods/status", "events"]},
         {"group": "events.k8s.io", "resources": ["events"]},
     ]
     return (
-        # First, so that whoever reads a secret leaves a trace: a node and a controller whose key was stolen too.
+        # First, so that every read of a secret is logged, also by a node or controller whose key was stolen.
         {"level": "Metadata", "resources": CONFIDENTIAL},
-        # Nodes' leases and status are most of a large cluster's writes, and nobody's decision.
+        # Leases and status of nodes are most of the writes in a large cluster, and are not actions of a person.
         {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
         {"level": "None", "userGroups": ["system:nodes"], "resources": status},
         {"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/version", "/metrics"]},
-        # The control plane's own loops read without end.
+        # The control loops of the control plane read continuously.
         {
             "level": "None",
             "users": ["system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"],
@@ -37,7 +37,7 @@ def rules() -> Sequence[Rule]:
         },
         {"level": "None", "userGroups": ["system:nodes"], "verbs": ["get", "list", "watch"]},
         {"level": "Metadata", "verbs": ["get", "list", "watch"]},
-        # What a person or a controller changed: the request says what was asked for, the answer would double the log.
+        # Changes by a person or a controller: the request shows the change; the response would double the log.
         {"level": "Request", "userGroups": ["system:authenticated"], "verbs": ["create", "update", "patch", "delete", "deletecollection"]},
         {"level": "Metadata"},
     )
@@ -45,12 +45,12 @@ def rules() -> Sequence[Rule]:
 
 @cache
 def policy() -> str:
-    """Audit policy, YAML; the first stage is left out, for it says nothing that the last does not."""
+    """Return the audit policy as YAML, without the first stage, which has no information that the last lacks."""
     document = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "omitManagedFields": True}
     plain = [{key: _plain(value) for key, value in rule.items()} for rule in rules()]
     return yaml.safe_dump(document | {"rules": plain}, sort_keys=False, width=200)
 
 
 def _plain(value: object) -> object:
-    """Tuples as lists: YAML has no tuples."""
+    """Return a tuple as a list, since YAML has no tuples."""
     return list(value) if isinstance(value, tuple) else value

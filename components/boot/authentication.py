@@ -1,4 +1,4 @@
-"""Who the API server believes a caller to be: people by Entra ID, and nobody at all on the health endpoints."""
+"""Authentication configuration of the API server: people with Entra ID, anonymous requests on the health endpoints only."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from components.plan.access import ENTRA_PREFIX
 from components.plan.model import RegionPlan
 
 HEALTH_PATHS = ("/livez", "/readyz", "/healthz")
-"""What may be asked without a name: the load balancer's probe shows none."""
+"""Paths for anonymous requests, since the load balancer's probe has no identity."""
 LOGIN_EXTRA = "gpufleet.io/login"
 
 
 def configuration(region: RegionPlan) -> str:
-    """AuthenticationConfiguration, YAML: https://kubernetes.io/docs/reference/access-authn-authz/authentication/
+    """Return the AuthenticationConfiguration as YAML: https://kubernetes.io/docs/reference/access-authn-authz/authentication/
 
-    A person's user name is the object id, which unlike a login name is never given to another person; the login name stands beside it
-    in the audit log. Groups are object ids. Entra ID leaves them out for members of more than 200 groups, unless the application is set
-    to send only those assigned to it: https://learn.microsoft.com/entra/identity-platform/id-token-claims-reference
+    A person's user name is the object id, which unlike a login name is never reused; the audit log also has the login name. Groups are
+    object ids. Entra ID omits them for members of more than 200 groups, unless the application sends only groups that are assigned to it: https://learn.microsoft.com/entra/identity-platform/id-token-claims-reference
     """
     access = region.spec.access
     person = {

@@ -1,4 +1,4 @@
-"""How containerd 2 is configured on a node, and why."""
+"""Configuration and units of containerd 2 on a node."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PRELOAD_UNIT = "gpufleet-preload-images.service"
 CONFIGURATION = "/etc/containerd/config.toml"
 ROOT = "/var/lib/containerd"
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10.2"
-"""What every pod starts with, from the machine's image: pulled through one NAT address, it ran into a registry's quota and no pod started.
+"""Image of the pause container, preloaded: pulling it through one NAT address exceeded a registry's quota, and no pod could start.
 https://openai.com/index/scaling-kubernetes-to-2500-nodes/"""
 CONCURRENT_DOWNLOADS = 10
-"""Layers of one image that are pulled at once: https://openai.com/index/scaling-kubernetes-to-2500-nodes/"""
+"""Layers of one image that are pulled at the same time: https://openai.com/index/scaling-kubernetes-to-2500-nodes/"""
 _RUNTIME = "plugins.'io.containerd.cri.v1.runtime'.containerd"
 _BASE = f"""\
 version = 3
@@ -37,35 +37,34 @@ default_runtime_name = 'runc'
 
 
 def _runtime(name: str, base: str, options: str) -> str:
-    """One runtime of containerd, runc or a program that calls it; base is the line with the specification that containers start from."""
+    """Return the tables of one runtime, runc or a program that calls it; base is the line with the base specification of containers."""
     table = f"{_RUNTIME}.runtimes.{name}"
     return f"\n[{table}]\nruntime_type = 'io.containerd.runc.v2'\n{base}\n[{table}.options]\nSystemdCgroup = true\n{options}"
 
 
 def configuration(size: VmSize) -> str:
-    """config.toml: https://github.com/containerd/containerd/blob/v2.4.2/docs/cri/config.md
+    """Return config.toml: https://github.com/containerd/containerd/blob/v2.4.2/docs/cri/config.md
 
-    Jobs get their GPUs by the container device interface, which containerd serves itself. NVIDIA's runtime, which obeys an environment
-    variable of the image, is there by name for the daemons that look at every GPU; as the default it would show an image that asks for all
-    GPUs those of another job.
+    Jobs get their GPUs through the container device interface of containerd. NVIDIA's runtime uses an environment variable of the image. It
+    has a runtime class for daemons that need all GPUs; as the default it would give an image that requests all GPUs those of another job.
     """
     base = f"base_runtime_spec = '{runtime_spec.PATH}'\n" if gpu.container_files(size) else ""
     nvidia = _runtime("nvidia", base, "BinaryName = '/usr/bin/nvidia-container-runtime'\n") if size.gpus else ""
     return _BASE + _runtime("runc", base, "") + nvidia
 
 
-def _handed(size: VmSize) -> tuple[BootFile, ...]:
-    """What hands files of the host to every container; none where there are none."""
-    handed = gpu.container_files(size)
-    if not handed:
+def _mounted_files(size: VmSize) -> tuple[BootFile, ...]:
+    """Return the files that mount host files into every container; empty if there are none."""
+    mounted = gpu.container_files(size)
+    if not mounted:
         return ()
-    # Without one of the files no container would start: containerd itself does not, and says which file the image lacks.
-    asserted = "".join(f"AssertPathExists={host}\n" for host in handed.values())
-    return (runtime_spec.runtime_spec(handed), BootFile(f"/etc/systemd/system/{UNIT}.d/30-container-files.conf", f"[Unit]\n{asserted}"))
+    # No container could start without one of the files, so containerd does not start and reports which file the image lacks.
+    asserted = "".join(f"AssertPathExists={host}\n" for host in mounted.values())
+    return (runtime_spec.runtime_spec(mounted), BootFile(f"/etc/systemd/system/{UNIT}.d/30-container-files.conf", f"[Unit]\n{asserted}"))
 
 
 def _preload() -> BootFile:
-    """Unit that brings the image's container images into containerd's store, before the kubelet asks for them."""
+    """Return the unit that imports the preloaded container images into containerd before the kubelet needs them."""
     return unit(
         PRELOAD_UNIT,
         "Container images of the machine's image",
@@ -75,14 +74,14 @@ def _preload() -> BootFile:
 
 
 def containerd_files(size: VmSize) -> tuple[BootFile, ...]:
-    """containerd's configuration and what its unit is told: where its data is, and that RDMA may pin all memory."""
+    """Return containerd's configuration and unit files: dependencies on its data directory, and limits for RDMA memory."""
     on_nvme = nvme.NEEDS if nvme.data_devices(size) else ()
     return (
         BootFile(CONFIGURATION, configuration(size)),
-        # Containers inherit the limit; RDMA registers all memory that it sends from.
+        # Containers inherit the limits; RDMA registers all memory that it sends from.
         drop_in(UNIT, "Service", ("LimitMEMLOCK=infinity", "LimitNOFILE=1048576")),
         *((BootFile("/etc/systemd/system/containerd.service.d/20-nvme.conf", "\n".join(("[Unit]", *on_nvme)) + "\n"),) if on_nvme else ()),
-        *_handed(size),
+        *_mounted_files(size),
         scripts.PRELOAD_IMAGES,
         _preload(),
     )

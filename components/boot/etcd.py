@@ -1,4 +1,4 @@
-"""What the machine of an etcd member is told at boot."""
+"""Boot files of an etcd member's machine."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from components.plan.model import ClusterPlan, EtcdMemberPlan, EtcdPlan
 UNIT = "etcd.service"
 PROGRAM = "/usr/local/bin/etcd"
 JOIN_ENVIRONMENT = "/run/gpufleet/etcd-join.env"
-"""Where ETCD_INITIAL_CLUSTER_STATE=existing and ETCD_INITIAL_CLUSTER let a member join a ring that runs, on an empty disk.
+"""File with ETCD_INITIAL_CLUSTER_STATE=existing and ETCD_INITIAL_CLUSTER, with which a member with an empty disk joins a running cluster.
 
-It is gone with the next boot, which may empty the disk again."""
+The next boot, which may empty the disk again, removes it."""
 
 
-def _service(ring: EtcdPlan, member: EtcdMemberPlan) -> BootFile:
-    """The member's unit: it starts only where the guard says so, and counts as started once it is part of a quorum."""
+def _service(etcd: EtcdPlan, member: EtcdMemberPlan) -> BootFile:
+    """Return the member's unit: it starts only if the guard allows it, and is started when the member is part of a quorum."""
     return unit(
         UNIT,
         f"etcd member {member.name}",
         ("Wants=network-online.target", "After=network-online.target", *nvme.NEEDS, *secrets.NEEDS, "StartLimitIntervalSec=0"),
         (
             "Type=notify",
-            f"Environment={etcd_flags.initial_cluster(ring)}",
+            f"Environment={etcd_flags.initial_cluster(etcd)}",
             f"EnvironmentFile=-{JOIN_ENVIRONMENT}",
-            f"ExecStartPre=+{scripts.ETCD_GUARD.path} may-start {etcd_flags.guard_arguments(ring, member)}",
-            exec_start(PROGRAM, etcd_flags.flags(ring, member)),
+            f"ExecStartPre=+{scripts.ETCD_GUARD.path} may-start {etcd_flags.guard_arguments(etcd, member)}",
+            exec_start(PROGRAM, etcd_flags.flags(etcd, member)),
             f"ExecStartPost=+{scripts.ETCD_GUARD.path} started",
-            # The first members wait for a quorum, and a wiped one for its replacement.
+            # The first members wait for a quorum, and a member with an erased disk for its replacement.
             "TimeoutStartSec=infinity",
             "Restart=always",
             "RestartSec=5",
             "LimitNOFILE=65536",
-            # Everything else on the machine may die or wait for the disk before etcd does.
+            # Any other process on the machine is killed, or waits for the disk, before etcd.
             "OOMScoreAdjust=-999",
             "IOSchedulingClass=best-effort",
             "IOSchedulingPriority=0",
@@ -44,17 +44,17 @@ def _service(ring: EtcdPlan, member: EtcdMemberPlan) -> BootFile:
     )
 
 
-def boot_etcd(cluster: ClusterPlan, ring: EtcdPlan, member: EtcdMemberPlan) -> MachineBoot:
-    """Files and units of one etcd member, whose data lies on all local NVMe devices; pure."""
+def boot_etcd(cluster: ClusterPlan, etcd: EtcdPlan, member: EtcdMemberPlan) -> MachineBoot:
+    """Return the files and units of an etcd member, whose data is on all local NVMe devices."""
     files = (
         *system.kernel_files(node=False),
         *system.steady_files(),
-        *nvme.nvme_files(ring.size.local_nvme_disks, etcd_flags.DATA, binds=(), fresh_unless=None, before=(UNIT,)),
-        *secrets.secret_files(cluster, etcd_flags.secrets_of(ring, member)),
+        *nvme.nvme_files(etcd.size.local_nvme_disks, etcd_flags.DATA, binds=(), fresh_unless=None, before=(UNIT,)),
+        *secrets.secret_files(cluster, etcd_flags.secrets_of(etcd, member)),
         scripts.ETCD_GUARD,
         scripts.ETCD_RING,
-        _service(ring, member),
-        *etcd_snapshot.snapshot_files(cluster, ring, member),
+        _service(etcd, member),
+        *etcd_snapshot.snapshot_files(cluster, etcd, member),
     )
-    enable = (system.KERNEL_UNIT, nvme.UNIT, *secrets.UNITS, UNIT, *etcd_snapshot.enabled(ring))
-    return MachineBoot(role=ring.role, files=files, enable=enable)
+    enable = (system.KERNEL_UNIT, nvme.UNIT, *secrets.UNITS, UNIT, *etcd_snapshot.enabled(etcd))
+    return MachineBoot(role=etcd.role, files=files, enable=enable)

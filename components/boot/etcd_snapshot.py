@@ -1,4 +1,4 @@
-"""When an etcd member saves its ring to blob storage, and what the program that does it is told."""
+"""Timer, unit and settings of etcd snapshots to blob storage."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from components.plan.model import ETCD_CLIENT_PORT, ClusterPlan, EtcdMemberPlan,
 UNIT = "gpufleet-etcd-snapshot.service"
 TIMER = "gpufleet-etcd-snapshot.timer"
 PROGRAM = "/usr/local/bin/gpufleet-etcd-snapshot"
-"""In the image: it and what it knows of storage would fill a quarter of the custom data that Azure takes."""
+"""Program in the machine's image: in the custom data it would use a quarter of the size that Azure allows."""
 MANIFEST = "/etc/gpufleet/etcd-snapshot.json"
 WORK = f"{etcd_flags.DATA}/snapshots"
-"""On the NVMe beside the data, whose size counts it: components.plan.control_plane.DISK_PER_QUOTA."""
+"""Directory on the NVMe disk of the data; components.plan.control_plane.DISK_PER_QUOTA includes its size."""
 EVERY_MINUTES = 60
-"""A ring that is lost costs an hour of changes at most. The members take turns: where the one whose turn it is has failed, the next one's
-turn makes it 80 minutes in a ring of three, 72 in one of five. More often would read a database of up to 16 GiB for little."""
+"""The loss of an etcd cluster loses at most an hour of changes. The members take turns; if one fails, the interval is 80 minutes with three
+members, 72 with five. A shorter interval would read a database of up to 16 GiB too often."""
 SLACK_MINUTES = 5
-"""A snapshot that was begun on time counts as new until so long before the next is due."""
+"""Minutes before the next snapshot during which the previous snapshot no longer counts as new."""
 
 
-def enabled(ring: EtcdPlan) -> tuple[str, ...]:
-    """Units that a member of a ring starts; none for events, which live an hour and are worth no copy of their own."""
-    return (TIMER,) if ring.role == "etcd" else ()
+def enabled(etcd: EtcdPlan) -> tuple[str, ...]:
+    """Return the units that a member starts; none for events, which live for an hour and need no backup."""
+    return (TIMER,) if etcd.role == "etcd" else ()
 
 
-def minute(ring: EtcdPlan, member: EtcdMemberPlan) -> int:
-    """Minute of every hour at which a member's turn is; turns of a ring lie as far apart as they can."""
-    return member.member * EVERY_MINUTES // len(ring.members)
+def minute(etcd: EtcdPlan, member: EtcdMemberPlan) -> int:
+    """Return the minute of each hour at which a member takes its snapshot; the members' minutes are evenly spaced."""
+    return member.member * EVERY_MINUTES // len(etcd.members)
 
 
-def snapshot_files(cluster: ClusterPlan, ring: EtcdPlan, member: EtcdMemberPlan) -> tuple[BootFile, ...]:
-    """What the program is told, on members of every ring, for a person; its unit and timer where the ring is saved each hour."""
-    own = etcd_flags.secrets_of(ring, member)
+def snapshot_files(cluster: ClusterPlan, etcd: EtcdPlan, member: EtcdMemberPlan) -> tuple[BootFile, ...]:
+    """Return the program's settings, which an operator can use on all members, and for etcd also the hourly timer and its unit."""
+    own = etcd_flags.secrets_of(etcd, member)
     authority, certificate, key = (own.path(name) for name in own.keep)
     manifest = {
         "container": cluster.backup_url,
         "identity": cluster.identity("etcd").id,
         "cluster": cluster.name,
-        "ring": ring.role,
+        "ring": etcd.role,
         "member": member.name,
         "endpoint": f"https://{member.dns_name}:{ETCD_CLIENT_PORT}",
         "authority": authority,
@@ -57,14 +57,14 @@ def snapshot_files(cluster: ClusterPlan, ring: EtcdPlan, member: EtcdMemberPlan)
             "Type=oneshot",
             f"ExecStart={PROGRAM} save --unless-newer-than-minutes={EVERY_MINUTES - SLACK_MINUTES}",
             f"TimeoutStartSec={EVERY_MINUTES // 2}min",
-            # The member's own writes come first.
+            # The member's own writes have priority.
             "Nice=19",
             "IOSchedulingClass=idle",
             *CONFINED,
             f"ReadWritePaths={etcd_flags.DATA}",
         ),
     )
-    when = (f"OnCalendar=*:{minute(ring, member):02d}:00", "AccuracySec=1s")
-    clock = timer(TIMER, f"Turn of {member.name} to save its ring", when)
-    told = BootFile(MANIFEST, json.dumps(manifest, indent=1) + "\n")
-    return (told, *((service, clock) if enabled(ring) else ()))
+    when = (f"OnCalendar=*:{minute(etcd, member):02d}:00", "AccuracySec=1s")
+    hourly = timer(TIMER, f"Turn of {member.name} to save its ring", when)
+    settings = BootFile(MANIFEST, json.dumps(manifest, indent=1) + "\n")
+    return (settings, *((service, hourly) if enabled(etcd) else ()))

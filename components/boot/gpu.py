@@ -1,4 +1,4 @@
-"""What a GPU machine is told about its GPUs and the network between them."""
+"""Boot files of GPU machines: persistence mode and NCCL configuration."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from components.plan.vm_sizes import VmSize
 
 PERSISTENCE_UNIT = "gpufleet-gpu-persistence.service"
 NCCL_CONFIGURATION = "/etc/gpufleet/nccl.conf"
-"""Not /etc/nccl.conf, which a service of the HPC images writes anew at every start, with a path that containers do not have."""
+"""Not /etc/nccl.conf: a service of the HPC images overwrites that file at every start with a path that containers do not have."""
 NCCL_READS = "/etc/nccl.conf"
 TOPOLOGY_DIRECTORY = "/opt/microsoft"
-"""Where the HPC images keep NCCL's topology files, which NCCL cannot find out inside a virtual machine:
+"""Directory of NCCL's topology files in the HPC images; NCCL cannot detect the topology inside a virtual machine:
 https://github.com/Azure/azhpc-images/blob/8e9d055fb9e1f7385da734969793861c447958a1/components/setup_sku_customizations.sh"""
 
 
 def _persistence() -> BootFile:
-    """Unit that keeps the driver loaded between jobs: loading it anew takes seconds per GPU."""
+    """Return the unit that keeps the driver loaded between jobs, since loading takes seconds per GPU."""
     return unit(
         PERSISTENCE_UNIT,
         "GPU persistence mode",
@@ -26,7 +26,7 @@ def _persistence() -> BootFile:
 
 
 def _nccl(size: VmSize) -> BootFile | None:
-    """NCCL's configuration, None where the size has no topology file.
+    """Return NCCL's configuration; None if the size has no topology file.
 
     https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
@@ -39,7 +39,7 @@ def _nccl(size: VmSize) -> BootFile | None:
 
 
 def container_files(size: VmSize) -> dict[str, str]:
-    """What NCCL in a container needs of the host: path in the container to path on the host; empty where the size has no topology file."""
+    """Return the host files that NCCL needs in containers, by path in the container; empty if the size has no topology file."""
     if size.nccl_topology is None:
         return {}
     topology = f"{TOPOLOGY_DIRECTORY}/{size.nccl_topology}"
@@ -47,7 +47,7 @@ def container_files(size: VmSize) -> dict[str, str]:
 
 
 def gpu_files(size: VmSize) -> tuple[BootFile, ...]:
-    """Files of a machine with GPUs; none for one without."""
+    """Return the files of a machine with GPUs; empty for a size without."""
     if not size.gpus:
         return ()
     nccl = _nccl(size)

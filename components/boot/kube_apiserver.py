@@ -1,4 +1,4 @@
-"""Which flags kube-apiserver 1.36 is started with, and why."""
+"""Flags of kube-apiserver 1.36 and the reason for each."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ AUTHENTICATION = f"{KUBERNETES}/authentication.yaml"
 AUDIT_POLICY = f"{KUBERNETES}/audit.yaml"
 AUDIT_LOG = "/var/log/kubernetes/audit.log"
 SHUTDOWN_DELAY_SECONDS = 20
-"""Twice what the load balancer needs to see that a stopping server is no longer ready: two probes, 5 s apart."""
+"""Twice the time in which the load balancer detects a stopping server: two probes, 5 s apart."""
 WATCH_DRAIN_SECONDS = 15
-"""Time over which a stopping server closes its watches, so that thousands of clients do not list at the same moment."""
+"""Seconds over which a stopping server closes its watches, so that thousands of clients do not list at the same time."""
 REQUEST_TIMEOUT_SECONDS = 60
 GOAWAY_CHANCE = "0.001"
-"""One request in a thousand asks its client to connect anew, so that connections spread over servers that came back; needs two or more."""
+"""Share of requests after which the client must reconnect, so that connections spread over restarted servers; needs two servers or more."""
 
 
 def _etcd(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
-    """Where state is kept: events in a ring of their own, so that a storm of them delays nothing else."""
+    """Return the flags for etcd; events have their own etcd cluster, so that a burst of events delays nothing else."""
     return {
         "etcd-servers": cluster.etcd.client_urls,
         # Commas separate overrides, semicolons the servers of one.
@@ -29,26 +29,26 @@ def _etcd(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
         "etcd-cafile": control_keys.ETCD_AUTHORITIES,
         "etcd-certfile": path("etcd-client-cert"),
         "etcd-keyfile": path("etcd-client-key"),
-        # etcd itself compacts nothing.
+        # etcd itself does not compact.
         "etcd-compaction-interval": "5m",
         "event-ttl": "1h",
         "encryption-provider-config": control_keys.ENCRYPTION,
     }
 
 
-def _callers(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
-    """Who may call, and what they may do."""
+def _authentication(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
+    """Return the flags for authentication and authorization."""
     return {
         "client-ca-file": path("cluster-ca-cert"),
         "authentication-config": AUTHENTICATION,
         "authorization-mode": ("Node", "RBAC"),
-        # An external address of a service would let a tenant draw other tenants' traffic to its own pods: CVE-2020-8554.
+        # With an external address of a service, a tenant could intercept traffic of other tenants: CVE-2020-8554.
         "enable-admission-plugins": ("NodeRestriction", "DenyServiceExternalIPs"),
         "enable-bootstrap-token-auth": "true",
         "service-account-issuer": cluster.api_servers.url,
         "service-account-key-file": path("service-account-public-key"),
         "service-account-signing-key-file": path("service-account-key"),
-        # Otherwise a pod's token stays good for a year.
+        # Otherwise a pod's token is valid for a year.
         "service-account-extend-token-expiration": "false",
         "requestheader-client-ca-file": path("front-proxy-ca-cert"),
         "requestheader-allowed-names": ("front-proxy-client",),
@@ -60,22 +60,22 @@ def _callers(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
     }
 
 
-def _callees() -> dict[str, str | tuple[str, ...]]:
-    """How the server reaches nodes and pods."""
+def _node_access() -> dict[str, str | tuple[str, ...]]:
+    """Return the flags for connections to nodes and pods."""
     return {
-        # Nodes' names are in no DNS.
+        # Names of nodes are not in DNS.
         "kubelet-preferred-address-types": ("InternalIP",),
         "kubelet-certificate-authority": path("cluster-ca-cert"),
         "kubelet-client-certificate": path("apiserver-kubelet-client-cert"),
         "kubelet-client-key": path("apiserver-kubelet-client-key"),
-        # This machine is outside the cluster and has no kube-proxy: webhooks and aggregated servers are reached by pods' addresses.
+        # This machine is outside the cluster and has no kube-proxy, so webhooks and aggregated servers are called at pod addresses.
         "enable-aggregator-routing": "true",
         "allow-privileged": "true",
     }
 
 
 def _load(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
-    """How much the server takes on, and how it gives up its clients."""
+    """Return the flags for concurrency and shutdown."""
     servers = cluster.api_servers
     return {
         "max-requests-inflight": str(servers.max_requests_inflight),
@@ -85,14 +85,14 @@ def _load(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
         "shutdown-delay-duration": f"{SHUTDOWN_DELAY_SECONDS}s",
         "shutdown-send-retry-after": "true",
         "shutdown-watch-termination-grace-period": f"{WATCH_DRAIN_SECONDS}s",
-        # A server that is gone leaves the kubernetes service's endpoints by itself.
+        # A stopped server disappears from the endpoints of the kubernetes service without an action.
         "endpoint-reconciler-type": "lease",
         "profiling": "false",
     }
 
 
 def _audit() -> dict[str, str | tuple[str, ...]]:
-    """The audit log: at most 20 files of 200 MB, none older than 30 days; in batches, because otherwise each request waits for the disk."""
+    """Return the flags for the audit log: at most 20 files of 200 MB for 30 days, in batches, so that requests do not wait for the disk."""
     return {
         "audit-policy-file": AUDIT_POLICY,
         "audit-log-path": AUDIT_LOG,
@@ -105,7 +105,7 @@ def _audit() -> dict[str, str | tuple[str, ...]]:
 
 
 def flags(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
-    """Flags of the API server; the same on every machine of a cluster, so without its address, which kube-apiserver finds itself."""
+    """Return the flags of the API server, the same on all machines of a cluster; kube-apiserver finds its own address."""
     return {
         "secure-port": str(API_SERVER_PORT),
         "external-hostname": cluster.api_servers.dns_name,
@@ -117,8 +117,8 @@ def flags(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
         "feature-gates": FEATURE_GATES,
         "runtime-config": RUNTIME_CONFIG,
         **_etcd(cluster),
-        **_callers(cluster),
-        **_callees(),
+        **_authentication(cluster),
+        **_node_access(),
         **_load(cluster),
         **_audit(),
     }

@@ -1,4 +1,4 @@
-"""Which flags kube-controller-manager 1.36 is started with, and why."""
+"""Flags of kube-controller-manager 1.36 and the reason for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from components.plan.model import ClusterPlan
 PROGRAM = "/usr/local/bin/kube-controller-manager"
 KUBECONFIG = f"{KUBERNETES}/controller-manager.kubeconfig"
 SIGNING_DURATION = "2160h"
-"""Life of kubelets' certificates, 90 days: they renew in its last tenth to third, so an approver that is down for a week harms nobody."""
+"""Lifetime of kubelets' certificates, 90 days. They renew in its last 10 to 30 %, so an outage of the approver for a week has no effect."""
 WORKERS = {
     "gc": 50,
     "job": 20,
@@ -21,10 +21,10 @@ WORKERS = {
     "resource-quota": 10,
     "service-endpoint": 10,
 }
-"""Concurrent syncs by kind: a job of thousands of pods ends all at once, and each rollout of a DaemonSet touches every node."""
+"""Concurrent syncs by controller: all pods of a large job end at the same time, and each rollout of a DaemonSet affects every node."""
 FINISHED_PODS = 12_500
-"""Finished pods that are kept, those of one job on all 7,500 nodes and of smaller ones: whoever looks into a failed job finds its pods, and
-the API servers' memory does not grow with every job that ever ran."""
+"""Maximum number of finished pods: those of one job on all 7,500 nodes and of smaller jobs. Pods of a failed job remain visible, and the
+memory of the API servers does not grow with each job."""
 
 
 def _workers() -> dict[str, str]:
@@ -32,7 +32,7 @@ def _workers() -> dict[str, str]:
 
 
 def _signing() -> dict[str, str]:
-    """Which certificates are signed: kubelets' for talking to the API servers and for serving them; no other kind."""
+    """Return the flags for signing: client and serving certificates of kubelets only."""
     signers = ("kubelet-client", "kubelet-serving")
     cert, key = path("cluster-ca-cert"), path("cluster-ca-key")
     files = {f"cluster-signing-{signer}-{part}-file": file for signer in signers for part, file in (("cert", cert), ("key", key))}
@@ -40,7 +40,7 @@ def _signing() -> dict[str, str]:
 
 
 def flags(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
-    """Flags of the controller manager, one of which leads at a time."""
+    """Return the flags of the controller manager, of which one instance is the leader."""
     return {
         "kubeconfig": KUBECONFIG,
         "authentication-kubeconfig": KUBECONFIG,
@@ -54,15 +54,15 @@ def flags(cluster: ClusterPlan) -> dict[str, str | tuple[str, ...]]:
         "root-ca-file": path("cluster-ca-cert"),
         "service-account-private-key-file": path("service-account-key"),
         "terminated-pod-gc-threshold": str(FINISHED_PODS),
-        # Pods have addresses of Azure's, which the plan gives to machines.
+        # Pods have Azure addresses, which the plan assigns to machines.
         "allocate-node-cidrs": "false",
         "node-monitor-grace-period": f"{GRACE_SECONDS}s",
-        # Changes of a service within a second reach the nodes as one: each goes to every kube-proxy.
+        # Changes of a service within a second are sent to the nodes as one, since each goes to every kube-proxy.
         "endpointslice-updates-batch-period": "1s",
         # The default of 20 requests a second would take six minutes to mark 7,500 nodes.
         "kube-api-qps": "200",
         "kube-api-burst": "400",
-        # The program makes this directory, in which nobody here puts anything; its own default lies where it may not write.
+        # The program creates this unused directory; it may not write to its default path.
         "flex-volume-plugin-dir": "/tmp/flex-volumes",  # noqa: S108 (systemd gives the service a /tmp of its own)
         **_signing(),
         **_workers(),

@@ -1,4 +1,4 @@
-"""Which flags and configuration kube-scheduler 1.36 is started with, and why."""
+"""Flags and configuration of kube-scheduler 1.36 and the reasons for them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ PROGRAM = "/usr/local/bin/kube-scheduler"
 KUBECONFIG = f"{KUBERNETES}/scheduler.kubeconfig"
 CONFIGURATION = f"{KUBERNETES}/scheduler.yaml"
 NODES_TO_SCORE_PERCENT = 5
-"""Share of the nodes after which no further fit is sought, at least 100 nodes: 375 of 7,500. GPU pods mostly fill whole nodes, and one
-is as good as another."""
+"""Share of the nodes that the scheduler scores, at least 100 nodes: 375 of 7,500. GPU pods mostly use whole nodes, which are
+interchangeable."""
 PACKING_WEIGHT = 5
-"""Packing outweighs every default score: nodes that stay empty take whole-node pods, and can be drained."""
+"""Weight above all default scores: nodes that remain empty can run whole-node pods, and can be drained."""
 PACKED_RESOURCES = {"nvidia.com/gpu": 5, "cpu": 1, "memory": 1}
 BINDS_PER_SECOND = 1_000
-"""A job creates many hundreds of pods at once (https://openai.com/index/scaling-kubernetes-to-7500-nodes/); the default is 50."""
+"""A job creates hundreds of pods at the same time (https://openai.com/index/scaling-kubernetes-to-7500-nodes/); the default is 50."""
 
 
 def flags() -> dict[str, str | tuple[str, ...]]:
-    """Flags of the scheduler, one of which leads at a time; all else is in its configuration."""
+    """Return the flags of the scheduler, of which one instance is the leader; other settings are in its configuration."""
     return {
         "config": CONFIGURATION,
         "authentication-kubeconfig": KUBECONFIG,
         "authorization-kubeconfig": KUBECONFIG,
-        # Started a moment before the API server knows its roles, it would go on without knowing who asks; so it ends, and is started again.
+        # If it starts before the API server has its roles, the lookup fails; the scheduler then ends and is restarted.
         "authentication-tolerate-lookup-failure": "false",
         "bind-address": "127.0.0.1",
         "feature-gates": FEATURE_GATES,
@@ -39,7 +39,7 @@ def flags() -> dict[str, str | tuple[str, ...]]:
 
 @cache
 def configuration() -> str:
-    """KubeSchedulerConfiguration, YAML: https://kubernetes.io/docs/reference/scheduling/config/"""
+    """Return the KubeSchedulerConfiguration as YAML: https://kubernetes.io/docs/reference/scheduling/config/"""
     resources = [{"name": name, "weight": weight} for name, weight in PACKED_RESOURCES.items()]
     profile = {
         "schedulerName": "default-scheduler",
@@ -52,7 +52,7 @@ def configuration() -> str:
         },
         "pluginConfig": [
             {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated", "resources": resources}}},
-            # The built-in constraints spread what packing puts together.
+            # The built-in constraints would spread pods, against the packing.
             {"name": "PodTopologySpread", "args": {"defaultingType": "List", "defaultConstraints": []}},
         ],
     }

@@ -1,4 +1,4 @@
-"""Which flags and configuration a node's kubelet 1.36 is started with, and why."""
+"""Flags and configuration of kubelet 1.36 and the reasons for them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ BOOTSTRAP_KUBECONFIG = f"{KUBERNETES}/kubelet-bootstrap.kubeconfig"
 AUTHORITY = "cluster-ca-cert"
 CONTAINERD_SOCKET = "unix:///run/containerd/containerd.sock"
 RESERVED_CPUS = ((96, "0,24,48,72"), (48, "0,24"), (24, "0-1"), (8, "0"))
-"""CPUs left to the system by the machine's vCPUs, largest first: as many of each NUMA node, of which the largest machines have two or four,
-so that two pods of half a machine both fit theirs. Below that, a quarter of a CPU that pods may borrow."""
+"""CPUs reserved for the system by the machine's vCPUs, largest first: the same number of each NUMA node (the largest machines have two or
+four), so that two pods of half a machine fit. Smaller machines reserve a quarter of a CPU, which pods may borrow."""
 RESERVED_MEMORY_PERCENT = 1
 RESERVED_MEMORY_MIB = 1_024
-"""Memory left to the system: 1 GiB and 1 % of the machine's, for kubelet and containerd on a large one hold more pods' logs and images."""
+"""Memory reserved for the system: 1 GiB and 1 % of the machine, since kubelet and containerd of a large one handle more pods and images."""
 STATUS_IMAGES = 20
-"""Images listed in a node's status, of which 7,500 are in every API server's memory; a training node runs a handful."""
+"""Images in a node's status; every API server has the status of 7,500 nodes in memory, and a training node uses few images."""
 
 
 def secrets_of(cluster: ClusterPlan) -> Secrets:
-    """Secrets of a node: the authority that it trusts, and the token with which it asks for its first certificate."""
+    """Return the secrets of a node: the authority that it trusts, and the token with which it requests its first certificate."""
     server = {"server": cluster.api_servers.url, "certificate-authority": f"{KUBERNETES}/pki/{AUTHORITY}.pem"}
     bootstrap = kubeconfig.document(server, {"token": "{{bootstrap-token}}"})
     return Secrets(
@@ -45,12 +45,12 @@ def secrets_of(cluster: ClusterPlan) -> Secrets:
 
 
 def image_label(pin: str) -> str:
-    """An image pin as a label's value, in which @ may not stand: name_version."""
+    """Return an image pin as a label value, which may not contain @: name_version."""
     return pin.replace("@", "_")
 
 
 def labels(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> dict[str, str]:
-    """Labels that a node registers with; the InfiniBand domain is its scale set, where the pool has InfiniBand."""
+    """Return the labels that a node registers with; its InfiniBand domain is its scale set, if the pool has InfiniBand."""
     location, zone = region.spec.location, pool.spec.zone.value
     domain = {"gpufleet.io/ib-domain": scale_set.infiniband_domain} if scale_set.infiniband_domain else {}
     return {
@@ -64,13 +64,13 @@ def labels(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> dict[
 
 
 def flags(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> dict[str, str | tuple[str, ...]]:
-    """Flags of the kubelet: what differs between machines, from what gpufleet-join and gpufleet-node write, and what a file cannot say."""
+    """Return the flags of the kubelet: values per machine from gpufleet-join and gpufleet-node, and options that the file does not have."""
     return {
         "config": CONFIGURATION,
         "kubeconfig": KUBECONFIG,
         "bootstrap-kubeconfig": BOOTSTRAP_KUBECONFIG,
         "cert-dir": "/var/lib/kubelet/pki",
-        # Over maxPods of the file, where the machine has fewer addresses than were planned.
+        # Overrides maxPods of the file if the machine has fewer addresses than planned.
         "max-pods": "${GPUFLEET_MAX_PODS}",
         "node-ip": "${GPUFLEET_NODE_IP}",
         "provider-id": "${GPUFLEET_PROVIDER_ID}",
@@ -79,14 +79,14 @@ def flags(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> dict[s
 
 
 def _taint(text: str) -> dict[str, str]:
-    """A taint of the plan, KEY=VALUE:EFFECT, as the kubelet's configuration has it."""
+    """Return a taint of the plan, KEY=VALUE:EFFECT, in the form of the kubelet's configuration."""
     key, _, rest = text.partition("=")
     value, _, effect = rest.rpartition(":")
     return {"key": key, "value": value, "effect": effect}
 
 
 def _reserved(size: VmSize) -> dict[str, object]:
-    """What of the machine is the system's."""
+    """Return the CPUs and memory reserved for the system."""
     memory = f"{RESERVED_MEMORY_MIB + size.memory_gib * 1_024 * RESERVED_MEMORY_PERCENT // 100}Mi"
     cpus = next((cpus for vcpus, cpus in RESERVED_CPUS if size.vcpus >= vcpus), None)
     if cpus is None:
@@ -95,7 +95,7 @@ def _reserved(size: VmSize) -> dict[str, object]:
 
 
 def _placement(size: VmSize) -> dict[str, object]:
-    """Where on the machine a container runs: CPUs of its own, on GPU machines beside its GPUs, or the pod is refused."""
+    """Return the settings for exclusive CPUs, on GPU machines near the container's GPUs; otherwise the pod is rejected."""
     return {
         "cpuManagerPolicy": "static",
         "topologyManagerPolicy": "restricted" if size.gpus else "best-effort",
@@ -112,7 +112,7 @@ def _placement(size: VmSize) -> dict[str, object]:
 
 
 def _security() -> dict[str, object]:
-    """Who may call the kubelet, and how."""
+    """Return the settings for authentication, authorization and TLS."""
     return {
         "authentication": {
             "anonymous": {"enabled": False},
@@ -133,21 +133,21 @@ def _security() -> dict[str, object]:
 
 
 def _scale() -> dict[str, object]:
-    """What a node costs the API servers."""
+    """Return the settings that limit the node's load on the API servers."""
     return {
-        # Looked at on the node; a change is reported at once, whatever the next two say.
+        # Computed on the node; a change is reported immediately, independent of the next two settings.
         "nodeStatusUpdateFrequency": "10s",
         "nodeStatusReportFrequency": f"{REPORT_SECONDS}s",
         "nodeLeaseDurationSeconds": LEASE_SECONDS,
         "nodeStatusMaxImages": STATUS_IMAGES,
-        # A broken node writes events without end: five a second at most.
+        # A broken node writes events continuously: five per second at most.
         "eventRecordQPS": 5,
         "eventBurst": 25,
     }
 
 
 def _images() -> dict[str, object]:
-    """One large image must not hold up all others: https://openai.com/index/scaling-kubernetes-to-2500-nodes/"""
+    """Return the settings for images; one large image must not delay all others: https://openai.com/index/scaling-kubernetes-to-2500-nodes/"""
     return {
         "serializeImagePulls": False,
         "maxParallelImagePulls": 10,
@@ -161,13 +161,13 @@ def _images() -> dict[str, object]:
 
 
 def configuration(cluster: ClusterPlan, pool: PoolPlan) -> str:
-    """KubeletConfiguration of a pool's nodes, YAML: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/"""
+    """Return the KubeletConfiguration of a pool's nodes as YAML: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/"""
     return _configuration(pool.size, pool.max_pods, pool.taints, cluster.network.dns_service_address)
 
 
 @functools.cache
 def _configuration(size: VmSize, pods: int, taints: tuple[str, ...], dns_service: str) -> str:
-    """Written once for all of a pool's scale sets: writing YAML takes longer than the rest of a boot document."""
+    """Return the configuration, cached for all scale sets of a pool: YAML takes longer than the rest of a boot document."""
     document = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -175,14 +175,14 @@ def _configuration(size: VmSize, pods: int, taints: tuple[str, ...], dns_service
         "containerRuntimeEndpoint": CONTAINERD_SOCKET,
         "cgroupDriver": "systemd",
         "clusterDomain": CLUSTER_DOMAIN,
-        # The second serves while the node's own cache restarts.
+        # The second is used while the node's own cache restarts.
         "clusterDNS": [NODE_LOCAL_DNS_ADDRESS, dns_service],
-        # systemd-resolved's own file names a resolver on loopback, which a pod would take for itself.
+        # The file of systemd-resolved has a resolver on loopback, which a pod cannot reach.
         "resolvConf": "/run/systemd/resolve/resolv.conf",
-        # No pod more than there are addresses for: it would be scheduled here and hang without one.
+        # At most the number of addresses: another pod would be scheduled and wait without an address.
         "maxPods": pods,
         "registerWithTaints": [_taint(text) for text in taints],
-        # For a shutdown that nobody announced; a terminate notification gives pods 15 minutes before. Pods of the system go last.
+        # For an unannounced shutdown; a terminate notification gives pods 15 minutes before it. System pods stop last.
         "shutdownGracePeriod": "150s",
         "shutdownGracePeriodCriticalPods": "30s",
         "failSwapOn": True,

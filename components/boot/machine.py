@@ -1,4 +1,4 @@
-"""What a machine is told at boot, as files and units, and how that becomes Azure's custom data."""
+"""Files and units of a machine at boot, and their conversion to Azure's custom data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 CUSTOM_DATA_BYTES = 65_535
-"""Most bytes of custom data, before base64:
+"""Maximum bytes of custom data, before base64:
 https://learn.microsoft.com/dotnet/api/azure.resourcemanager.compute.models.virtualmachineosprofile.customdata"""
 
 
@@ -30,31 +30,31 @@ class BootFile:
     owner: str = "root:root"
 
     def __post_init__(self) -> None:
-        """Refuse what a YAML block would not carry unchanged."""
+        """Reject content that a YAML block would change."""
         lines = self.content.split("\n")
         ended = len(lines) > 1 and not lines[-1] and bool(lines[-2])
         if not ended or not lines[0] or lines[0].startswith(" ") or not all(line.isprintable() for line in lines):
             raise ValueError(
-                f"{self.path}: want printable lines without tabs, the first neither empty nor indented, one newline at the end"
+                f"{self.path}: needs printable lines without tabs, the first neither empty nor indented, and one newline at the end"
             )
 
     @cached_property
     def written(self) -> str:
-        """The file as an entry of cloud-init's write_files, built once for all machines that share it."""
+        """The file as an entry of cloud-init's write_files, cached for all machines that share it."""
         body = "".join(f"    {line}\n" if line else "\n" for line in self.content.split("\n")[:-1])
         return f'- path: {self.path}\n  owner: {self.owner}\n  permissions: "{self.mode}"\n  content: |\n{body}'
 
 
 @dataclass(frozen=True)
 class MachineBoot:
-    """Everything one machine is told: role names the machine's kind, enable its units in the order in which they start."""
+    """All boot files of one machine: role is the machine's role, enable lists its units in the order in which they start."""
 
     role: str
     files: tuple[BootFile, ...]
     enable: tuple[str, ...]
 
     def file(self, path: str) -> BootFile:
-        """File at a path; KeyError where there is none."""
+        """Return the file at a path; raise KeyError if there is none."""
         for item in self.files:
             if item.path == path:
                 return item
@@ -62,9 +62,9 @@ class MachineBoot:
 
 
 def cloud_config(boot: MachineBoot) -> str:
-    """The machine's cloud-init document; its only commands load and enable units, without waiting for them.
+    """Return the machine's cloud-init document; its only commands load and enable units, without waiting for them.
 
-    Units order themselves, at this boot as at every later one, so nothing here may be needed twice.
+    The units define their order at each boot; the commands run at the first boot only.
     """
     files = "".join(item.written for item in boot.files)
     enable = ", ".join(("systemctl", "enable", "--now", "--no-block", *boot.enable))
@@ -72,10 +72,10 @@ def cloud_config(boot: MachineBoot) -> str:
 
 
 def custom_data(boot: MachineBoot) -> str:
-    """The machine's custom data: its cloud-init document in base64, the same for the same boot.
+    """Return the machine's custom data: its cloud-init document in base64, identical for identical boot files.
 
-    CustomDataTooLarge where the document exceeds CUSTOM_DATA_BYTES. Never compressed: compressors differ between machines, and Azure
-    would be sent a changed model where nothing has changed.
+    Raise CustomDataTooLargeError above CUSTOM_DATA_BYTES. The document is not compressed: compressors differ between machines, so that an
+    unchanged document could change the custom data.
     """
     document = cloud_config(boot).encode()
     if len(document) > CUSTOM_DATA_BYTES:

@@ -1,4 +1,4 @@
-"""What a node's machine is told at boot."""
+"""Boot files of a node's machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from components.plan.model import ClusterPlan, PoolPlan, RegionPlan, ScaleSetPla
 UNIT = "kubelet.service"
 DATA = "/var/lib/gpufleet-data"
 FRESH_UNLESS = "/var/lib/gpufleet/nvme"
-"""On the OS disk: a reimaged machine keeps its NVMe but not this, and starts with neither the old kubelet's state nor its images."""
+"""File on the OS disk: a reimaged machine retains its NVMe data but not this file, and then deletes the old kubelet's state and images."""
 ENVIRONMENT = "/run/gpufleet/node.env"
 SECONDARY_ADDRESSES = BootFile(
     "/etc/cloud/cloud.cfg.d/99-gpufleet.cfg",
@@ -19,11 +19,11 @@ SECONDARY_ADDRESSES = BootFile(
 
 
 def _service(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> BootFile:
-    """The kubelet's unit; gpufleet-join says who the machine is and, until it has joined, when to try."""
+    """Return the kubelet's unit; gpufleet-join writes the machine's identity and delays the first join."""
     runtime = (f"Requires={containerd.UNIT}", f"After={containerd.UNIT} {containerd.PRELOAD_UNIT} {system.KERNEL_UNIT}")
     needs = (*runtime, *pod_network.NEEDS_AZURE_ENDPOINTS, *pod_network.NEEDS, *secrets.NEEDS)
     on_nvme = nvme.NEEDS if nvme.data_devices(pool.size) else ()
-    # A GPU whose fabric is not up yet would be missing from the node's first report.
+    # A GPU whose NVLink fabric is not ready would be missing from the node's first status.
     on_gpus = (f"After={gpu.PERSISTENCE_UNIT} nvidia-fabricmanager.service",) if pool.size.gpus else ()
     return unit(
         UNIT,
@@ -47,13 +47,13 @@ def _service(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> Boo
 
 
 def boot_nodes(region: RegionPlan, cluster: ClusterPlan, pool: PoolPlan) -> tuple[MachineBoot, ...]:
-    """Files and units of the machines of each of a pool's scale sets, in the sets' order; pure. They differ in the kubelet's unit alone."""
-    alike, enable = _files(cluster, pool), _units(pool)
-    return tuple(MachineBoot("node", (*alike, _service(region, pool, scale_set)), enable) for scale_set in pool.scale_sets)
+    """Return the files and units of the machines of each scale set of a pool, in order; only the kubelet's unit differs."""
+    shared, enable = _files(cluster, pool), _units(pool)
+    return tuple(MachineBoot("node", (*shared, _service(region, pool, scale_set)), enable) for scale_set in pool.scale_sets)
 
 
 def _files(cluster: ClusterPlan, pool: PoolPlan) -> tuple[BootFile, ...]:
-    """The files that all machines of a pool share."""
+    """Return the files that all machines of a pool share."""
     devices = nvme.data_devices(pool.size)
     binds = (containerd.ROOT, "/var/lib/kubelet")
     before = (containerd.UNIT, UNIT)
@@ -73,7 +73,7 @@ def _files(cluster: ClusterPlan, pool: PoolPlan) -> tuple[BootFile, ...]:
 
 
 def _units(pool: PoolPlan) -> tuple[str, ...]:
-    """The units that a pool's machines start, in their order."""
+    """Return the units that a pool's machines start, in order."""
     return (
         system.KERNEL_UNIT,
         *((nvme.UNIT,) if nvme.data_devices(pool.size) else ()),

@@ -1,4 +1,4 @@
-"""How many local NVMe devices a machine's data gets, and what lives on them."""
+"""Filesystem on local NVMe devices for a machine's data."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from components.plan.vm_sizes import VmSize
 
 UNIT = "gpufleet-nvme.service"
 NEEDS = (f"Requires={UNIT}", f"After={UNIT}")
-"""Unit lines of a service whose data lives on NVMe: without it, it must not start, for it would fill the OS disk."""
+"""Unit lines of a service with data on NVMe: it must not start without NVMe, since it would fill the OS disk."""
 
 
 def data_devices(size: VmSize) -> int:
-    """Local NVMe devices of a stateless machine that an ephemeral OS disk leaves to data.
+    """Return the number of local NVMe devices of a stateless machine for data.
 
-    One on NVMe takes a whole device: https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks-faq
+    An ephemeral OS disk on NVMe uses a whole device: https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks-faq
     """
     return size.local_nvme_disks - (1 if size.os_disk_placement == "NvmeDisk" else 0)
 
 
 def nvme_files(devices: int, mount: str, binds: tuple[str, ...], fresh_unless: str | None, before: tuple[str, ...]) -> tuple[BootFile, ...]:
-    """The program that makes and mounts the filesystem, and its unit.
+    """Return the program that creates and mounts the filesystem, and its unit.
 
-    before names the units whose data lives there; fresh_unless is a file on the OS disk without which the filesystem is made anew, None
-    where its data must outlive the OS disk.
+    before lists the units with data there. fresh_unless is a file on the OS disk; if it is missing, the filesystem is recreated. None
+    preserves the data when the OS disk is replaced.
     """
     flags = [f"--devices={devices}", f"--mount={mount}", *(f"--bind={bind}" for bind in binds)]
     if fresh_unless is not None:

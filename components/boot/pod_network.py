@@ -1,4 +1,4 @@
-"""Which program keeps the pod network of a node in place, what it is told, and what the kubelet learns from it."""
+"""Pod network of a node: the unit and settings of gpufleet-node, and the blocking of Azure's machine services for pods."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from components.plan.model import ClusterPlan, PoolPlan
 
 AZURE_ENDPOINTS_UNIT = "gpufleet-azure-endpoints.service"
 NEEDS_AZURE_ENDPOINTS = (f"Requires={AZURE_ENDPOINTS_UNIT}", f"After={AZURE_ENDPOINTS_UNIT}")
-"""Unit lines of the kubelet: no pod runs before the services are closed to it."""
+"""Unit lines of the kubelet: no pod runs before Azure's services are blocked for pods."""
 UNIT = "gpufleet-node.service"
 PROGRAM = "/usr/local/sbin/gpufleet-node"
-"""In the image: gpufleet image-files makes it from cni/node."""
+"""Program in the machine's image; gpufleet image-files builds it from cni/node."""
 SETTINGS = "/etc/gpufleet/network.json"
 ENVIRONMENT = "/run/gpufleet/network.env"
-"""Where the program says how many pods the machine's network card has addresses for; the kubelet does not start without it."""
+"""File with the number of pods for which the interface has addresses; the kubelet does not start without it."""
 NEEDS = (f"Wants={UNIT}", f"After={UNIT}")
-"""Unit lines of the kubelet, which does not start without ENVIRONMENT: no pod is made before routes, accounting and the list of plugins.
+"""Unit lines of the kubelet, which does not start without ENVIRONMENT: so routes, accounting and plugin list exist first.
 
-Wants, not Requires: the kubelet goes on when the program is restarted, and is started again when the program's first start has failed."""
+Wants, not Requires: the kubelet continues when the program restarts, and is retried if its first start fails."""
 
 
 def pod_network_files(cluster: ClusterPlan, pool: PoolPlan, before: str) -> tuple[BootFile, ...]:
-    """The unit of gpufleet-node, its settings, and the list of Microsoft's plugins where they are used; before names the kubelet's unit."""
+    """Return the unit of gpufleet-node, its settings, and the list of Microsoft's plugins if used; before is the kubelet's unit."""
     service = unit(
         UNIT,
         "Pod network of this node",
@@ -37,11 +37,11 @@ def pod_network_files(cluster: ClusterPlan, pool: PoolPlan, before: str) -> tupl
         (
             "Type=notify",
             f"ExecStart={PROGRAM} run",
-            # The metadata service may be late, and nothing is guessed meanwhile.
+            # The metadata service may respond late; the program waits for it.
             "TimeoutStartSec=infinity",
             "Restart=always",
             "RestartSec=5",
-            # Each pass tells that it lives; the longest waits a minute for the lock and some more for iptables.
+            # Each pass notifies the watchdog; the longest waits about a minute for the lock and for iptables.
             "WatchdogSec=5min",
             "OOMScoreAdjust=-999",
             "NoNewPrivileges=yes",
@@ -55,7 +55,7 @@ def pod_network_files(cluster: ClusterPlan, pool: PoolPlan, before: str) -> tupl
 
 
 def azure_endpoint_files(before: str) -> tuple[BootFile, ...]:
-    """The program that closes the instance metadata service and the wire server to pods, and its unit; before names the kubelet's unit.
+    """Return the program that blocks pods from the metadata service and the wire server, and its unit; before is the kubelet's unit.
 
     https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
     """

@@ -1,4 +1,4 @@
-"""What every container on a node starts from where the host hands it files: containerd's own default, and those files."""
+"""Base specification of containers: containerd's default with mounts of host files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOUNTS = (
     ("/proc", "proc", "proc", "nosuid,noexec,nodev"),
     ("/dev", "tmpfs", "tmpfs", "nosuid,strictatime,mode=755,size=65536k"),
     ("/dev/pts", "devpts", "devpts", "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5"),
-    ("/dev/shm", "tmpfs", "shm", "nosuid,noexec,nodev,mode=1777,size=65536k"),  # noqa: S108 a mount point in containers, no file of ours
+    ("/dev/shm", "tmpfs", "shm", "nosuid,noexec,nodev,mode=1777,size=65536k"),  # noqa: S108 a mount point in containers, not a file of the host
     ("/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev"),
     ("/sys", "sysfs", "sysfs", "nosuid,noexec,nodev,ro"),
     ("/run", "tmpfs", "tmpfs", "nosuid,strictatime,mode=755,size=65536k"),
@@ -53,18 +53,18 @@ _MOUNTS = (
 _BIND = "bind,ro,nosuid,nodev,noexec"
 
 
-def runtime_spec(handed: Mapping[str, str]) -> BootFile:
-    """Specification that containers start from, in the Open Container Initiative's format; handed maps paths in them to the host's files.
+def runtime_spec(mounted: Mapping[str, str]) -> BootFile:
+    """Return the base specification of containers, in the format of the Open Container Initiative; mounted maps their paths to host files.
 
-    containerd reads it when it starts and puts on top what the kubelet asks for; it never applies to a pod's pause container. A mount
-    of the pod's own at the same path wins. docs/adr/0006-files-for-every-container.md says why it is done so.
+    containerd reads it at its start and adds the kubelet's settings; it does not apply to pause containers. A mount of the pod at the same
+    path overrides it. docs/adr/0006-files-for-every-container.md has the reasons.
     https://github.com/containerd/containerd/blob/v2.4.2/docs/cri/config.md
     """
     capabilities = [f"CAP_{name}" for name in _CAPABILITIES]
-    mounts = (*_MOUNTS, *((inside, "bind", host, _BIND) for inside, host in handed.items()))
+    mounts = (*_MOUNTS, *((inside, "bind", host, _BIND) for inside, host in mounted.items()))
     spec = {
         "ociVersion": _OCI_VERSION,
-        # Without limits on resources: those of containerd's unit reach containers only where the specification has none.
+        # Without resource limits: those of containerd's unit apply to containers only if the specification has none.
         "process": {
             "user": {"uid": 0, "gid": 0},
             "cwd": "/",
@@ -88,7 +88,7 @@ def runtime_spec(handed: Mapping[str, str]) -> BootFile:
 
 
 def _section(value: object) -> str:
-    """JSON of one section on one line, but a line for each mount: a reviewer sees which file is handed on."""
+    """Return one section as JSON on one line, but mounts on a line each, so that a review shows each mounted file."""
     if not isinstance(value, list):
         return json.dumps(value)
     return "[\n" + ",\n".join(f"  {json.dumps(item)}" for item in value) + "\n]"

@@ -1,4 +1,4 @@
-"""Which programs of ours a machine carries: static files, the same on every machine of their role."""
+"""Programs of gpufleet on machines: static files, the same on all machines of a role."""
 
 from __future__ import annotations
 

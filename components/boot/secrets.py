@@ -1,4 +1,4 @@
-"""Which secrets a machine reads from its vault at boot, where it puts them, and what it composes of them; no value is known here."""
+"""Secrets that a machine reads from its vault at boot, their paths, and files composed of them; without values."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ REFRESH_TIMER = "gpufleet-secrets-refresh.timer"
 UNITS = (UNIT, REFRESH_TIMER)
 """Units that a machine with secrets starts.
 
-An update renews certificates in the vault alone; running machines read them anew by the timer. No service is restarted for it: etcd reads
-its certificate and key at each handshake, kube-apiserver and client-go's kubeconfigs reload theirs when the files change. A new service
-account key, encryption configuration or etcd authority is seen by a service's next start only."""
+An update renews certificates in the vault only; running machines fetch them by the timer. No service is restarted: etcd reads its
+certificate and key at each handshake; kube-apiserver and client-go reload changed files. A new service account key, encryption
+configuration or etcd authority takes effect at the next start of a service."""
 MANIFEST = "/etc/gpufleet/secrets.json"
 NEEDS = (f"Wants={UNIT}", f"After={UNIT}")
-"""Unit lines of a service that reads secrets. Wants, not Requires: a service whose dependency failed once is never started again, while one
-that does not find its key fails and is restarted until the key is there."""
+"""Unit lines of a service that reads secrets. Wants, not Requires: systemd does not retry a service whose dependency failed, but it
+restarts a service that fails without its key until the key exists."""
 _KINDS = {"encryption-key": "key32", "bootstrap-token": "token", "service-account-public-key": "public-key"}
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """Secrets of one machine: vault is the role of the vault they are in, directory where those in keep go, as NAME.pem.
+    """Secrets of one machine: vault is the role of their vault; secrets in keep are stored in directory as NAME.pem.
 
     compose maps a path to lines in which {{NAME}} stands for a secret's value.
     """
@@ -40,19 +40,19 @@ class Secrets:
     only_composed: tuple[str, ...] = ()
 
     def path(self, name: str) -> str:
-        """Where a kept secret lies; KeyError for one that is not kept."""
+        """Return the path of a stored secret; raise KeyError for a secret that is not in keep."""
         if name not in self.keep:
             raise KeyError(name)
         return f"{self.directory}/{name}.pem"
 
 
 def kind(name: str) -> str:
-    """What a secret's value must be: certificate, private-key, public-key, key32 (32 bytes in base64) or token (a bootstrap token)."""
+    """Return the form of a secret's value: certificate, private-key, public-key, key32 (32 bytes in base64) or token (bootstrap token)."""
     return _KINDS.get(name) or ("certificate" if name.endswith("-cert") else "private-key")
 
 
 def secret_files(cluster: ClusterPlan, secrets: Secrets) -> tuple[BootFile, ...]:
-    """The program that fetches, what it is to fetch, and the units that run it at each boot and every six hours."""
+    """Return the program that fetches secrets, its settings, and its units for each boot and every six hours."""
     manifest = {
         "vault": cluster.vault(secrets.vault).uri,
         "identity": cluster.identity(secrets.vault).id,
@@ -65,11 +65,11 @@ def secret_files(cluster: ClusterPlan, secrets: Secrets) -> tuple[BootFile, ...]
 
 
 def _units() -> tuple[BootFile, ...]:
-    """The unit that fetches at boot, the one that fetches again, on which nothing depends, and its timer."""
+    """Return the unit that fetches at boot, the unit that refreshes (no unit depends on it), and its timer."""
     fetch = (f"ExecStart={scripts.FETCH_SECRETS.path}", "NoNewPrivileges=yes", "ProtectHome=yes", "PrivateTmp=yes")
     online = ("Wants=network-online.target", "After=network-online.target")
     at_boot = ("Type=oneshot", "RemainAfterExit=yes", "Restart=on-failure", "RestartSec=30", *fetch)
-    # Spread over the hour before it is due again: thousands of machines that booted together share a vault.
+    # A random delay of up to an hour, since thousands of machines that booted together share a vault.
     every = ("OnActiveSec=6h", "OnUnitActiveSec=6h", "RandomizedDelaySec=1h")
     return (
         unit(UNIT, "Secrets of this machine from Key Vault", online, at_boot),

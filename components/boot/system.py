@@ -1,4 +1,4 @@
-"""What every machine's operating system is told: kernel settings, and to change nothing by itself."""
+"""Operating system settings of all machines: kernel parameters, and no automatic updates."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from components.boot.unit import unit
 
 KERNEL_UNIT = "gpufleet-kernel.service"
 SYSCTL_FILE = "/etc/sysctl.d/99-zz-gpufleet.conf"
-"""Sorts behind 99-sysctl.conf, to which the HPC images append neighbour thresholds of 4096 to 16384:
+"""File that sorts after 99-sysctl.conf, to which the HPC images append neighbour thresholds of 4096 to 16384:
 https://github.com/Azure/azhpc-images/blob/8e9d055fb9e1f7385da734969793861c447958a1/components/hpc-tuning.sh"""
 
 
 @dataclass(frozen=True)
 class Sysctl:
-    """One kernel setting, and why it has that value."""
+    """One kernel setting and the reason for its value."""
 
     name: str
     value: str
@@ -54,7 +54,7 @@ def _sysctls(settings: tuple[Sysctl, ...]) -> BootFile:
 
 
 def kernel_files(node: bool) -> tuple[BootFile, ...]:
-    """Kernel settings, and the unit that applies them: systemd's own has run before the first boot's files are there."""
+    """Return the kernel settings and the unit that applies them; systemd's own unit runs before the files of the first boot exist."""
     modules = ("overlay", "nf_conntrack") if node else ()
     load = (f"ExecStart=/usr/sbin/modprobe --all {' '.join(modules)}",) if modules else ()
     service = unit(
@@ -67,9 +67,9 @@ def kernel_files(node: bool) -> tuple[BootFile, ...]:
 
 
 def steady_files() -> tuple[BootFile, ...]:
-    """Files that keep a machine as its image made it: updates come with a new image, drained and one after the other.
+    """Return the files that disable automatic updates; updates come with a new image, after a drain.
 
-    A routine update restarted systemd-networkd, which removed the routes of a GPU fleet:
+    In an incident, a routine update restarted systemd-networkd, which removed the routes of a GPU fleet:
     https://status.openai.com/incidents/01JXCAW3K3JAE0EP56AEZ7CBG3/write-up
     """
     return (

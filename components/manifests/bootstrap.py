@@ -1,7 +1,7 @@
-"""How a node gets its certificates: who may ask, and who signs off on what.
+"""RBAC objects for node certificates: bootstrap token, client certificates and the approver of serving certificates.
 
-A new node asks with the bootstrap token for a client certificate, which the controller manager approves. With it the kubelet
-asks for a serving certificate, which only our approver approves, and only where name and addresses are the Azure instance's.
+A new node requests a client certificate with the bootstrap token; the controller manager approves it. With that certificate, the kubelet
+requests a serving certificate, which only gpufleet's approver approves, if name and addresses match the Azure instance.
 https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/
 """
 
@@ -19,7 +19,7 @@ _CSR = "system:certificates.k8s.io:certificatesigningrequests"
 
 
 def node_bootstrap() -> list[Object]:
-    """Bindings of new and of joined nodes: each row is name, built-in ClusterRole and group."""
+    """Return the bindings of new and of joined nodes."""
     rows = (
         ("gpufleet-node-bootstrapper", "system:node-bootstrapper", BOOTSTRAP_GROUP),
         ("gpufleet-approve-first-client-certificate", f"{_CSR}:nodeclient", BOOTSTRAP_GROUP),
@@ -29,7 +29,7 @@ def node_bootstrap() -> list[Object]:
 
 
 def csr_approver() -> list[Object]:
-    """Rights of the approver of serving certificates: see requests, decide for one signer, and hold one Lease."""
+    """Return the rights of the approver of serving certificates: read requests, approve for one signer, and use one Lease."""
     reviewer = [
         rbac.rule(CERTIFICATES, ["certificatesigningrequests"], ["get", "list", "watch"]),
         rbac.rule(CERTIFICATES, ["certificatesigningrequests/approval"], ["update"]),
@@ -50,5 +50,5 @@ def csr_approver() -> list[Object]:
 
 
 def bootstrap_objects() -> list[Object]:
-    """All objects of this concern; the same for every cluster."""
+    """Return all objects of this concern, the same for every cluster."""
     return [*node_bootstrap(), *csr_approver()]

@@ -1,9 +1,8 @@
-"""When somebody is woken for a control plane: Prometheus alerting rules of one cluster, with numbers from its plan.
+"""Prometheus alerting rules for the control plane of a cluster, with numbers from its plan.
 
-They are files for the region's Prometheus, and no objects of the cluster that they watch: a control plane that does not answer can
-neither be asked for its rules nor raise them. A cluster's series carry the label cluster, its name; what scrapes them sets it, and the
-label job: one of JOBS. etcd, controller manager and scheduler answer on their machine's loopback alone, so an agent on each machine of the
-control plane scrapes and sends on, as the DCGM exporter's readings are fetched by whatever the region runs.
+The rules are files for the region's Prometheus, not objects of the cluster, since a control plane that is down could not serve them. The
+scraper sets the labels cluster (the cluster's name) and job (one of JOBS). etcd, controller manager and scheduler listen on loopback only,
+so an agent on each control-plane machine must scrape and forward their metrics.
 """
 
 from __future__ import annotations
@@ -15,29 +14,29 @@ from components.plan.model import ClusterPlan, EtcdPlan
 
 RUNBOOK = "docs/runbooks/control-plane-alerts.md"
 JOBS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "events")
-"""Values of the label job; etcd and events are the two rings."""
+"""Values of the label job; etcd and events are the two etcd clusters."""
 THROTTLED_PER_SECOND = 1.0
-"""Refusals a second that are no passing burst: 1,000 nodes joining at once cause none (measured on two cores), and a client waits for the
-seconds that Retry-After tells it. https://openai.com/index/scaling-kubernetes-to-7500-nodes/ alerts on this rate and prints no number."""
+"""Rejected requests per second above a short burst: 1,000 joining nodes cause none (measured on two cores), and a client waits for the
+seconds in Retry-After. https://openai.com/index/scaling-kubernetes-to-7500-nodes/ alerts on this rate without giving a number."""
 FAILED_SHARE = 0.01
-"""Share of requests that end in a server's error: an orderly restart of one of two servers causes none."""
+"""Share of requests that end in a server error: an orderly restart of one of two servers causes none."""
 FAILED_PER_SECOND = 0.1
-"""Below it a share says nothing: one failure in a quiet minute."""
+"""Rate below which a share is not significant: one failure in a quiet minute."""
 MUTATING_P99_SECONDS = 1.0
 """https://github.com/kubernetes/community/blob/master/sig-scalability/slos/api_call_latency.md"""
 SEATS_SHARE = 0.9
-"""Share of a priority level's seats in use, borrowed ones counted, above which its next requests wait."""
+"""Share of a priority level's seats in use, including borrowed ones, above which further requests wait."""
 FSYNC_P99_SECONDS = 0.010
 COMMIT_P99_SECONDS = 0.025
 """Both from https://etcd.io/docs/v3.6/faq/#what-does-the-etcd-warning-failed-to-send-out-heartbeat-on-time-mean"""
 QUOTA_SHARE = 0.8
-"""Share of the quota at which there is still time: at 100 % etcd takes no more writes."""
+"""Share of the quota that leaves time to act: at 100 %, etcd rejects writes."""
 CERTIFICATE_SECONDS = 604_800
-"""Seven days, a bound of the histogram's. Our own certificates are renewed with 121 days left, kubelets' with nine or more."""
+"""Seven days, a bucket of the histogram. gpufleet renews its certificates with 121 days left, kubelets with nine or more."""
 NOT_READY_BEYOND_BUDGET = 0.05
-"""Share of nodes that may be away besides those that rotation may take away."""
+"""Share of nodes that may be unavailable in addition to the rotation budget."""
 UNAPPROVED = 20
-"""Requests of half an hour that nobody decided on: more than one machine's mistake, fewer than one scale set's join."""
+"""Undecided requests of half an hour: more than an error of one machine, fewer than the join of one scale set."""
 
 
 class Alert(alerting.Alert):
@@ -47,7 +46,7 @@ class Alert(alerting.Alert):
 
     @property
     def heading(self) -> str:
-        """One for both rings of etcd."""
+        """Heading in the runbook, the same for both etcd clusters."""
         return super().heading.removeprefix("events")
 
 
@@ -56,15 +55,15 @@ def _rate(metric: str, matchers: str, minutes: int = 5) -> str:
 
 
 def _requests(cluster: str) -> tuple[Alert, ...]:
-    """What clients are answered, and how fast."""
-    # An eviction that a disruption budget does not allow is answered with 429 too, and drains make thousands of them.
+    """Return the alerts for errors and latency of requests."""
+    # An eviction that a disruption budget does not allow also gets 429, and drains send thousands of them.
     served = f'cluster="{cluster}",subresource!="eviction"'
     throttled, failed, every = (_rate("apiserver_request_total", served + code) for code in (',code="429"', ',code=~"5.."', ""))
     failures = f"sum by (cluster) ({failed})"
     rejected = _rate("apiserver_flowcontrol_rejected_requests_total", f'cluster="{cluster}"')
     writes = f'cluster="{cluster}",verb=~"POST|PUT|PATCH|APPLY|DELETE",subresource!~"eviction|exec|attach|portforward|proxy"'
     slow = f"sum by (cluster, verb, le) ({_rate('apiserver_request_duration_seconds_bucket', writes)})"
-    # Each server has seats of its own: one may have none left beside another that is idle.
+    # Each server has its own seats: one may have none left while another is idle.
     by_server, limited = "sum by (cluster, instance, priority_level)", f'cluster="{cluster}",priority_level!="exempt"'
     executing = f"{by_server} (apiserver_flowcontrol_current_executing_seats{{{limited}}})"
     seats = f"{by_server} (apiserver_flowcontrol_current_limit_seats{{{limited}}})"
@@ -113,7 +112,7 @@ def _requests(cluster: str) -> tuple[Alert, ...]:
 
 
 def _programs(cluster: ClusterPlan) -> tuple[Alert, ...]:
-    """Whether the programs of the control plane are there."""
+    """Return the alerts for programs of the control plane that are down."""
     up = f'up{{cluster="{cluster.name}",job="kube-apiserver"}}'
     leaders = (
         ("ControllerManager", "kube-controller-manager", "nodes are not judged"),
@@ -150,12 +149,12 @@ def _programs(cluster: ClusterPlan) -> tuple[Alert, ...]:
     )
 
 
-def _ring(cluster: str, ring: EtcdPlan) -> tuple[Alert, ...]:
-    """One ring of etcd: members, disk, space."""
-    which = f'cluster="{cluster}",job="{ring.role}"'
-    name = "EventsEtcd" if ring.role == "events" else "Etcd"
-    members, quorum = len(ring.members), len(ring.members) // 2 + 1
-    # A member that nobody can scrape is as good as down, and a count of nothing is no 0.
+def _etcd(cluster: str, etcd: EtcdPlan) -> tuple[Alert, ...]:
+    """Return the alerts for one etcd cluster: members, disk, space."""
+    which = f'cluster="{cluster}",job="{etcd.role}"'
+    name = "EventsEtcd" if etcd.role == "events" else "Etcd"
+    members, quorum = len(etcd.members), len(etcd.members) // 2 + 1
+    # A member without metrics counts as down, and a count over no series is not 0.
     up = f"(count(up{{{which}}} == 1) or vector(0))"
 
     def p99(metric: str) -> str:
@@ -167,7 +166,7 @@ def _ring(cluster: str, ring: EtcdPlan) -> tuple[Alert, ...]:
             f"max by (cluster) (etcd_server_has_leader{{{which}}}) == 0",
             1,
             "page",
-            f"No member of the {ring.role} ring knows a leader: nothing is written",
+            f"No member of the {etcd.role} ring knows a leader: nothing is written",
             "Count the members that run; a quorum comes back with them, and nothing else may be tried before",
         ),
         Alert(
@@ -175,7 +174,7 @@ def _ring(cluster: str, ring: EtcdPlan) -> tuple[Alert, ...]:
             f"{up} < {members}",
             10,
             "ticket",
-            f"{{{{ $value }}}} of {members} members of the {ring.role} ring are up",
+            f"{{{{ $value }}}} of {members} members of the {etcd.role} ring are up",
             "Look at the member's machine; where its disk is empty, replace the member by the playbook",
         ),
         Alert(
@@ -183,7 +182,7 @@ def _ring(cluster: str, ring: EtcdPlan) -> tuple[Alert, ...]:
             f"{up} <= {quorum}",
             3,
             "page",
-            f"{{{{ $value }}}} of {members} members of the {ring.role} ring are up; below {quorum} nothing is written",
+            f"{{{{ $value }}}} of {members} members of the {etcd.role} ring are up; below {quorum} nothing is written",
             "Touch no other member; bring the missing one back first",
         ),
         Alert(
@@ -214,14 +213,14 @@ def _ring(cluster: str, ring: EtcdPlan) -> tuple[Alert, ...]:
 
 
 def _nodes(cluster: ClusterPlan) -> tuple[Alert, ...]:
-    """Nodes, and the certificates of all clients."""
+    """Return the alerts for nodes and for certificates of clients."""
     name, budget = cluster.name, cluster.spec.rotation.budget.percent / 100
     away = f'sum by (cluster) (node_collector_unhealthy_nodes_in_zone{{cluster="{name}"}})'
     all_nodes = f'sum by (cluster) (node_collector_zone_size{{cluster="{name}"}})'
     csr = f'cluster="{name}",resource="certificatesigningrequests"'
     asked = f'sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="",verb="POST",code="201"}}[30m]))'
     decided = f'(sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="approval",code="200"}}[30m])) or 0 * {asked})'
-    # Prometheus 3 writes whole bounds with a decimal: https://prometheus.io/docs/prometheus/latest/migration/
+    # Prometheus 3 writes integer bounds with a decimal: https://prometheus.io/docs/prometheus/latest/migration/
     ending = f'apiserver_client_certificate_expiration_seconds_bucket{{cluster="{name}",le=~"{CERTIFICATE_SECONDS}([.]0)?"}}'
     return (
         Alert(
@@ -252,20 +251,20 @@ def _nodes(cluster: ClusterPlan) -> tuple[Alert, ...]:
 
 
 def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
-    """Every alert of a cluster's control plane; pure.
+    """Return all alerts for the control plane of a cluster.
 
-    The age of etcd's snapshots and the end of the certificates that servers show are in no program's metrics, so that no rule asks for
-    them: the unit that makes a snapshot fails visibly, and `gpufleet certificates --within` is run on a schedule.
+    No rule covers the age of etcd snapshots and the expiry of serving certificates, since no program has such metrics: the snapshot unit
+    fails visibly, and `gpufleet certificates --within` runs on a schedule.
     """
-    rings = (_ring(cluster.name, ring) for ring in (cluster.etcd, cluster.events_etcd))
-    return (*_requests(cluster.name), *_programs(cluster), *(alert for ring in rings for alert in ring), *_nodes(cluster))
+    etcd_clusters = (_etcd(cluster.name, etcd) for etcd in (cluster.etcd, cluster.events_etcd))
+    return (*_requests(cluster.name), *_programs(cluster), *(alert for etcd in etcd_clusters for alert in etcd), *_nodes(cluster))
 
 
 def rules(cluster: ClusterPlan) -> dict[str, Any]:
-    """The alerts as Prometheus reads them: https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/"""
+    """Return the alerts in the format of Prometheus: https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/"""
     return {"groups": [{"name": f"gpufleet-control-plane-{cluster.name}", "rules": [one.rule(cluster.name) for one in alerts(cluster)]}]}
 
 
 def rules_file(cluster: ClusterPlan) -> str:
-    """The rules as a file, YAML."""
+    """Return the rules as a YAML file."""
     return alerting.file_of(rules(cluster))

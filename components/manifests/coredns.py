@@ -1,8 +1,8 @@
-"""Who answers for the cluster's names: CoreDNS, its size by the number of nodes and pods, its service addresses.
+"""CoreDNS of a cluster: configuration, size by nodes and pods, and service addresses.
 
-Every replica holds a watch of all services and EndpointSlices, so a replica is not free for the API servers: the node-local caches take the
-queries, and a replica is added per 256 nodes only. Pods are not watched (autopath and verified pod names are off), which would cost
-each replica every change of every pod.
+Each replica watches all services and EndpointSlices, which is load on the API servers. Therefore node-local caches answer most queries, and
+there is one replica per 256 nodes. Replicas do not watch pods (autopath and verified pod names are off), since each replica would receive
+every change of every pod.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from components.plan.naming import CLUSTER_DOMAIN
 CONCERN = "dns"
 NAME = "coredns"
 SELECTOR = {"k8s-app": "kube-dns"}
-"""Label by which the services find the replicas; the customary one, so that dashboards and alerts made for others fit."""
+"""Label by which services select the replicas; the usual label, so that common dashboards and alerts work."""
 NODES_PER_REPLICA = 256
-"""Nodes per replica: a project's choice, for caches that ask again only when a record's five seconds are over."""
+"""Nodes per replica, chosen for caches that query again only after the five seconds of a record."""
 FEWEST_REPLICAS = 2
 BASE_MEMORY_MIB = 54
-"""Memory of a replica that knows no pod: https://github.com/coredns/deployment/blob/master/kubernetes/Scaling_CoreDNS.md"""
+"""Memory of a replica without pods: https://github.com/coredns/deployment/blob/master/kubernetes/Scaling_CoreDNS.md"""
 MEMORY_PER_THOUSAND_MIB = 1
 """Memory per thousand pods and services; same source."""
 LEAST_LIMIT_MIB = 170
 """Memory limit of a small cluster's replica: https://github.com/kubernetes/kubernetes/blob/v1.36.3/cluster/addons/dns/coredns/coredns.yaml.base"""
 NON_ROOT_USER = 65_532
-"""User of the image, by number, because the kubelet cannot tell from the name that it is not root."""
+"""User of the image, as a number, because the kubelet cannot verify from a name that it is not root."""
 
 COREFILE = f"""\
 .:53 {{
@@ -63,18 +63,18 @@ rolling update. Azure's resolver by address, because a node's own resolv.conf ma
 
 
 def replicas(nodes: int) -> int:
-    """Replicas for a number of nodes: two at least, and one per 256."""
+    """Return the replicas for a number of nodes: at least two, and one per 256."""
     return max(FEWEST_REPLICAS, math.ceil(nodes / NODES_PER_REPLICA))
 
 
 def memory_mib(pods_at_most: int) -> tuple[int, int]:
-    """Memory request and limit of a replica, in MiB, when every pod that has an address stands behind a service."""
+    """Return memory request and limit of a replica in MiB, if every pod with an address is in a service."""
     needed = BASE_MEMORY_MIB + math.ceil(pods_at_most / 1000) * MEMORY_PER_THOUSAND_MIB
     return needed, max(LEAST_LIMIT_MIB, 2 * needed)
 
 
 def _affinity() -> Object:
-    """Never two replicas on one machine, whose queries to Azure's resolver are limited; rather CPU than GPU, rather kept than spot nodes.
+    """Return the affinity: never two replicas on a machine, whose queries to Azure's resolver are limited; preferably no GPU or spot nodes.
 
     Required, not preferred: https://openai.com/index/scaling-kubernetes-to-2500-nodes/
     """
@@ -91,7 +91,7 @@ def _affinity() -> Object:
 
 
 def _deployment(cluster: ClusterPlan, config: str) -> Object:
-    """The replicas."""
+    """Return the Deployment."""
     request, limit = memory_mib(sum(pool.spec.nodes * pool.spec.pods_per_node for pool in cluster.pools))
     container = {
         "name": NAME,
@@ -107,7 +107,7 @@ def _deployment(cluster: ClusterPlan, config: str) -> Object:
         "readinessProbe": pods.http_probe("/ready", 8181),
         "volumeMounts": [pods.config_mount()],
     }
-    # A cordoned or broken node is not tolerated; a team's or a spot node is, for there may be no other.
+    # A cordoned or broken node is not tolerated; a team's or a spot node is, since there may be no other.
     taints = [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in (TEAM_LABEL, "gpufleet.io/spot")]
     placement = {"affinity": _affinity(), "tolerations": taints, "nodeSelector": {"kubernetes.io/os": "linux"}}
     spec = pods.pod(
@@ -118,7 +118,7 @@ def _deployment(cluster: ClusterPlan, config: str) -> Object:
 
 
 def _service(address: str) -> Object:
-    """The address at which node-local caches, and pods that pass them by, reach the replicas."""
+    """Return the service for node-local caches and for pods that do not use them."""
     rows = (("dns", 53, "UDP"), ("dns-tcp", 53, "TCP"), ("metrics", 9153, "TCP"))
     ports = [{"name": port, "port": number, "protocol": protocol, "targetPort": number} for port, number, protocol in rows]
     return owned("v1", "Service", "kube-dns", CONCERN, SYSTEM_NAMESPACE, SELECTOR) | {
@@ -127,14 +127,14 @@ def _service(address: str) -> Object:
 
 
 def _budget() -> Object:
-    """At most one replica away at a time; one that is not ready protects nobody and never blocks a drain."""
+    """Return the disruption budget: at most one unavailable replica; an unready replica never blocks a drain."""
     return owned("policy/v1", "PodDisruptionBudget", NAME, CONCERN, SYSTEM_NAMESPACE) | {
         "spec": {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": {"matchLabels": SELECTOR}}
     }
 
 
 def coredns_objects(cluster: ClusterPlan) -> list[Object]:
-    """All objects of this concern."""
+    """Return all objects of this concern."""
     config = frozen_config(NAME, CONCERN, SYSTEM_NAMESPACE, {"Corefile": COREFILE})
     reader = [
         rbac.rule("", ["services", "namespaces"], ["list", "watch"]),

@@ -1,14 +1,13 @@
-"""Whose requests the API servers answer first, and how many of whose at once, when there are more than they can answer.
+"""Priority levels and flow schemas of the API servers.
 
-An API server works on max-requests-inflight + max-mutating-requests-inflight requests at a time, its seats, and divides them among
-priority levels by their shares: https://kubernetes.io/docs/concepts/cluster-administration/flow-control/. Kubernetes' own levels stay as
-they are, so that kubelets, controllers and elections are served as everywhere; ours take 55 shares beside their 245. The break-glass
-administrator needs no level: the group system:masters is exempt.
+An API server processes max-requests-inflight + max-mutating-requests-inflight requests at the same time (its seats), and divides them among
+priority levels by shares: https://kubernetes.io/docs/concepts/cluster-administration/flow-control/. Built-in levels are unchanged and have
+245 shares; the levels of gpufleet add 55. The break-glass administrator needs no level, since the group system:masters is exempt.
 
-The outage that this is for: a telemetry agent on every node of thousands asked more than the API servers could answer, and the people who
-would have removed it were not answered either. https://status.openai.com/incidents/ctrsv3lwd797
-A server cannot see that an account is a DaemonSet's; so every account of our own namespace counts as a node agent, but for the named ones,
-and all that runs in a team's namespace is one flow, which harms no other team's.
+The levels prevent this outage: a telemetry agent on thousands of nodes overloaded the API servers, and operators could not remove it,
+because their requests failed too. https://status.openai.com/incidents/ctrsv3lwd797
+A server cannot detect that an account belongs to a DaemonSet. Therefore all accounts of gpufleet's namespace, except the named ones, are
+node agents. All accounts of a team's namespace are one flow, which does not affect other teams.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ VERSION = f"{API_GROUP}/v1"
 BUILT_IN_SHARES = 245
 """Shares of Kubernetes' own levels together: https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#defaults"""
 SEATS_ANNOTATION = "gpufleet.io/seats"
-"""What a level's shares come to, so that whoever looks at it need not do the sum."""
+"""Annotation with the number of seats of a level, for readers of the object."""
 QUEUES, HAND = 64, 8
-"""A flow is dealt 8 of 64 queues: four that flood fill all of a fifth's in one case of two thousand.
+"""Each flow gets 8 of 64 queues: the chance that four flooding flows fill all queues of a fifth is 1 in 2,000.
 https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#prioritylevelconfiguration"""
 QUEUE_LENGTH = 50
-"""Requests that wait in a queue, as by default; what comes then is answered 429 at once, which costs the server least."""
+"""Requests that wait in a queue, the default; further requests get 429 immediately, which is cheapest for the server."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """A priority level: its shares of the seats, percent of them that others may use while they are free, and percent of its own
-    seats that it may use of others' (None: all that are free)."""
+    """A priority level: shares of the seats, percent of its seats that it lends while they are free, and percent of its own seats that it
+    may borrow (None: all free seats)."""
 
     name: str
     shares: int
@@ -47,28 +46,28 @@ class Level:
 
 
 OPERATORS = Level("gpufleet-operators", shares=5, lendable=0, borrowing=None)
-"""10 seats of the smallest server: some people with a terminal each. Never lent, so that they are free when all else is full."""
+"""10 seats of the smallest server, for several operators. Never lent, so that they are free when other levels are full."""
 FLEET = Level("gpufleet-fleet", shares=10, lendable=50, borrowing=None)
-"""20 seats of the smallest server: the rotation keeps 8 to 32 nodes in work, the approver answers what a join storm asks."""
+"""20 seats of the smallest server: rotation works on 8 to 32 nodes, and the approver processes requests of many joining nodes."""
 AGENTS = Level("gpufleet-node-agents", shares=10, lendable=50, borrowing=0)
-"""20 seats of the smallest server and 134 of the largest, of which there are several. They borrow none: 7,500 callers would use whatever
-there is, and take the seats that others want only after their requests have ended."""
+"""20 seats of the smallest server and 134 of each of the largest. They borrow none: 7,500 clients would use all free seats, and release
+them only after their requests have ended."""
 PEOPLE = Level("gpufleet-people", shares=10, lendable=50, borrowing=100)
-"""20 seats of the smallest server: people, and what they script; at most twice that."""
+"""20 seats of the smallest server, for people and their scripts; at most twice that."""
 WORKLOADS = Level("gpufleet-team-workloads", shares=20, lendable=50, borrowing=100)
-"""40 seats of the smallest server: teams' own controllers and agents, the most numerous callers after kubelets; at most twice that."""
+"""40 seats of the smallest server, for controllers and agents of teams, the largest group of clients after kubelets; at most twice that."""
 LEVELS = (OPERATORS, FLEET, AGENTS, PEOPLE, WORKLOADS)
 ELECTION_LEVEL, SYSTEM_LEVEL = "leader-election", "system"
 """Built-in levels: of leases, and of kubelets' requests other than heartbeats."""
 
 
 def total_seats(servers: ApiServersPlan) -> int:
-    """Requests that one API server works on at a time."""
+    """Return the requests that one API server processes at the same time."""
     return servers.max_requests_inflight + servers.max_mutating_requests_inflight
 
 
 def seats(level: Level, servers: ApiServersPlan) -> int:
-    """Seats of a level in one API server, before any are lent or borrowed."""
+    """Return the seats of a level in one API server, before lending and borrowing."""
     shares = BUILT_IN_SHARES + sum(row.shares for row in LEVELS)
     return math.ceil(total_seats(servers) * level.shares / shares)
 
@@ -94,7 +93,7 @@ def _group(name: str) -> Object:
 
 
 def _account(namespace: str, name: str) -> Object:
-    """A service account, or with the name * every one of a namespace."""
+    """Return the subject of a service account; the name * means all accounts of a namespace."""
     return {"kind": "ServiceAccount", "serviceAccount": {"namespace": namespace, "name": name}}
 
 
@@ -104,7 +103,7 @@ _OTHER_PATHS: Object = {"verbs": ["*"], "nonResourceURLs": ["*"]}
 
 
 def _schema(name: str, precedence: int, level: str, subjects: list[Object], *, by_user: bool = True, leases: str | None = None) -> Object:
-    """Everything that subjects ask, or only leases in a namespace, goes to a level; each user is a flow, or all of them are one."""
+    """Return a schema that assigns requests, or only leases in a namespace, to a level; by_user makes each user a flow."""
     rules: Object = {"subjects": subjects}
     if leases:
         rules["resourceRules"] = [_LEASES | {"namespaces": [leases]}]
@@ -116,28 +115,28 @@ def _schema(name: str, precedence: int, level: str, subjects: list[Object], *, b
 
 
 def _schemas(region: RegionPlan, cluster: ClusterPlan) -> list[Object]:
-    """The first schema that matches decides, by precedence: ours stand between Kubernetes' own, 100 to 500 for what keeps nodes alive,
-    800 and 900 for the control plane and kube-system, 9000 and up for everybody else."""
+    """Return the schemas; the first match by precedence applies. They are between the built-in ones: 100 to 500 for essential requests of
+    nodes, 800 and 900 for the control plane and kube-system, 9000 and above for all others."""
     teams = cluster.spec.tenancy.teams
     approver, rotation = _user(CSR_APPROVER_USER), _account(FLEET_NAMESPACE, ROTATION_ACCOUNT)
     return [
-        # A lost election costs minutes, and a rotation that does not hold its lease must stop.
+        # A lost election delays minutes, and a rotation without its lease must stop.
         _schema("gpufleet-approver-election", 250, ELECTION_LEVEL, [approver], leases=SYSTEM_NAMESPACE),
         _schema("gpufleet-rotation-election", 250, ELECTION_LEVEL, [rotation], leases=FLEET_NAMESPACE),
-        # Before the teams': whoever is in both groups acts as an operator.
+        # Before the teams' schemas: a member of both groups counts as an operator.
         _schema("gpufleet-operators", 300, OPERATORS.name, [_group(entra_group(region.spec.access.operators_group))]),
-        # Beside joined nodes and not among strangers; new nodes share one user and so one flow, which leaves room for the others.
+        # In the level of joined nodes; new nodes share one user and therefore one flow, which leaves capacity for the others.
         _schema("gpufleet-joining-nodes", 500, SYSTEM_LEVEL, [_group(BOOTSTRAP_GROUP)]),
         _schema("gpufleet-fleet", 600, FLEET.name, [approver, rotation]),
-        # Otherwise among kube-system's controllers, whose seats 7,500 of them would take when they all list again.
+        # Otherwise 7,500 of them would use the seats of kube-system's controllers when they all list again.
         _schema("gpufleet-kube-proxy", 700, AGENTS.name, [_account(SYSTEM_NAMESPACE, KUBE_PROXY)]),
         _schema("gpufleet-node-agents", 1_000, AGENTS.name, [_account(FLEET_NAMESPACE, "*")]),
-        # One flow for all that a team runs: a second account gains it nothing.
+        # One flow for all accounts of a team: a second account has no advantage.
         *(_schema(f"gpufleet-team-{team.name}", 1_100, WORKLOADS.name, [_account(team.name, "*")], by_user=False) for team in teams),
         _schema("gpufleet-people", 1_200, PEOPLE.name, [_group(entra_group(team.group)) for team in teams]),
     ]
 
 
 def flow_control_objects(region: RegionPlan, cluster: ClusterPlan) -> list[Object]:
-    """All objects of this concern."""
+    """Return all objects of this concern."""
     return [*(_level(level, cluster.api_servers) for level in LEVELS), *_schemas(region, cluster)]

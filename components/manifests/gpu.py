@@ -1,8 +1,8 @@
-"""How GPUs become schedulable: NVIDIA's device plugin on the nodes of GPU pools.
+"""NVIDIA's device plugin on the nodes of GPU pools.
 
-Containers get their GPUs by name in the container device interface, not by an environment variable: an image that sets
-NVIDIA_VISIBLE_DEVICES=all would otherwise see the GPUs of another team's job, and the CPU manager would take a container's devices away
-when it rewrites its cgroup. https://github.com/NVIDIA/k8s-device-plugin#configuring-the-nvidia-device-plugin-binary
+Containers get their GPUs through the container device interface, not through an environment variable. Otherwise an image with
+NVIDIA_VISIBLE_DEVICES=all could use the GPUs of another team's job, and the CPU manager would remove a container's devices when it rewrites
+its cgroup. https://github.com/NVIDIA/k8s-device-plugin#configuring-the-nvidia-device-plugin-binary
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from components.plan.model import ClusterPlan
 CONCERN = "gpu"
 NAME = "nvidia-device-plugin"
 RUNTIME_CLASS = "nvidia"
-"""Name of the runtime class and of containerd's handler: what NVIDIA's container toolkit registers."""
+"""Name of the runtime class and of containerd's handler, as NVIDIA's container toolkit registers it."""
 GPU_NODES: Object = {
     "nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -23,16 +23,16 @@ GPU_NODES: Object = {
         }
     }
 }
-"""Affinity to the nodes of GPU pools, which the plan labels with their GPU's model."""
+"""Affinity to nodes with the GPU label of the plan."""
 
 
 def has_gpus(cluster: ClusterPlan) -> bool:
-    """Whether any pool's machines have GPUs."""
+    """Return True if any pool's machines have GPUs."""
     return any(pool.size.gpus for pool in cluster.pools)
 
 
 def _daemon_set() -> Object:
-    """The device plugin on every GPU node."""
+    """Return the DaemonSet of the device plugin."""
     settings = {
         "DEVICE_LIST_STRATEGY": "cdi-cri",
         "NVIDIA_DRIVER_ROOT": "/",
@@ -47,7 +47,7 @@ def _daemon_set() -> Object:
         "command": ["nvidia-device-plugin"],
         "env": [{"name": name, "value": value} for name, value in settings.items()],
         "resources": pods.resources(cpu=("20m", "500m"), memory=("64Mi", "256Mi")),
-        # User 0, because the kubelet's plug-in directory and the directory of device specifications are root's.
+        # User 0, because root owns the kubelet's plugin directory and the directory of device specifications.
         "securityContext": pods.root(),
         "volumeMounts": [
             {"name": "device-plugins", "mountPath": "/var/lib/kubelet/device-plugins"},
@@ -58,7 +58,7 @@ def _daemon_set() -> Object:
     volumes = [
         pods.host_path("device-plugins", "/var/lib/kubelet/device-plugins", "Directory"),
         pods.host_path("device-specifications", "/var/run/cdi", "DirectoryOrCreate"),
-        # The plugin writes into the specification where the driver's libraries lie on this host, and must look.
+        # The plugin finds the driver's libraries on this host and writes their paths into the specification.
         pods.host_path("driver-root", "/", "Directory"),
     ]
     spec = pods.pod(NAME, NODE_CRITICAL, runtimeClassName=RUNTIME_CLASS, affinity=GPU_NODES, containers=[container], volumes=volumes)
@@ -66,7 +66,7 @@ def _daemon_set() -> Object:
 
 
 def gpu_objects(cluster: ClusterPlan) -> list[Object]:
-    """All objects of this concern; none where no pool has GPUs."""
+    """Return all objects of this concern; empty if no pool has GPUs."""
     if not has_gpus(cluster):
         return []
     runtime = owned("node.k8s.io/v1", "RuntimeClass", RUNTIME_CLASS, CONCERN) | {"handler": RUNTIME_CLASS}

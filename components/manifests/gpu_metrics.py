@@ -1,6 +1,6 @@
-"""What is measured of every GPU, and how often: the DCGM exporter on the nodes of GPU pools.
+"""DCGM exporter for GPU metrics on the nodes of GPU pools.
 
-It learns which pod holds which GPU from the kubelet's socket on its own node and never calls the API server, which one caller per node
+It reads the assignment of GPUs to pods from the kubelet's socket on its node. It never calls the API server, which one client per node
 would overload: https://openai.com/index/scaling-kubernetes-to-7500-nodes/
 """
 
@@ -43,7 +43,7 @@ COUNTERS = (
     ("DCGM_FI_DRIVER_VERSION", "label", "Version of the driver."),
     ("DCGM_FI_DEV_SERIAL", "label", "Serial number of the board."),
 )
-"""Field, Prometheus type and help of what is exported.
+"""Field, Prometheus type and help text of each exported metric.
 
 Profiling fields (DCGM_FI_PROF_*) are left out: they need SYS_ADMIN and bar a job's own profiler.
 https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html
@@ -51,12 +51,12 @@ https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html
 
 
 def counters_csv() -> str:
-    """The counters as the exporter reads them: one row of field, type and help each, so that a help text holds no comma."""
+    """Return the counters in the exporter's format: rows of field, type and help text, which must not contain a comma."""
     return "".join(f"{field}, {kind}, {text}\n" for field, kind, text in COUNTERS)
 
 
 def _daemon_set(seconds: int, config: str) -> Object:
-    """The exporter on every GPU node; seconds between two readings."""
+    """Return the DaemonSet of the exporter; seconds is the interval of readings."""
     settings = {
         "DCGM_EXPORTER_LISTEN": f":{PORT}",
         "DCGM_EXPORTER_INTERVAL": str(seconds * 1000),
@@ -69,7 +69,7 @@ def _daemon_set(seconds: int, config: str) -> Object:
         "env": [*({"name": name, "value": value} for name, value in settings.items()), pods.node_name()],
         "ports": pods.ports(("metrics", PORT, "TCP")),
         "resources": pods.resources(cpu=("100m", "1"), memory=("192Mi", "512Mi")),
-        # User 0, because the directory of the kubelet's pod-resources socket is root's.
+        # User 0, because root owns the directory of the kubelet's pod-resources socket.
         "securityContext": pods.root(),
         "livenessProbe": pods.http_probe("/health", PORT, initialDelaySeconds=60, periodSeconds=30),
         "readinessProbe": pods.http_probe("/health", PORT, periodSeconds=10),
@@ -90,7 +90,7 @@ def _daemon_set(seconds: int, config: str) -> Object:
 
 
 def gpu_metrics_objects(cluster: ClusterPlan) -> list[Object]:
-    """All objects of this concern; none where no pool has GPUs."""
+    """Return all objects of this concern; empty if no pool has GPUs."""
     if not has_gpus(cluster):
         return []
     config = frozen_config(NAME, CONCERN, FLEET_NAMESPACE, {"counters.csv": counters_csv()})

@@ -1,4 +1,4 @@
-"""Which container image, at which exact version, each of our pods runs."""
+"""Container images of gpufleet's pods, with exact versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GPU_OPERATOR = (
 
 @dataclass(frozen=True)
 class Image:
-    """One image: repository, tag, and the digest of its index where a public source names it; source says where both come from."""
+    """One image: repository, tag, and the digest of its index if a public source gives it; source is the origin of both."""
 
     repository: str
     tag: str
@@ -22,7 +22,7 @@ class Image:
 
     @property
     def reference(self) -> str:
-        """What a container's image field says."""
+        """Value of a container's image field."""
         return f"{self.repository}:{self.tag}" + (f"@{self.digest}" if self.digest else "")
 
 
@@ -55,12 +55,12 @@ RDMA_SHARED_DEVICE_PLUGIN = Image(
 )
 
 TRAFFIC = Image("localhost/gpufleet/traffic", "0.1.0", "node-images/traffic/Containerfile")
-"""Built with the node images and in them, in no registry. A new version is named here once every pool runs an image that holds it: until
-then an image holds the one before too."""
+"""Image that is built with the node images and preloaded in them; it is in no registry. Change the version only when every pool runs an
+image with the new version; until then, node images contain both."""
 
 
 def kube_proxy(kubernetes: str) -> Image:
-    """kube-proxy of a Kubernetes version, for example 1.36.3: never another than the cluster's, because version skew has bounds.
+    """Return the image of kube-proxy for a Kubernetes version, for example 1.36.3; it must be the cluster's: version skew is limited.
 
     https://kubernetes.io/releases/version-skew-policy/#kube-proxy
     """

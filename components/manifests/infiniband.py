@@ -1,6 +1,6 @@
-"""How InfiniBand devices become schedulable: the RDMA shared device plugin on the nodes of InfiniBand pools.
+"""RDMA shared device plugin on the nodes of InfiniBand pools.
 
-A pod that asks for one rdma/ib gets all InfiniBand devices of its node, which a whole-node job wants: eight, one beside each GPU.
+A pod that requests one rdma/ib gets all InfiniBand devices of its node (eight, one near each GPU), which a whole-node job needs.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from components.spec.pool import Interconnect
 CONCERN = "infiniband"
 NAME = "rdma-shared-device-plugin"
 CONFIG_PATH = "/k8s-rdma-shared-dev-plugin"
-"""Where the plugin looks for config.json: https://github.com/Mellanox/k8s-rdma-shared-dev-plugin"""
+"""Directory of the plugin's config.json: https://github.com/Mellanox/k8s-rdma-shared-dev-plugin"""
 MELLANOX_VENDOR = "15b3"
 """PCI vendor of ConnectX adapters and of their virtual functions: https://pci-ids.ucw.cz/read/PC/15b3"""
 RESCAN_SECONDS = 300
 
 
 def infiniband_pools(cluster: ClusterPlan) -> list[PoolPlan]:
-    """Pools whose machines are joined by InfiniBand."""
+    """Return the pools with InfiniBand."""
     return [pool for pool in cluster.pools if pool.spec.interconnect is Interconnect.INFINIBAND]
 
 
 def plugin_configuration(cluster: ClusterPlan) -> Object:
-    """Configuration of the plugin: the resource rdma/ib, of all interfaces ib0 upwards, for as many pods as a node can hold.
+    """Return the plugin's configuration: the resource rdma/ib of all interfaces from ib0, for the maximum number of pods of a node.
 
-    By interface name, because the machine's Ethernet adapter is of the same vendor, and RDMA over it is not what a job wants.
+    It selects by interface name, because the machine's Ethernet adapter has the same vendor, and jobs do not need RDMA over Ethernet.
     """
     pools = infiniband_pools(cluster)
     ports = max(pool.size.infiniband_ports for pool in pools)
@@ -45,12 +45,12 @@ def plugin_configuration(cluster: ClusterPlan) -> Object:
 
 
 def _daemon_set(config: str) -> Object:
-    """The plugin on every InfiniBand node."""
+    """Return the DaemonSet of the plugin."""
     container = {
         "name": NAME,
         "image": images.RDMA_SHARED_DEVICE_PLUGIN.reference,
         "resources": pods.resources(cpu=("10m", "200m"), memory=("32Mi", "128Mi")),
-        # User 0, because the kubelet's plug-in directories are root's; NET_ADMIN brings the interfaces up.
+        # User 0, because root owns the kubelet's plugin directories; NET_ADMIN activates the interfaces.
         "securityContext": pods.root("NET_ADMIN"),
         "volumeMounts": [
             pods.config_mount(CONFIG_PATH),
@@ -69,7 +69,7 @@ def _daemon_set(config: str) -> Object:
 
 
 def infiniband_objects(cluster: ClusterPlan) -> list[Object]:
-    """All objects of this concern; none where no pool has InfiniBand."""
+    """Return all objects of this concern; empty if no pool has InfiniBand."""
     if not infiniband_pools(cluster):
         return []
     data = {"config.json": json.dumps(plugin_configuration(cluster), indent=2) + "\n"}

@@ -1,11 +1,10 @@
-"""How service addresses reach pods: kube-proxy on every node, in nftables mode.
+"""kube-proxy on every node, in nftables mode.
 
-nftables, because the traffic accounting lives in iptables' mangle table: in this mode kube-proxy keeps its rules in tables of its own,
-whereas in iptables mode it keeps canary chains in mangle too and takes the xtables lock at each resync. A lookup costs one map access
-however many services there are: https://kubernetes.io/blog/2025/02/28/nftables-kube-proxy/
+Traffic accounting uses iptables' mangle table. In nftables mode, kube-proxy has its own tables; in iptables mode, it would add canary
+chains to mangle and take the xtables lock at each resync. A lookup is one map access for any number of services: https://kubernetes.io/blog/2025/02/28/nftables-kube-proxy/
 
-kube-proxy is our only DaemonSet that watches the API server: it must learn every change of a service on every node. What it watches is
-small: services, and the EndpointSlices of services that have an address; those of headless services, which jobs use, it filters out.
+kube-proxy is gpufleet's only DaemonSet that watches the API server, since each node needs every change of a service. The watch is small:
+services, and EndpointSlices of services with an address, without those of headless services, which jobs use.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ NAME = "kube-proxy"
 HEALTH_PORT = 10256
 METRICS_PORT = 10249
 CONNTRACK = {
-    # Entries per core; kube-proxy itself stops at 1,048,576, which a 32-core node reaches.
+    # Entries per core; the maximum of kube-proxy is 1,048,576, which a 32-core node reaches.
     "maxPerCore": 32_768,
-    # At least this on small nodes; 262,144 entries are about 80 MB when all are used.
+    # Minimum on small nodes; 262,144 entries use about 80 MB.
     "min": 262_144,
-    # A day: SSH sessions between the ranks of an MPI job stay silent for hours and may run through a service address.
+    # A day: SSH sessions between ranks of an MPI job are idle for hours and may use a service address.
     "tcpEstablishedTimeout": "24h0m0s",
     "tcpCloseWaitTimeout": "1h0m0s",
-    # Segments out of window are otherwise INVALID, lose their translation and reset long flows: https://github.com/kubernetes/kubernetes/issues/74839
+    # Otherwise segments out of window are INVALID, are not translated, and reset long flows: https://github.com/kubernetes/kubernetes/issues/74839
     "tcpBeLiberal": True,
     "udpTimeout": "30s",
     "udpStreamTimeout": "2m0s",
@@ -37,13 +36,13 @@ CONNTRACK = {
 
 
 def proxy_configuration(cluster: ClusterPlan) -> Object:
-    """KubeProxyConfiguration of a cluster: https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/"""
+    """Return the KubeProxyConfiguration of a cluster: https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/"""
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "mode": "nftables",
         "clientConnection": {"kubeconfig": f"{pods.CONFIG_PATH}/kubeconfig", "contentType": "application/vnd.kubernetes.protobuf"},
-        # Pods have addresses of the cluster's block: only traffic to a service from outside is translated to the node's own address.
+        # Pods have addresses of the cluster's block; only external traffic to a service is translated to the node's address.
         "detectLocalMode": "ClusterCIDR",
         "clusterCIDR": cluster.network.block,
         "nodePortAddresses": ["primary"],
@@ -54,7 +53,7 @@ def proxy_configuration(cluster: ClusterPlan) -> Object:
 
 
 def kubeconfig(cluster: ClusterPlan) -> Object:
-    """Kubeconfig with the load balancer's name: the kubernetes service's own address works only once kube-proxy does."""
+    """Return a kubeconfig with the load balancer's name, since the address of the kubernetes service works only with kube-proxy."""
     secrets = "/var/run/secrets/kubernetes.io/serviceaccount"
     return {
         "apiVersion": "v1",
@@ -67,7 +66,7 @@ def kubeconfig(cluster: ClusterPlan) -> Object:
 
 
 def _container(cluster: ClusterPlan, name: str, flags: list[str]) -> Object:
-    """One kube-proxy container, without its security context."""
+    """Return a kube-proxy container without its security context."""
     return {
         "name": name,
         "image": images.kube_proxy(cluster.spec.kubernetes).reference,
@@ -79,12 +78,12 @@ def _container(cluster: ClusterPlan, name: str, flags: list[str]) -> Object:
 
 
 def _daemon_set(cluster: ClusterPlan, config: str) -> Object:
-    """kube-proxy on every node, in two containers: the privileged one only sets up and ends."""
-    # The sysctls of conntrack are writable in a privileged container alone; --init-only sets them and exits, so that what keeps running
-    # needs no more than NET_ADMIN.
+    """Return the DaemonSet with two containers, of which the privileged one only sets up and exits."""
+    # Only a privileged container can write the sysctls of conntrack; --init-only sets them and exits. The other container needs only
+    # NET_ADMIN.
     privileged = {"privileged": True, "runAsNonRoot": False, "runAsUser": 0, "readOnlyRootFilesystem": True}
     init = _container(cluster, "init", ["--init-only"]) | {"securityContext": privileged}
-    # User 0, because a container's other users have no effective capabilities, and netlink asks for NET_ADMIN.
+    # User 0, because other users of a container have no effective capabilities, and netlink needs NET_ADMIN.
     main = _container(cluster, NAME, []) | {
         "securityContext": pods.root("NET_ADMIN"),
         "ports": pods.ports(("healthz", HEALTH_PORT, "TCP"), ("metrics", METRICS_PORT, "TCP")),
@@ -96,7 +95,7 @@ def _daemon_set(cluster: ClusterPlan, config: str) -> Object:
 
 
 def kube_proxy_objects(cluster: ClusterPlan) -> list[Object]:
-    """All objects of this concern."""
+    """Return all objects of this concern."""
     data = {
         "config.yaml": yaml.safe_dump(proxy_configuration(cluster), sort_keys=False),
         "kubeconfig": yaml.safe_dump(kubeconfig(cluster), sort_keys=False),

@@ -1,9 +1,9 @@
-"""Who answers a pod's DNS query: a cache on its own node, which asks CoreDNS for the cluster's names and Azure for all others.
+"""DNS cache on every node, which forwards queries of cluster names to CoreDNS and all others to Azure.
 
-Each node asks Azure's resolver itself, so that no machine carries the queries of many: Azure limits them per machine
-(https://openai.com/index/scaling-kubernetes-to-2500-nodes/ met about 200 per second). The cache listens on its own address only and sets no
-rules in iptables: those that take over the kube-dns service's address are made for kube-proxy's iptables mode
-(https://github.com/kubernetes/dns/issues/682), and that address stays a second way to CoreDNS, which does not end with the cache.
+Each node queries Azure's resolver itself, because Azure limits queries per machine (about 200 per second in
+https://openai.com/index/scaling-kubernetes-to-2500-nodes/). The cache listens only on its own address and sets no iptables rules: the rules
+that redirect the address of the kube-dns service are for kube-proxy's iptables mode (https://github.com/kubernetes/dns/issues/682). That
+address remains a second path to CoreDNS while the cache is down.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ HEALTH_PORT = 8080
 METRICS_PORT = 9253
 SETUP_METRICS_PORT = 9353
 RENDERED = "/run/node-local-dns"
-"""Directory in which the cache writes the configuration that it renders from the mounted one."""
+"""Directory of the configuration that the cache renders from the mounted one."""
 
 
 def corefile(cluster: ClusterPlan) -> str:
-    """Configuration of the cache.
+    """Return the configuration of the cache.
 
-    Stale answers are served for an hour, but only when asking again failed: names must work while the control plane does not, and a
-    restarted gang must not meet its old addresses. force_tcp survives a lost packet, and the races of UDP in conntrack.
+    Stale answers are served for an hour, but only if a new query failed: names must work while the control plane is down, and a restarted
+    gang must not get its old addresses. force_tcp avoids losses by dropped packets and by UDP races in conntrack.
     """
     return f"""\
 {CLUSTER_DOMAIN}:53 in-addr.arpa:53 ip6.arpa:53 {{
@@ -60,7 +60,7 @@ def corefile(cluster: ClusterPlan) -> str:
 
 
 def _daemon_set(config: str) -> Object:
-    """The cache on every node."""
+    """Return the DaemonSet of the cache."""
     probe = {"host": NODE_LOCAL_DNS_ADDRESS, "path": "/health", "port": HEALTH_PORT}
     container = {
         "name": "node-cache",
@@ -70,7 +70,7 @@ def _daemon_set(config: str) -> Object:
             ("dns", 53, "UDP"), ("dns-tcp", 53, "TCP"), ("metrics", METRICS_PORT, "TCP"), ("setup-metrics", SETUP_METRICS_PORT, "TCP")
         ),
         "resources": pods.resources(cpu=("25m", "1"), memory=("32Mi", "128Mi")),
-        # User 0, because a container's other users have no effective capabilities: NET_ADMIN makes the interface that carries the address,
+        # User 0, because other users of a container have no effective capabilities: NET_ADMIN creates the interface with the address,
         # NET_BIND_SERVICE opens port 53.
         "securityContext": pods.root("NET_ADMIN", "NET_BIND_SERVICE"),
         "livenessProbe": {"httpGet": probe, "initialDelaySeconds": 60, "timeoutSeconds": 5, "failureThreshold": 3},
@@ -86,6 +86,6 @@ def _daemon_set(config: str) -> Object:
 
 
 def node_local_dns_objects(cluster: ClusterPlan) -> list[Object]:
-    """All objects of this concern."""
+    """Return all objects of this concern."""
     config = frozen_config(NAME, CONCERN, SYSTEM_NAMESPACE, {"Corefile": corefile(cluster)})
     return [service_account(NAME, CONCERN, SYSTEM_NAMESPACE), config, _daemon_set(name_of(config))]

@@ -1,4 +1,4 @@
-"""Which Kubernetes objects a cluster has, and in which order they are applied."""
+"""Kubernetes objects of a cluster, and their apply order."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ APPLY_ORDER = (
     "Deployment",
     "DaemonSet",
 )
-"""Kinds in the order in which they are applied: what others refer to comes first."""
+"""Kinds in apply order: objects that others refer to come first."""
 
 
 def objects_by_concern(region: RegionPlan, cluster: ClusterPlan) -> dict[str, list[Object]]:
-    """Objects of a cluster by concern, each a file of its own in review."""
+    """Return the objects of a cluster by concern; a review has one file per concern."""
     return {
         "bootstrap": bootstrap_objects(),
         "tenancy": tenancy_objects(region, cluster),
@@ -60,6 +60,6 @@ def objects_by_concern(region: RegionPlan, cluster: ClusterPlan) -> dict[str, li
 
 
 def cluster_objects(region: RegionPlan, cluster: ClusterPlan) -> tuple[Object, ...]:
-    """All Kubernetes objects of one cluster of a region, in apply order; pure."""
+    """Return all Kubernetes objects of one cluster, in apply order."""
     every = [item for items in objects_by_concern(region, cluster).values() for item in items]
     return tuple(sorted(every, key=lambda item: APPLY_ORDER.index(item["kind"])))

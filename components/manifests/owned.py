@@ -1,4 +1,4 @@
-"""Which names and labels mark a Kubernetes object as ours, and in which namespaces ours live."""
+"""Names, labels and namespaces of Kubernetes objects that belong to gpufleet."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import json
 from typing import Any, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
-"""One Kubernetes object, as its API takes it in JSON."""
+"""One Kubernetes object as JSON data."""
 
 SYSTEM_NAMESPACE = "kube-system"
-"""Built-in namespace: what every node or every pod needs (proxy, DNS) lives here."""
+"""Built-in namespace, for objects that every node or pod needs (proxy, DNS)."""
 FLEET_NAMESPACE = "gpufleet-system"
-"""Our own namespace: what makes GPUs and InfiniBand usable and measured."""
+"""Namespace of gpufleet, for GPU and InfiniBand plugins and metrics."""
 MANAGED_BY = "app.kubernetes.io/managed-by"
 PART_OF = "app.kubernetes.io/part-of"
 NAME = "app.kubernetes.io/name"
@@ -20,14 +20,14 @@ OWNER = "gpufleet"
 
 
 def owner_labels(concern: str) -> dict[str, str]:
-    """Labels of every object and pod of ours; concern is the part of the cluster that it belongs to, for example dns."""
+    """Return the labels of gpufleet's objects and pods; concern is their part of the cluster, for example dns."""
     return {MANAGED_BY: OWNER, PART_OF: concern}
 
 
 def owned(
     api_version: str, kind: str, name: str, concern: str, namespace: str | None = None, labels: dict[str, str] | None = None
 ) -> Object:
-    """Head of one object: apiVersion, kind and metadata; the caller adds the body with the | operator."""
+    """Return apiVersion, kind and metadata of an object; the caller adds the body with the | operator."""
     metadata: Object = {"name": name}
     if namespace is not None:
         metadata["namespace"] = namespace
@@ -35,20 +35,20 @@ def owned(
 
 
 def frozen_config(name: str, concern: str, namespace: str, data: dict[str, str]) -> Object:
-    """ConfigMap that never changes, its name ending in eight digits of its content's hash.
+    """Return an immutable ConfigMap whose name ends in eight digits of the hash of its content.
 
-    A changed configuration is a new object, so that it reaches the pods by their rolling update and not everywhere at once;
-    and kubelets do not watch an immutable ConfigMap: https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-immutable
+    A changed configuration is a new object, so that pods get it by a rolling update and not all at the same time. Kubelets do not watch an
+    immutable ConfigMap: https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-immutable
     """
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
     return owned("v1", "ConfigMap", f"{name}-{digest}", concern, namespace) | {"immutable": True, "data": data}
 
 
 def service_account(name: str, concern: str, namespace: str) -> Object:
-    """ServiceAccount whose token no pod gets unless the pod asks for it."""
+    """Return a ServiceAccount whose token is not mounted unless the pod requests it."""
     return owned("v1", "ServiceAccount", name, concern, namespace) | {"automountServiceAccountToken": False}
 
 
 def name_of(item: Object) -> str:
-    """Name of an object."""
+    """Return the name of an object."""
     return str(item["metadata"]["name"])

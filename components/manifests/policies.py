@@ -1,4 +1,4 @@
-"""How a rule that is too fine for RBAC is said: validating admission policies, which the API server itself decides.
+"""Validating admission policies, for rules that RBAC cannot express; the API server evaluates them.
 
 https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 """
@@ -11,26 +11,26 @@ from components.manifests.owned import FLEET_NAMESPACE, Object, owned
 
 VERSION = "admissionregistration.k8s.io/v1"
 SAME_TAINT = 'a.key == b.key && a.effect == b.effect && a.?value.orValue("") == b.?value.orValue("")'
-"""Expression of CEL: taints a and b are the same."""
+"""CEL expression: taints a and b are the same."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """An expression of CEL that must hold, and what a caller is told where it does not."""
+    """A CEL expression that must be true, and the message if it is not."""
 
     expression: str
     message: str
 
 
 def username(account: str) -> str:
-    """User name of a service account of our own namespace."""
+    """Return the user name of a service account in gpufleet's namespace."""
     return f"system:serviceaccount:{FLEET_NAMESPACE}:{account}"
 
 
 def node_policy(name: str, concern: str, account: str, operation: str, variables: dict[str, str], demands: list[Demand]) -> list[Object]:
-    """Policy, and its binding, on what one account does with nodes; operation is UPDATE, which a patch is too, or DELETE.
+    """Return a policy and its binding for one account's requests on nodes; operation is UPDATE (also for patches) or DELETE.
 
-    Nobody else's requests are looked at, so that a fault in the policy stops that account and no kubelet.
+    The policy does not apply to other accounts, so that an error in it affects no kubelet.
     """
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": ["nodes"]}
     spec: Object = {
@@ -46,12 +46,12 @@ def node_policy(name: str, concern: str, account: str, operation: str, variables
 
 
 def unchanged(path: str, default: str) -> str:
-    """A field is what it was; path as CEL's optional field selection, for example spec.?unschedulable, default what an absent one is."""
+    """Return the expression that a field is unchanged; path is a CEL selection such as spec.?unschedulable, default the absent value."""
     return f"object.{path}.orValue({default}) == oldObject.{path}.orValue({default})"
 
 
 def same_keys(field: str, may_change: str) -> str:
-    """A map of the metadata, labels or annotations, is what it was but for keys k of which may_change holds."""
+    """Return the expression that labels or annotations are unchanged, except keys k for which may_change is true."""
 
     def within(one: str, other: str) -> str:
         return f"variables.{one}.all(k, ({may_change}) || (k in variables.{other} && variables.{other}[k] == variables.{one}[k]))"
@@ -60,7 +60,7 @@ def same_keys(field: str, may_change: str) -> str:
 
 
 def before_and_after(field: str, path: str, empty: str) -> dict[str, str]:
-    """Variables new_<field> and old_<field>: what a request makes of a field, and what it was."""
+    """Return the variables new_<field> and old_<field>, the values of a field after and before a request."""
     return {f"new_{field}": f"object.{path}.orValue({empty})", f"old_{field}": f"oldObject.{path}.orValue({empty})"}
 
 
@@ -69,7 +69,7 @@ NODE_FIELDS = {
     **before_and_after("annotations", "metadata.?annotations", "{}"),
     **before_and_after("taints", "spec.?taints", "[]"),
 }
-"""Variables of what of a node an account of ours may change in part."""
+"""Variables of node fields that gpufleet's accounts may change in part."""
 REST_OF_NODE = Demand(
     " && ".join(
         (
@@ -81,11 +81,11 @@ REST_OF_NODE = Demand(
     ),
     "a node's provider id, pod addresses, finalizers and owners are not this account's to change",
 )
-"""What of a node no account of ours changes."""
+"""Fields of a node that no account of gpufleet changes."""
 
 
 def other_taints(key: str) -> str:
-    """Every taint with another key than this is what it was, added and removed ones included."""
+    """Return the expression that all taints with other keys are unchanged, without added or removed ones."""
     kept = [f'variables.{side}_taints.filter(t, t.key != "{key}")' for side in ("new", "old")]
     pairs = " && ".join(f"{one}.all(a, {other}.exists(b, {SAME_TAINT}))" for one, other in (kept, reversed(kept)))
     return f"{pairs} && {kept[0]}.size() == {kept[1]}.size()"

@@ -1,9 +1,9 @@
-"""What a node's own test may do to the cluster: declare its own node tested, and nothing else.
+"""Rights of the preflight test: it may only mark its own node as tested.
 
-A node joins with a taint and a label; a pod of a DaemonSet tests its hardware, and on success the test itself takes both away:
-https://openai.com/index/scaling-kubernetes-to-7500-nodes/. RBAC has no words for "its own node", nor for "this label": with its role alone
-one pod could open every node and drain any. So a policy compares the node's name with the one in the pod's token, which the API server
-wrote there itself: https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#additional-metadata-in-pod-bound-tokens
+A node joins with a taint and a label. A DaemonSet pod tests its hardware and on success removes both:
+https://openai.com/index/scaling-kubernetes-to-7500-nodes/. RBAC cannot express "its own node" or "this label": with the role alone, a pod
+could untaint and drain all nodes. Therefore a policy compares the node's name with that in the pod's token, which the API server adds:
+ https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#additional-metadata-in-pod-bound-tokens
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from components.plan.access import PREFLIGHT_ACCOUNT, PREFLIGHT_KEY
 CONCERN = "preflight"
 ROLE = "gpufleet-preflight"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
-"""What a token tells of its pod's node; one that is bound to no pod has none, and opens nothing."""
+"""Claim with the node of a token's pod; a token without a pod lacks it and has no effect."""
 _OWN_NODE = (
     f'request.userInfo.?extra["{_NODE_NAME}"].orValue([]) == [object.metadata.name]',
     "the preflight test changes only the node that its own pod runs on, by the token of that pod",
@@ -33,9 +33,9 @@ _TAKES_AWAY = (
 
 
 def preflight_objects() -> list[Object]:
-    """All objects of this concern; the same for every cluster."""
+    """Return all objects of this concern, the same for every cluster."""
     rules = [
-        # get: to see whether the taint is still there. patch: to take it away. No list, no watch: 7,500 of them would hold 7,500 watches.
+        # get: to read the taint. patch: to remove it. No list or watch: 7,500 pods would have 7,500 watches.
         rbac.rule("", ["nodes"], ["get", "patch"]),
     ]
     subject = rbac.account(PREFLIGHT_ACCOUNT, FLEET_NAMESPACE)
@@ -47,7 +47,7 @@ def preflight_objects() -> list[Object]:
         Demand(policies.same_keys("labels", only), f"of a node's labels the preflight test takes {PREFLIGHT_KEY} away and no other"),
         Demand(policies.other_taints(PREFLIGHT_KEY), f"of a node's taints the preflight test takes {PREFLIGHT_KEY} away and no other"),
         Demand(policies.same_keys("annotations", "false"), "the preflight test changes no annotation of a node"),
-        # A node that somebody cordoned stays so, however well it tests.
+        # A cordoned node remains cordoned after a successful test.
         Demand(policies.unchanged("spec.?unschedulable", "false"), "the preflight test neither cordons nor uncordons"),
         REST_OF_NODE,
     ]

@@ -1,4 +1,4 @@
-"""Who yields to whom: the priority classes of jobs and of our own pods, lowest first."""
+"""Priority classes of jobs and of gpufleet's pods, lowest first."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from components.spec.pool import PriorityClass
 
 CONCERN = "priority"
 NODE_CRITICAL = "system-node-critical"
-"""Built-in class of what every node needs before any job: proxy, DNS cache, device plugins."""
+"""Built-in class of pods that every node needs before any job: proxy, DNS cache, device plugins."""
 CLUSTER_CRITICAL = "system-cluster-critical"
-"""Built-in class of what the whole cluster needs: https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/"""
+"""Built-in class of pods that the whole cluster needs: https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/"""
 TELEMETRY = "gpufleet-telemetry"
 
 
 @dataclass(frozen=True)
 class Priority:
-    """One priority class; preempts says whether its pods may evict lower ones, default whether pods without a class get it."""
+    """One priority class; preempts: its pods may evict lower ones; default: pods without a class get it."""
 
     name: str
     value: int
@@ -31,13 +31,13 @@ PRIORITIES = (
     Priority(PriorityClass.LOW.value, 1_000, True, False, "May be interrupted whenever others need the nodes."),
     Priority(PriorityClass.NORMAL.value, 10_000, True, True, "What a job gets that asks for nothing else."),
     Priority(PriorityClass.HIGH.value, 100_000, True, False, "Interrupted last, and only after its deadline."),
-    # Never preempts: a telemetry pod that finds no room on a full node must not end the job that fills it.
+    # Never preempts: a telemetry pod must not end a job that uses a full node.
     Priority(TELEMETRY, 1_000_000, False, False, "Measures nodes; neither evicted by jobs nor evicting them."),
 )
 
 
 def priority_objects() -> list[Object]:
-    """All objects of this concern; the same for every cluster."""
+    """Return all objects of this concern, the same for every cluster."""
     return [
         owned("scheduling.k8s.io/v1", "PriorityClass", row.name, CONCERN)
         | {

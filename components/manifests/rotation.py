@@ -1,8 +1,8 @@
-"""What whoever rotates nodes may do to the cluster: see what runs, cordon, evict, and remove nodes whose machines are gone.
+"""Rights of node rotation: read pods and nodes, cordon, evict, and delete nodes of deleted machines.
 
-The rotation works from outside the cluster, under a service account that no pod runs as: its operator has the API server issue a token
-for the hours of one run, and no lasting one exists. Not granted: secrets, exec, making or deleting pods (an eviction asks the pod's
-disruption budget, a delete does not), and the status of nodes, which is the kubelet's word.
+Rotation runs outside the cluster with a service account that no pod uses: the operator requests a token for the hours of one run, and there
+is no permanent token. Not granted: secrets, exec, creating or deleting pods (a delete ignores disruption budgets, an eviction does not),
+and the status of nodes, which only the kubelet writes.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from components.plan.access import PREFLIGHT_KEY, ROTATION_ACCOUNT
 CONCERN = "rotation"
 ROLE = "gpufleet-rotation"
 LEASE = "gpufleet-rotation"
-"""Lease of the one run that a cluster may have at a time."""
+"""Lease that allows one run per cluster at a time."""
 NODE_LEASES_NAMESPACE = "kube-node-lease"
-"""Built-in namespace of the leases by which kubelets say that they live."""
+"""Built-in namespace of the heartbeat leases of kubelets."""
 OWN_PREFIX = "gpufleet.io/"
-"""Prefix of the annotations in which the rotation says who cordoned a node, why and until when."""
+"""Prefix of annotations with owner, reason and end time of a cordon."""
 _READS = ["get", "list", "watch"]
 
 
 def _rules() -> list[Object]:
-    """Rights in the whole cluster, since nodes are of none of its namespaces and the pods on them of all."""
+    """Return the cluster-wide rules: nodes have no namespace, and their pods are in all namespaces."""
     return [
-        # patch: to cordon and uncordon, to say why, and to mark a reimaged node as untested.
+        # patch: to cordon and uncordon, to annotate the reason, and to mark a reimaged node as untested.
         rbac.rule("", ["nodes"], [*_READS, "patch"]),
-        # Nobody else takes the object of a deleted machine away: there is no cloud controller.
+        # There is no cloud controller that would delete the Node of a deleted machine.
         rbac.rule("", ["nodes"], ["delete"]),
-        # Which jobs a node holds; by one watch for the whole run, since a list per node was most of what draining cost the API servers.
+        # One watch of pods for the whole run: a list per node was most of the API load of draining.
         rbac.rule("", ["pods"], _READS),
         rbac.rule("", ["pods/eviction"], ["create"]),
-        # Whether an eviction would be refused, before it is asked for.
+        # To check before an eviction whether it would be refused.
         rbac.rule("policy", ["poddisruptionbudgets"], _READS),
     ]
 
 
 def _lease_rules() -> list[Object]:
-    """Rights on the lease of a run, in our own namespace."""
+    """Return the rules for the lease of a run, in gpufleet's namespace."""
     return [
         rbac.rule("coordination.k8s.io", ["leases"], ["get", "update"], [LEASE]),
         # RBAC cannot restrict create by name, because the name is not known when the request is authorized.
@@ -48,7 +48,7 @@ def _lease_rules() -> list[Object]:
 
 
 def _update_demands() -> list[Demand]:
-    """What of a node the rotation may change."""
+    """Return the demands on updates of nodes by rotation."""
     return [
         Demand(policies.same_keys("labels", f'k == "{PREFLIGHT_KEY}"'), f"of a node's labels the rotation changes {PREFLIGHT_KEY} only"),
         Demand(policies.other_taints(PREFLIGHT_KEY), f"of a node's taints the rotation changes {PREFLIGHT_KEY} only"),
@@ -69,9 +69,9 @@ _DEAD = Demand(
 
 
 def rotation_objects() -> list[Object]:
-    """All objects of this concern; the same for every cluster."""
+    """Return all objects of this concern, the same for every cluster."""
     subject = rbac.account(ROTATION_ACCOUNT, FLEET_NAMESPACE)
-    # Whether a kubelet lives, of a node whose status is old; no watch, which would bring every renewal of every node.
+    # To check whether the kubelet of a node with an old status is alive; no watch, which would receive all lease renewals.
     heartbeats = [rbac.rule("coordination.k8s.io", ["leases"], ["get", "list"])]
     return [
         service_account(ROTATION_ACCOUNT, CONCERN, FLEET_NAMESPACE),

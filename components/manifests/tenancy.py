@@ -1,7 +1,7 @@
-"""Who works on the cluster: operators, the API servers themselves, and each team in a namespace of its own.
+"""Namespaces and rights of operators, API servers and teams.
 
-There is no NetworkPolicy: pods have addresses of the virtual network, and its security groups say who may talk to whom.
-There is no ResourceQuota: what a team may use is said in nodes, by its allocations.
+There is no NetworkPolicy: pods have addresses of the virtual network, and its security groups restrict traffic.
+There is no ResourceQuota: allocations limit teams by nodes.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ CONCERN = "tenancy"
 
 
 def _enforce(level: str) -> dict[str, str]:
-    """Pod security level of a namespace: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
+    """Return the labels for a pod security level of a namespace: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
     return {"pod-security.kubernetes.io/enforce": level}
 
 
 def fleet_namespace() -> Object:
-    """Our own namespace; its pods reach into the host for devices, so that only the privileged level admits them."""
+    """Return the namespace of gpufleet, with the privileged level, since its pods use devices of the host."""
     return owned("v1", "Namespace", FLEET_NAMESPACE, CONCERN, labels=_enforce("privileged"))
 
 
 def team_objects(team: Team) -> list[Object]:
-    """A team's namespace, and the right to edit in it for the team's group.
+    """Return a team's namespace, and the right to edit in it for the team's group.
 
-    The level baseline keeps a team's pods off the host: a pod that is root on a node could act as the node, and see other teams' jobs.
+    The level baseline denies host access: a pod that is root on a node could act as the node and read other teams' jobs.
     """
     namespace = owned("v1", "Namespace", team.name, CONCERN, labels={TEAM_LABEL: team.name} | _enforce("baseline"))
     return [namespace, rbac.binding("team-edit", CONCERN, team.name, "ClusterRole", "edit", rbac.group(entra_group(team.group)))]
 
 
 def tenancy_objects(region: RegionPlan, cluster: ClusterPlan) -> list[Object]:
-    """All objects of this concern: bindings that hold for the cluster, our namespace, and two objects per team."""
+    """Return all objects of this concern: cluster-wide bindings, gpufleet's namespace, and two objects per team."""
     operators = rbac.group(entra_group(region.spec.access.operators_group))
     return [
         fleet_namespace(),
         rbac.cluster_binding("gpufleet-operators", CONCERN, "cluster-admin", operators),
-        # Logs, exec and metrics: without it an API server's call to a kubelet is refused by the kubelet's own authorization.
+        # Logs, exec and metrics: without it, the kubelet's authorization refuses calls of API servers.
         rbac.cluster_binding("gpufleet-api-servers-to-kubelets", CONCERN, "system:kubelet-api-admin", rbac.user(KUBELET_CLIENT_USER)),
         *(item for team in cluster.spec.tenancy.teams for item in team_objects(team)),
     ]
