@@ -1,4 +1,4 @@
-"""Says what an alert of ours is and how Prometheus reads it: who is woken reads what it means, what to do first, and where to read on.
+"""Prometheus alerts of gpufleet, each with a summary, a first step and a runbook.
 
 https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/
 """
@@ -13,10 +13,10 @@ import yaml
 
 @dataclass(frozen=True)
 class Alert:
-    """One alert: minutes for which expression must hold, who is told ("page" or "ticket"), what it means and what to do first."""
+    """One alert: minutes during which expression must be true, severity ("page" or "ticket"), summary, and the first step."""
 
     document: ClassVar[str]
-    """The runbook, a place in the repository, which has a heading for each alert."""
+    """Path of the runbook in the repository; it has a heading for each alert."""
     name: str
     expression: str
     minutes: int
@@ -26,16 +26,16 @@ class Alert:
 
     @property
     def heading(self) -> str:
-        """What the runbook has it under."""
+        """Heading in the runbook."""
         return self.name.lower()
 
     @property
     def runbook(self) -> str:
-        """Place in the repository's documents."""
+        """Path and heading of the runbook."""
         return f"{self.document}#{self.heading}"
 
     def rule(self, cluster: str) -> dict[str, Any]:
-        """The alert of a cluster as a rule."""
+        """Return the alert as a rule for a cluster."""
         return {
             "alert": self.name,
             "expr": self.expression,
@@ -46,5 +46,5 @@ class Alert:
 
 
 def file_of(rules: dict[str, Any]) -> str:
-    """Groups of rules as a file, YAML."""
+    """Return groups of rules as a YAML file."""
     return yaml.safe_dump(rules, sort_keys=False, width=160)

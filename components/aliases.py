@@ -1,4 +1,4 @@
-"""Decides which aliases of older API versions a program carries: none."""
+"""Removal of resource aliases for older API versions."""
 
 import pulumi
 
@@ -6,12 +6,11 @@ VERSIONED_PACKAGES = ("azure-native:", "kubernetes:")
 
 
 def drop_version_aliases() -> None:
-    """Keeps the Azure and Kubernetes SDKs from sending an alias per older API version with every resource created from here on.
+    """Remove the aliases for older API versions from all Azure and Kubernetes resources that are created after this call.
 
-    Those aliases cost half of a program's CPU: each becomes several Outputs in the SDK, and a scale set has 29. They only serve a stack
-    whose resources were once created under a versioned type token (`azure-native:compute/v20230301:VirtualMachineScaleSet`). No stack
-    of this project ever was, so dropping them changes no URN and replaces nothing. An alias with a name, a parent or a URN, as a
-    rename needs it, stays.
+    Those aliases use half of a program's CPU: each becomes several Outputs in the SDK, and a scale set has 29. They are only for stacks
+    whose resources were created under a versioned type token (`azure-native:compute/v20230301:VirtualMachineScaleSet`). This project has
+    no such stack, so the removal changes no URN and replaces no resource. Aliases with a name, a parent or a URN, for renames, remain.
     """
     pulumi.runtime.register_stack_transformation(_without_version_aliases)
 
@@ -24,5 +23,5 @@ def _without_version_aliases(args: pulumi.ResourceTransformationArgs) -> pulumi.
 
 
 def _is_version_alias(alias: pulumi.Input[str | pulumi.Alias]) -> bool:
-    """Whether an alias says nothing but another type token."""
+    """Return True if an alias contains only another type token."""
     return isinstance(alias, pulumi.Alias) and {field for field, value in vars(alias).items() if value is not ...} == {"type_"}

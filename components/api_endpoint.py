@@ -1,4 +1,4 @@
-"""Decides how the hub reaches a cluster's API servers: by peering, or through a private link where the networks stay apart."""
+"""Access from the hub to a cluster's API servers: peering, or a private link for networks that are not peered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECORD_SECONDS = 300
 
 @dataclass(frozen=True)
 class ApiEndpointArgs:
-    """The way to one cluster's API servers; private_link_subnet_id is None where hub and cluster are peered."""
+    """Access to a cluster's API servers; private_link_subnet_id is None if hub and cluster are peered."""
 
     region: RegionPlan
     plan: ClusterPlan
@@ -27,7 +27,7 @@ class ApiEndpointArgs:
 
 
 class ApiEndpoint(pulumi.ComponentResource):
-    """The API servers' name and address in the hub: what stands in the hub is made in the base stack's resource group."""
+    """DNS record and private endpoint of the API servers in the hub, in the base stack's resource group."""
 
     def __init__(self, name: str, args: ApiEndpointArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpufleet:api_endpoint:ApiEndpoint", name, {}, opts)
@@ -48,7 +48,7 @@ class ApiEndpoint(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _service(self, name: str, args: ApiEndpointArgs, subnet_id: pulumi.Input[str]) -> network.PrivateLinkService:
-        """The private link service in the cluster; only the region's own subscription, where the hub is, sees it and is let in unasked."""
+        """Return the private link service in the cluster, visible to and approved for the region's subscription (the hub's) only."""
         plan, hub = args.plan.api_servers, [args.region.spec.subscription]
         return network.PrivateLinkService(
             name,
@@ -67,7 +67,7 @@ class ApiEndpoint(pulumi.ComponentResource):
                 }
                 for number, address in enumerate(plan.private_link_addresses)
             ],
-            # API servers speak TLS from the first byte and know nothing of the PROXY header.
+            # API servers expect TLS from the first byte and do not support the PROXY header.
             enable_proxy_protocol=False,
             visibility=network.PrivateLinkServicePropertiesVisibilityArgs(subscriptions=hub),
             auto_approval=network.PrivateLinkServicePropertiesAutoApprovalArgs(subscriptions=hub),
@@ -84,7 +84,7 @@ class ApiEndpoint(pulumi.ComponentResource):
             location=args.region.spec.location,
             subnet={"id": args.base.hub_endpoints_subnet_id},
             private_link_service_connections=[network.PrivateLinkServiceConnectionArgs(name="api", private_link_service_id=service.id)],
-            # A private link service of one's own has no groups or members to name beside the address.
+            # A custom private link service has no groups or members to specify with the address.
             ip_configurations=[network.PrivateEndpointIPConfigurationArgs(name="api", private_ip_address=plan.endpoint_address)],
             tags=args.plan.tags,
             opts=pulumi.ResourceOptions(parent=self, provider=args.base_provider),

@@ -1,4 +1,4 @@
-"""Decides what the API servers are to Azure: a scale set that heals itself behind an internal load balancer."""
+"""API servers of a cluster: a scale set with automatic repairs behind an internal load balancer."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ NAME = "api"
 PROBE_SECONDS = 5
 PROBE_FAILURES = 2
 PROBE_PATH = "/readyz?exclude=etcd&exclude=etcd-readiness"
-"""Whether a server can answer, etcd or not: docs/adr/0008-probes-without-etcd.md. The first name covers the rings of overrides too."""
+"""Readiness without etcd: docs/adr/0008-probes-without-etcd.md. The first name also covers the etcd clusters of overrides."""
 IDLE_MINUTES = 30
-"""A watch may be silent for longer than the load balancer's default of 4 minutes, after which it would be cut:
+"""Idle timeout: a watch may be idle for longer than the load balancer's default of 4 minutes, after which the connection is reset:
 https://learn.microsoft.com/azure/load-balancer/load-balancer-tcp-reset"""
 REPAIR_GRACE = "PT30M"
-"""Time that a fresh machine has to become ready before repairs look at it, 10 to 90 minutes: it covers the first start of etcd too.
+"""Time for a new machine to become ready before automatic repairs check it, 10 to 90 minutes; it includes the first start of etcd.
 https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-automatic-instance-repairs"""
 PAUSE_BETWEEN_BATCHES = "PT2M"
-"""Time for watches to spread over the servers again before the next one goes."""
+"""Time for watches to spread over the servers before the next server is upgraded."""
 LEAST_PERCENT = 5
-"""Azure's least batch of a rolling upgrade."""
+"""Azure's minimum batch of a rolling upgrade."""
 
 
 def batch_percent(count: int) -> int:
-    """Share of one of count machines in whole percent, rounded down: the upgrade takes no second machine at once."""
+    """Return the share of one of count machines in percent, rounded down, so that the upgrade takes one machine at a time."""
     return max(LEAST_PERCENT, 100 // count)
 
 
 def tolerated_percent(count: int) -> int:
-    """Share of one of count machines in whole percent, rounded up: one bad machine does not stop the upgrade that would mend it."""
+    """Return the share of one of count machines in percent, rounded up, so that one bad machine does not stop its own upgrade."""
     return max(LEAST_PERCENT, math.ceil(100 / count))
 
 
 @dataclass(frozen=True)
 class ApiServersArgs:
-    """The API servers of one cluster: custom_data is base64; provisioned is what a machine needs at its first boot."""
+    """The API servers of one cluster: custom_data is base64; provisioned are the resources that a machine needs at its first boot."""
 
     region: RegionPlan
     plan: ClusterPlan
@@ -57,7 +57,7 @@ class ApiServersArgs:
 
 
 class ApiServers(pulumi.ComponentResource):
-    """The API servers of one cluster and the load balancer in front of them."""
+    """The API servers of one cluster and their load balancer."""
 
     frontend_id: pulumi.Output[str]
     """Id of the load balancer's frontend configuration."""
@@ -127,18 +127,18 @@ class ApiServers(pulumi.ComponentResource):
             identity=scale_set_identity(args.identity_id),
             virtual_machine_profile=_machine(args, balancer),
             tags=args.plan.tags,
-            # A machine reads its keys from the vault once, at its first boot: the role and the secrets must be there before it. etcd too: a
-            # server that finds none never becomes ready, and repairs would replace it over and over.
+            # A machine reads its keys from the vault at its first boot, so role assignment and secrets must exist before. So must etcd: a
+            # server without etcd never becomes ready, and automatic repairs would replace it repeatedly.
             opts=pulumi.ResourceOptions(parent=self, depends_on=args.provisioned),
         )
 
 
 def _probe() -> network.ProbeArgs:
-    """An HTTPS probe of /readyz: a server that has not filled its caches, or is shutting down, answers 500 and gets no connections.
+    """Return an HTTPS probe of /readyz: a server that has not filled its caches, or is shutting down, answers 500 and gets no connections.
 
-    A ring of etcd without quorum is no reason: all servers would be taken out at once, those that answer from their caches too, and repairs
-    would replace them by servers that cannot start. Azure does not ask who signed the certificate, only for SHA-256 in its chain, and shows
-    none of its own, so /readyz must answer anonymously:
+    It ignores etcd: without quorum, all servers would fail the probe, also those that answer from caches, and repairs would replace them by
+    servers that cannot start. Azure requires SHA-256 in the certificate chain but does not verify the issuer. The probe has no client
+    certificate, so /readyz must allow anonymous requests:
     https://learn.microsoft.com/azure/load-balancer/load-balancer-custom-probe-overview
     """
     return network.ProbeArgs(
@@ -152,7 +152,7 @@ def _probe() -> network.ProbeArgs:
 
 
 def _one_at_a_time(count: int) -> compute.UpgradePolicyArgs:
-    """A rolling upgrade of one machine after the other, each ready before the next goes; the servers keep no state."""
+    """Return a rolling upgrade of one machine after the other, each ready before the next; the servers have no state."""
     return compute.UpgradePolicyArgs(
         mode=compute.UpgradeMode.ROLLING,
         rolling_upgrade_policy=compute.RollingUpgradePolicyArgs(
@@ -183,7 +183,7 @@ def _machine(args: ApiServersArgs, balancer: network.LoadBalancer) -> compute.Vi
         ),
         storage_profile=scale_set_storage(args.image_id, stateless_os_disk(plan.size), plan.size.disk_controller),
         network_profile=compute.VirtualMachineScaleSetNetworkProfileArgsDict(
-            # The scale set's health is the load balancer's: repairs and rolling upgrades go by the same probe as connections.
+            # Repairs and rolling upgrades use the same health probe as the load balancer.
             health_probe=compute.ApiEntityReferenceArgsDict(id=pulumi.Output.concat(balancer.id, f"/probes/{NAME}")),
             network_interface_configurations=[
                 compute.VirtualMachineScaleSetNetworkConfigurationArgsDict(

@@ -1,4 +1,4 @@
-"""Where etcd snapshots go: a storage account with a container per cluster, in which nothing can be deleted before its time."""
+"""Storage of etcd snapshots: an account with one immutable container per cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BackupArgs:
 
 
 class Backup(pulumi.ComponentResource):
-    """The account, a container per cluster in it, and how long a snapshot stays."""
+    """The account, its container per cluster, and the retention of snapshots."""
 
     account_id: pulumi.Output[str]
 
@@ -49,7 +49,7 @@ class Backup(pulumi.ComponentResource):
         self.register_outputs({"account_id": self.account_id})
 
     def _retention(self, name: str, args: BackupArgs, account: storage.StorageAccount) -> None:
-        """Delete a snapshot when its retention is over, and keep it as long again in a deleted state."""
+        """Delete a snapshot after its retention, and make it recoverable for the same time."""
         days, child = args.plan.backup.retention_days, pulumi.ResourceOptions(parent=self)
         deleted = storage.DeleteRetentionPolicyArgs(enabled=True, days=days)
         storage.BlobServiceProperties(
@@ -88,13 +88,13 @@ class Backup(pulumi.ComponentResource):
             resource_group_name=args.resource_group,
             immutability_period_since_creation_in_days=args.plan.backup.retention_days,
             allow_protected_append_writes=False,
-            # The provider cannot delete one, and it goes with its container: https://github.com/pulumi/pulumi-azure-native/issues/2156
+            # The provider cannot delete the policy, which is deleted with its container: https://github.com/pulumi/pulumi-azure-native/issues/2156
             opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
         )
 
 
 def expiry(days: int) -> storage.ManagementPolicyRuleArgs:
-    """Deletes block blobs and their versions more than `days` days after they were made."""
+    """Return a rule that deletes block blobs and their versions more than `days` days after their creation."""
     return storage.ManagementPolicyRuleArgs(
         name="expire-snapshots",
         type="Lifecycle",

@@ -1,4 +1,4 @@
-"""Everything that a region's clusters share: hub, image gallery, vaults and backup storage, in the region's own subscription."""
+"""Base stack of a region: hub, image gallery, vaults and backup storage, in the region's subscription."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RegionBaseArgs:
 
 
 class RegionBase(pulumi.ComponentResource):
-    """A region's base stack; exports is what the program exports and components.base_outputs reads."""
+    """A region's base stack; exports are the stack outputs, which components.base_outputs reads."""
 
     exports: dict[str, pulumi.Input[Any]]
 

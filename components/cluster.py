@@ -1,4 +1,4 @@
-"""Decides what one cluster is made of, and which of its parts wait for which."""
+"""Components of one cluster and their dependencies."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class ClusterArgs:
 
 
 class Cluster(pulumi.ComponentResource):
-    """One cluster, whole: its network, its control plane, its node pools and the objects in it."""
+    """One cluster: network, control plane, node pools and Kubernetes objects."""
 
     api_server: str
-    """URL of the API servers, good in the hub's network and in the cluster's."""
+    """URL of the API servers in the hub's and the cluster's network."""
     kubeconfig: pulumi.Output[str]
     """Administrator's kubeconfig; a secret."""
     people_kubeconfig: pulumi.Output[str]
-    """Everybody else's kubeconfig; no secret."""
+    """Kubeconfig of all other users; no secret."""
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpufleet:cluster:Cluster", name, {}, opts)
@@ -57,17 +57,17 @@ class Cluster(pulumi.ComponentResource):
             f"{name}-azure",
             subscription_id=plan.subscription,
             tenant_id=args.region.spec.access.tenant,
-            # The base provider waits until Pulumi is known to run inside the hub's network; nothing of a cluster is made before.
+            # The base provider depends on the check that Pulumi runs inside the hub's network.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[args.base_provider]),
         )
         child = pulumi.ResourceOptions(parent=self, provider=provider)
         pki = Pki(f"{name}-pki", PkiArgs(plan, plan.spec.ca_generation), child)
         self.kubeconfig = pki.admin_kubeconfig
         self.people_kubeconfig = pki.ca_certificate.apply(lambda pem: people_kubeconfig(plan, args.region.spec.access, pem))
-        ground = _Ground.laid(name, args, pki, child)
-        etcd_clusters = tuple(self._etcd(f"{name}-{etcd.role}", args, etcd, ground, child) for etcd in (plan.etcd, plan.events_etcd))
-        ready = self._api_servers(name, args, ground, etcd_clusters, pki, child)
-        self._pools(name, args, ground, child)
+        foundation = _Foundation.create(name, args, pki, child)
+        etcd_clusters = tuple(self._etcd(f"{name}-{etcd.role}", args, etcd, foundation, child) for etcd in (plan.etcd, plan.events_etcd))
+        ready = self._api_servers(name, args, foundation, etcd_clusters, pki, child)
+        self._pools(name, args, foundation, child)
         KubernetesObjects(
             f"{name}-objects",
             KubernetesObjectsArgs(args.region, plan, cluster_objects(args.region, plan), pki.admin_kubeconfig, pki.bootstrap_token, ready),
@@ -75,45 +75,51 @@ class Cluster(pulumi.ComponentResource):
         )
         self.register_outputs({"api_server": self.api_server, "kubeconfig": self.kubeconfig, "people_kubeconfig": self.people_kubeconfig})
 
-    def _etcd(self, name: str, args: ClusterArgs, etcd: EtcdPlan, ground: _Ground, child: pulumi.ResourceOptions) -> Etcd:
-        """One etcd ring's machines."""
+    def _etcd(self, name: str, args: ClusterArgs, etcd: EtcdPlan, foundation: _Foundation, child: pulumi.ResourceOptions) -> Etcd:
+        """Return the machines of one etcd cluster."""
         etcd_args = EtcdArgs(
             region=args.region,
             plan=args.plan,
             etcd=etcd,
-            resource_group=ground.resource_group,
-            subnet_id=ground.network.subnet_ids[etcd.role],
-            identity_id=ground.identity.ids["etcd"],
+            resource_group=foundation.resource_group,
+            subnet_id=foundation.network.subnet_ids[etcd.role],
+            identity_id=foundation.identity.ids["etcd"],
             image_id=args.base.image_id(etcd.image),
             custom_data=tuple(custom_data(boot_etcd(args.plan, etcd, member)) for member in etcd.members),
-            provisioned=ground.provisioned,
+            provisioned=foundation.provisioned,
         )
         return Etcd(name, etcd_args, child)
 
     def _api_servers(
-        self, name: str, args: ClusterArgs, ground: _Ground, etcd_clusters: tuple[Etcd, ...], pki: Pki, child: pulumi.ResourceOptions
+        self,
+        name: str,
+        args: ClusterArgs,
+        foundation: _Foundation,
+        etcd_clusters: tuple[Etcd, ...],
+        pki: Pki,
+        child: pulumi.ResourceOptions,
     ) -> ApiServersReady:
-        """The API servers and the hub's way to them; complete when one of them is ready."""
-        plan, subnet_ids = args.plan.api_servers, ground.network.subnet_ids
+        """Create the API servers and their access from the hub; return a resource that is complete when a server is ready."""
+        plan, subnet_ids = args.plan.api_servers, foundation.network.subnet_ids
         boot = custom_data(boot_api_server(args.region, args.plan))
         servers = ApiServers(
             f"{name}-api",
             ApiServersArgs(
                 region=args.region,
                 plan=args.plan,
-                resource_group=ground.resource_group,
+                resource_group=foundation.resource_group,
                 subnet_id=subnet_ids["api"],
-                identity_id=ground.identity.ids["control"],
+                identity_id=foundation.identity.ids["control"],
                 image_id=args.base.image_id(plan.image),
                 custom_data=boot,
-                provisioned=(*ground.provisioned, *etcd_clusters),
+                provisioned=(*foundation.provisioned, *etcd_clusters),
             ),
             child,
         )
         endpoint_args = ApiEndpointArgs(
             region=args.region,
             plan=args.plan,
-            resource_group=ground.resource_group,
+            resource_group=foundation.resource_group,
             frontend_id=servers.frontend_id,
             private_link_subnet_id=subnet_ids["private-link"] if plan.private_link_name else None,
             base=args.base,
@@ -121,35 +127,35 @@ class Cluster(pulumi.ComponentResource):
         )
         endpoint = ApiEndpoint(f"{name}-api-endpoint", endpoint_args, child)
         ready_args = ApiServersReadyArgs(plan, pki.ca_certificate, hashlib.sha256(boot.encode()).hexdigest())
-        # Asking makes sense once there are servers, and a name under which the hub finds them.
+        # The check needs servers, and their DNS name in the hub.
         return ApiServersReady(f"{name}-api-ready", ready_args, pulumi.ResourceOptions(parent=self, depends_on=[servers, endpoint]))
 
-    def _pools(self, name: str, args: ClusterArgs, ground: _Ground, child: pulumi.ResourceOptions) -> None:
-        """The node pools, and the load balancer of those that have one; nodes that come up before the API servers ask until they answer."""
-        plan, subnet_ids = args.plan, ground.network.subnet_ids
+    def _pools(self, name: str, args: ClusterArgs, foundation: _Foundation, child: pulumi.ResourceOptions) -> None:
+        """Create the node pools and their ingress load balancer; nodes that boot before the API servers retry."""
+        plan, subnet_ids = args.plan, foundation.network.subnet_ids
         backend = None
         if plan.ingress is not None:
-            ingress_args = IngressArgs(args.region, plan, plan.ingress, ground.resource_group, subnet_ids["ingress"])
+            ingress_args = IngressArgs(args.region, plan, plan.ingress, foundation.resource_group, subnet_ids["ingress"])
             backend = Ingress(f"{name}-ingress", ingress_args, child).backend_pool_id
         for pool in plan.pools:
             pool_args = NodePoolArgs(
                 region=args.region,
                 plan=plan,
                 pool=pool,
-                resource_group=ground.resource_group,
+                resource_group=foundation.resource_group,
                 subnet_ids=subnet_ids,
-                identity_id=ground.identity.ids["node"],
+                identity_id=foundation.identity.ids["node"],
                 image_id=args.base.image_id(pool.image),
                 backend_pool_id=backend if pool.spec.load_balanced else None,
                 custom_data=tuple(map(custom_data, boot_nodes(args.region, plan, pool))),
-                provisioned=ground.provisioned,
+                provisioned=foundation.provisioned,
             )
             NodePool(f"{name}-pool-{pool.name}", pool_args, child)
 
 
 @dataclass(frozen=True)
-class _Ground:
-    """What machines stand on: provisioned is all that one reads or asks at its first boot."""
+class _Foundation:
+    """Resources that all machines of a cluster need; provisioned lists those for the first boot."""
 
     resource_group: pulumi.Output[str]
     network: Network
@@ -157,7 +163,7 @@ class _Ground:
     provisioned: tuple[pulumi.Resource, ...]
 
     @classmethod
-    def laid(cls, name: str, args: ClusterArgs, pki: Pki, child: pulumi.ResourceOptions) -> _Ground:
+    def create(cls, name: str, args: ClusterArgs, pki: Pki, child: pulumi.ResourceOptions) -> _Foundation:
         plan, base, base_provider = args.plan, args.base, args.base_provider
         group = resources.ResourceGroup(
             f"{name}-group", resource_group_name=plan.resource_group, location=args.region.spec.location, tags=plan.tags, opts=child

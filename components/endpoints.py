@@ -1,4 +1,4 @@
-"""How a cluster's machines reach their vaults and the backup account: over private endpoints, by the services' own names."""
+"""Private endpoints of vaults and the backup account, with their DNS zones."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pulumi
 from pulumi_azure_native import network, privatedns
 
 ZONES: Mapping[str, str] = {"vault": "privatelink.vaultcore.azure.net", "blob": "privatelink.blob.core.windows.net"}
-"""Private DNS zone of each kind of endpoint, Azure's "group id": https://learn.microsoft.com/azure/private-link/private-endpoint-dns"""
+"""Private DNS zone by kind of endpoint (Azure's "group id"): https://learn.microsoft.com/azure/private-link/private-endpoint-dns"""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One private endpoint: role a word unique in the cluster, kind "vault" or "blob", target the id of what it leads to."""
+    """One private endpoint: role is unique in the cluster, kind is "vault" or "blob", target is the id of the service."""
 
     role: str
     name: str
@@ -24,7 +24,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class EndpointsArgs:
-    """The endpoints of one virtual network, whose name link_name is; `after` is the last write to that network."""
+    """The endpoints of one virtual network; link_name is the network's name, `after` the last write to it."""
 
     endpoints: tuple[Endpoint, ...]
     resource_group: pulumi.Input[str]
@@ -37,7 +37,7 @@ class EndpointsArgs:
 
 
 class Endpoints(pulumi.ComponentResource):
-    """Private endpoints, and the DNS zones that make the services' names lead to them; ready when all names do."""
+    """Private endpoints, and DNS zones in which the services' names resolve to them; groups are ready when all names resolve."""
 
     groups: tuple[pulumi.Resource, ...]
 
@@ -46,7 +46,7 @@ class Endpoints(pulumi.ComponentResource):
         zones = {kind: self._zone(f"{name}-{kind}", zone, args) for kind, zone in ZONES.items()}
         after, groups = args.after, []
         for endpoint in args.endpoints:
-            # Endpoints lock the subnet that they are made in: https://github.com/hashicorp/terraform-provider-azurerm/pull/16315
+            # The creation of an endpoint locks its subnet: https://github.com/hashicorp/terraform-provider-azurerm/pull/16315
             opts_of = pulumi.ResourceOptions(parent=self, depends_on=[after])
             after = self._endpoint(f"{name}-{endpoint.role}", endpoint, args, opts_of)
             groups.append(self._group(f"{name}-{endpoint.role}-names", endpoint, args, after, zones[endpoint.kind]))
@@ -71,8 +71,8 @@ class Endpoints(pulumi.ComponentResource):
             location="global",
             virtual_network=privatedns.SubResourceArgs(id=args.vnet_id),
             registration_enabled=False,
-            # The zone answers for the whole service. Without the fallback, every account and vault of others that has a private endpoint
-            # of its own would have no address here: https://learn.microsoft.com/azure/dns/private-dns-fallback
+            # The zone is authoritative for the whole service. Without the fallback, other owners' accounts and vaults with private
+            # endpoints would not resolve here: https://learn.microsoft.com/azure/dns/private-dns-fallback
             resolution_policy=privatedns.ResolutionPolicy.NX_DOMAIN_REDIRECT,
             tags=args.tags,
             opts=child,
@@ -88,7 +88,7 @@ class Endpoints(pulumi.ComponentResource):
             private_endpoint_name=endpoint.name,
             resource_group_name=args.resource_group,
             location=args.location,
-            # SubnetArgs would send its defaults besides the id, which contradict the subnet's own settings.
+            # SubnetArgs would also send defaults, which conflict with the subnet's settings.
             subnet={"id": args.subnet_id},
             private_link_service_connections=[connection],
             tags=args.tags,

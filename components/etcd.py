@@ -1,4 +1,4 @@
-"""Decides what an etcd member is to Azure: a machine with a fixed name, address and zone, which no update replaces."""
+"""Machines of etcd members, with fixed names, addresses and zones; an update never replaces them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from components.machine_profile import ADMIN_USER, diagnostics, linux
 from components.plan.model import ClusterPlan, EtcdMemberPlan, EtcdPlan, RegionPlan
 from components.plan.os_disks import etcd_os_disk
 
-PLAYBOOKS_OWN = (
-    # Azure refuses a change of these two on a machine that exists.
+CHANGED_BY_PLAYBOOKS = (
+    # Azure refuses a change of these two on an existing machine.
     "osProfile.customData",
     "osProfile.linuxConfiguration",
     # For another image the provider replaces the machine.
     "storageProfile.imageReference",
-    # These Azure changes in place, once the machine is deallocated, which wipes its local NVMe and with it the ring's data. Pulumi would do
-    # it to all members at once: https://learn.microsoft.com/azure/virtual-machines/sizes/storage-optimized/lsv3-series
+    # Azure changes these in place after deallocation, which erases the local NVMe with the etcd data. Pulumi would do it to all
+    # members at the same time: https://learn.microsoft.com/azure/virtual-machines/sizes/storage-optimized/lsv3-series
     "hardwareProfile",
     "storageProfile.osDisk",
     "storageProfile.diskControllerType",
     "networkProfile",
 )
-"""What no update changes on a member that runs: it comes to one member after the other, by replacement under quorum checks."""
+"""Properties that an update does not change; a playbook replaces one member after the other under quorum checks."""
 
 
 @dataclass(frozen=True)
 class EtcdArgs:
-    """One ring of one cluster: custom_data is base64, one per member; provisioned is what a member needs at its first boot."""
+    """One etcd cluster: custom_data is base64, one per member; provisioned are the resources that a member needs at its first boot."""
 
     region: RegionPlan
     plan: ClusterPlan
@@ -44,7 +44,7 @@ class EtcdArgs:
 
 
 class Etcd(pulumi.ComponentResource):
-    """The machines of one etcd ring, spread over zones."""
+    """The machines of one etcd cluster, spread over zones."""
 
     def __init__(self, name: str, args: EtcdArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpufleet:etcd:Etcd", name, {}, opts)
@@ -95,20 +95,20 @@ class Etcd(pulumi.ComponentResource):
             ),
             network_profile=compute.NetworkProfileArgs(
                 network_interfaces=[
-                    # A member that is replaced takes over the interface, and with it the address.
+                    # A replacement member gets the interface, and therefore the address.
                     compute.NetworkInterfaceReferenceArgs(id=interface.id, primary=True, delete_option=compute.DeleteOptions.DETACH)
                 ]
             ),
             diagnostics_profile=diagnostics(),
-            # Whoever looks at the machine and wonders why an update left it alone reads it here.
+            # The tag explains why an update does not change the machine.
             tags={**args.plan.tags, "gpufleet-changed-by": args.etcd.changed_by},
             opts=pulumi.ResourceOptions(
                 parent=self,
-                # A member reads its key from the vault once, at its first boot: the role and the secrets must be there before it.
+                # A member reads its key from the vault at its first boot, so role assignment and secrets must exist before.
                 depends_on=args.provisioned,
-                # A member holds the ring's data on local disks and is replaced only under quorum checks, never by an update.
+                # A member has etcd data on local disks and is replaced only under quorum checks, never by an update.
                 protect=True,
-                ignore_changes=list(PLAYBOOKS_OWN),
+                ignore_changes=list(CHANGED_BY_PLAYBOOKS),
             ),
         )
 

@@ -1,4 +1,4 @@
-"""The region's image gallery: a definition per image, and each pinned version with the replicas that its creates need."""
+"""Image gallery of a region: a definition per image, and versions with the replicas for concurrent creates."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Gallery(pulumi.ComponentResource):
             storage_profile=compute.GalleryImageVersionStorageProfileArgs(source=source(image.capture)),
             publishing_profile=compute.GalleryImageVersionPublishingProfileArgs(
                 target_regions=[target],
-                # Every machine names its version; nobody gets another because it is newer.
+                # Every machine has an exact version; latest is not used.
                 exclude_from_latest=True,
             ),
             tags=args.plan.tags,
@@ -85,10 +85,10 @@ class Gallery(pulumi.ComponentResource):
 
 
 def features(definition: ImageDefinition) -> list[compute.GalleryImageFeatureArgs]:
-    """Features of a definition.
+    """Return the features of a definition.
 
-    The security type is left out, which with this API version means Standard: Trusted Launch would refuse GPU drivers' unsigned kernel
-    modules. Standard is no value that the API takes; from 2025-03-03 on it is, and no longer the default:
+    Without a security type, this API version uses Standard; Trusted Launch would refuse the unsigned kernel modules of GPU drivers. This
+    API version does not accept the value Standard; from 2025-03-03 on it is a value and no longer the default:
     https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery.
     """
     if not definition.nvme_disk_controller:
@@ -97,7 +97,7 @@ def features(definition: ImageDefinition) -> list[compute.GalleryImageFeatureArg
 
 
 def source(capture: str) -> compute.GalleryArtifactVersionFullSourceArgs:
-    """Where a version is made from: a machine or a managed image, by its resource id."""
+    """Return the source of a version: a machine or a managed image, by its resource id."""
     if "/virtualMachines/" in capture:
         return compute.GalleryArtifactVersionFullSourceArgs(virtual_machine_id=capture)
     return compute.GalleryArtifactVersionFullSourceArgs(id=capture)

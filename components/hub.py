@@ -1,4 +1,4 @@
-"""The region's hub: the network that people dial into, and the names that they find there."""
+"""Hub of a region: network, VPN gateway, DNS resolver and private zone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HubArgs:
 
 
 class Hub(pulumi.ComponentResource):
-    """The hub's network with its VPN gateway, DNS resolver and private zone.
+    """Hub network with VPN gateway, DNS resolver and private zone.
 
     subnet_ids maps a role ("gateway", "runner", "endpoints" or "resolver") to a subnet's id; private_zone is the zone's name.
     """
@@ -122,9 +122,9 @@ class Hub(pulumi.ComponentResource):
             vpn_gateway_generation="Generation1" if size in FIRST_GENERATION else "Generation2",
             sku=network.VirtualNetworkGatewaySkuArgs(name=size.value, tier=size.value),
             ip_configurations=[address],
-            vpn_client_configuration=dialled_in(args.plan),
+            vpn_client_configuration=vpn_clients(args.plan),
             tags=args.plan.tags,
-            # The gateway holds the network for most of an hour, in which no subnet can be written.
+            # The gateway's creation locks the network for most of an hour, in which no subnet can be written.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[subnets.last]),
         )
 
@@ -152,8 +152,8 @@ class Hub(pulumi.ComponentResource):
         return zone.name
 
 
-def dialled_in(plan: RegionPlan) -> network.VpnClientConfigurationArgs:
-    """Who may dial in: everyone whom the tenant vouches for, over OpenVPN, the only protocol with Entra ID logins.
+def vpn_clients(plan: RegionPlan) -> network.VpnClientConfigurationArgs:
+    """Return the VPN client settings: logins of the tenant over OpenVPN, the only protocol with Entra ID.
 
     https://learn.microsoft.com/azure/vpn-gateway/point-to-site-entra-gateway
     """

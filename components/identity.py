@@ -1,4 +1,4 @@
-"""Who a cluster's machines are to Azure: an identity per role, and the little that each may do."""
+"""Managed identities of a cluster's machines, one per role, and their role assignments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
 
 @dataclass(frozen=True)
 class Grant:
-    """What a role of machine may do: where is a word for the scope, subscription the one that the scope lies in."""
+    """One role assignment of an identity: where is a name for the scope, subscription that of the scope."""
 
     where: str
     role_definition: str
@@ -29,7 +29,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class IdentityArgs:
-    """base_provider acts in the base stack's subscription, where vaults and backup account stand."""
+    """base_provider acts in the base stack's subscription, which contains vaults and backup account."""
 
     plan: ClusterPlan
     region: RegionPlan
@@ -41,7 +41,7 @@ class IdentityArgs:
 class Identity(pulumi.ComponentResource):
     """The identities; ids maps a role ("etcd", "control" or "node") to an id.
 
-    assigned is what a machine must wait for: without its grants it cannot read its secrets.
+    assigned are the role assignments, which a machine needs to read its secrets.
     """
 
     ids: dict[str, pulumi.Output[str]]
@@ -69,7 +69,7 @@ class Identity(pulumi.ComponentResource):
         )
 
     def _grants(self, role: str, args: IdentityArgs) -> tuple[Grant, ...]:
-        """Each role reads its own vault; etcd writes its cluster's snapshots, and the CSR approver looks up the cluster's machines."""
+        """Return the grants of a role: each reads its own vault, etcd writes snapshots, and the CSR approver reads machines."""
         base, plan = args.region.spec.subscription, args.plan
         own_vault = Grant("vault", SECRETS_USER, args.base.vault_id(plan.name, role), base)
         if role == "etcd":
@@ -93,7 +93,7 @@ class Identity(pulumi.ComponentResource):
             role_definition_id=definition,
             scope=grant.scope,
             principal_id=identity.principal_id,
-            # Without it Azure looks the principal up, and does not find one made seconds ago:
+            # Without it, Azure looks up the principal and does not find one that was just created:
             # https://learn.microsoft.com/azure/role-based-access-control/troubleshooting#symptom---assigning-a-role-to-a-new-principal-sometimes-fails
             principal_type="ServicePrincipal",
             opts=pulumi.ResourceOptions(parent=self, provider=args.base_provider if in_base else None),

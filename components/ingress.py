@@ -1,4 +1,4 @@
-"""Decides how traffic enters a cluster's services: an internal load balancer in front of the pools that asked for one."""
+"""Internal load balancer of a cluster's ingress, for the load-balanced pools."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Ingress(pulumi.ComponentResource):
 
 
 def _probe(node_port: int) -> network.ProbeArgs:
-    """A TCP probe: a machine without an ingress pod refuses the connection, and what a team's ingress answers to HTTP is its own affair."""
+    """Return a TCP probe: a machine without an ingress pod refuses the connection; HTTP responses depend on a team's ingress."""
     return network.ProbeArgs(
         name=f"{NAME}-{node_port}",
         protocol=network.ProbeProtocol.TCP,

@@ -1,4 +1,4 @@
-"""Decides whether Pulumi runs inside the hub's network, before anything of a region is touched."""
+"""Check that Pulumi runs inside the hub's network, before any resource of a region changes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ ANSWER_SECONDS = 5
 
 
 def outside(resolver: str, port: int, zone: str, gateway: str) -> str | None:
-    """Why this machine is not inside the hub's network, in one line; None where the hub's resolver knows the hub's private zone.
+    """Return the reason why this machine is not inside the hub's network; None if the hub's resolver serves the hub's private zone.
 
-    A connection alone proves nothing: some networks accept every one.
+    A connection alone is no proof, since some networks accept all connections.
     """
     try:
         answer = dns.query.tcp(dns.message.make_query(zone, dns.rdatatype.SOA), resolver, timeout=ANSWER_SECONDS, port=port)
         if answer.answer:
             return None
-        found = f"does not know {zone} ({dns.rcode.to_text(answer.rcode())})"
+        found = f"does not serve {zone} ({dns.rcode.to_text(answer.rcode())})"
     except (OSError, EOFError, dns.exception.DNSException) as error:
         found = f"does not answer within {ANSWER_SECONDS} s ({(error.strerror if isinstance(error, OSError) else None) or error})"
     return (
@@ -39,22 +39,22 @@ def outside(resolver: str, port: int, zone: str, gateway: str) -> str | None:
 
 
 class InsideHubProvider(ResourceProvider):
-    """Looks whenever Pulumi previews or updates the stack, and keeps nothing."""
+    """Check at each preview and update of the stack; the resource has no state."""
 
     waits_for_cloud: ClassVar[bool] = True
     serialize_as_secret_always = False
 
     def check(self, _olds: Mapping[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Refuse to go on from outside the hub's network."""
+        """Return a failure outside the hub's network."""
         reason = outside(news["resolver"], int(news["port"]), news["zone"], news["gateway"])
         return CheckResult(news, [] if reason is None else [CheckFailure("resolver", reason)])
 
     def create(self, props: Mapping[str, Any]) -> CreateResult:
-        """Nothing is left to do once the check has passed."""
+        """Return the inputs; the check does all work."""
         return CreateResult(str(props["resolver"]), dict(props))
 
     def update(self, _id: str, _olds: Mapping[str, Any], news: Mapping[str, Any]) -> UpdateResult:
-        """Nothing is left to do once the check has passed."""
+        """Return the inputs; the check does all work."""
         return UpdateResult(dict(news))
 
 
@@ -64,7 +64,7 @@ class InsideHubArgs:
 
 
 class InsideHub(Resource, module="inside_hub", name="InsideHub"):
-    """Stands for being inside the hub's network: API servers have no address outside it."""
+    """Resource for the check; API servers have no address outside the hub's network."""
 
     def __init__(self, name: str, args: InsideHubArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         hub = args.hub

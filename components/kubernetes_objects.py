@@ -1,4 +1,4 @@
-"""Decides in which order a cluster's Kubernetes objects are made, and that Pulumi waits for none of them to run."""
+"""Kubernetes objects of a cluster as Pulumi resources, in order and without waiting for pods."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from components.manifests.owned import owner_labels
 from components.plan.access import BOOTSTRAP_GROUP, TEAM_LABEL
 from components.plan.model import ClusterPlan, RegionPlan
 
-SPACES = frozenset({"Namespace", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
-"""Kinds without which other objects are refused, and those that restrain an account, which must be there before its rights."""
+PREREQUISITES = frozenset({"Namespace", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+"""Kinds that other objects require, and policies that restrict an account, which must exist before its rights."""
 RIGHTS = frozenset(
     {
         "ServiceAccount",
@@ -27,11 +27,11 @@ RIGHTS = frozenset(
         "PriorityLevelConfiguration",
     }
 )
-"""Kinds without which a pod starts without rights, or not at all; and the levels to which flow schemas lead."""
+"""Kinds without which a pod lacks rights or does not start, and the priority levels of flow schemas."""
 AWAITED = frozenset(
     {"DaemonSet", "Deployment", "Ingress", "Job", "PersistentVolumeClaim", "Pod", "ResourceQuota", "Service", "StatefulSet"}
 )
-"""Kinds that the provider would wait for: https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/await/awaiters.go"""
+"""Kinds for which the provider would wait: https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/await/awaiters.go"""
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 
 KubernetesObject = Mapping[str, Any]
@@ -50,10 +50,10 @@ class KubernetesObjectsArgs:
 
 
 class KubernetesObjects(pulumi.ComponentResource):
-    """Everything that the cluster holds from its first minute on.
+    """All objects that gpufleet creates in the cluster.
 
-    A team's namespace is protected: with it Kubernetes would delete the team's jobs. An update that drops a team is refused until a
-    person has seen to them and unprotected the namespace.
+    A team's namespace is protected, because its deletion would delete the team's jobs. An update that removes a team is refused until a
+    person has unprotected the namespace.
     """
 
     def __init__(self, name: str, args: KubernetesObjectsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -61,18 +61,18 @@ class KubernetesObjects(pulumi.ComponentResource):
         provider = kubernetes.Provider(
             f"{name}-kubernetes",
             kubeconfig=pulumi.Output.secret(args.kubeconfig),
-            # A renewed administrator certificate changes the kubeconfig, but not the cluster: its objects stay.
+            # A renewed administrator certificate changes the kubeconfig but not the cluster; its objects remain.
             cluster_identifier=f"{args.region.name}/{args.plan.name}",
-            # A cluster whose API servers are down keeps its objects, with a warning, and the other clusters get theirs.
+            # If the API servers of a cluster are down, its objects remain, with a warning, and other clusters are updated.
             skip_update_unreachable=True,
-            # Before the API servers answer, every object would fail on its own.
+            # Before the API servers are ready, each object would fail.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[args.ready]),
         )
         done: list[pulumi.Resource] = []
         for kinds in tiers(args.objects):
-            # What a tier holds, objects of the next ones need from their first moment on.
+            # Objects of a tier require those of the previous tiers.
             child = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=done)
-            # Waits as every other, and is not deleted by an update: with a team's namespace would go its jobs.
+            # Protected, since the deletion of a team's namespace would delete its jobs.
             guarded = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=done, protect=True)
             done = [*done, *(register(name, item, guarded if of_team(item) else child) for item in kinds)]
         pulumi.CustomResource(
@@ -85,11 +85,11 @@ class KubernetesObjects(pulumi.ComponentResource):
 
 
 def bootstrap_secret(token: pulumi.Output[str]) -> dict[str, Any]:
-    """The Secret with which a node joins: good for asking a client certificate and for nothing else.
+    """Return the Secret of the bootstrap token, with which a node can only request a client certificate.
 
     https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
     """
-    # The id is public, the Secret is named after it.
+    # The id is public, since the Secret's name contains it.
     token_id = pulumi.Output.unsecret(token).apply(lambda text: text.partition(".")[0])
     return {
         "apiVersion": "v1",
@@ -110,37 +110,37 @@ def bootstrap_secret(token: pulumi.Output[str]) -> dict[str, Any]:
 
 
 def tiers(objects: Iterable[KubernetesObject]) -> tuple[tuple[KubernetesObject, ...], ...]:
-    """The objects in three tiers, each of which must be there before the next: spaces, rights, everything else."""
+    """Return the objects in three tiers, each of which must exist before the next: prerequisites, rights, all others."""
     items = tuple(objects)
-    spaces = tuple(item for item in items if item["kind"] in SPACES)
+    prerequisites = tuple(item for item in items if item["kind"] in PREREQUISITES)
     rights = tuple(item for item in items if item["kind"] in RIGHTS)
-    return spaces, rights, tuple(item for item in items if item["kind"] not in SPACES | RIGHTS)
+    return prerequisites, rights, tuple(item for item in items if item["kind"] not in PREREQUISITES | RIGHTS)
 
 
 def of_team(item: KubernetesObject) -> bool:
-    """Whether the object is a team's namespace."""
+    """Return True if the object is a team's namespace."""
     return item["kind"] == "Namespace" and TEAM_LABEL in item["metadata"].get("labels", {})
 
 
 def type_token(item: KubernetesObject) -> str:
-    """Type token under which the typed SDK registers an object, for example kubernetes:core/v1:Service."""
+    """Return the type token of the typed SDK for an object, for example kubernetes:core/v1:Service."""
     version = item["apiVersion"]
     return f"kubernetes:{version if '/' in version else f'core/{version}'}:{item['kind']}"
 
 
 def logical_name(item: KubernetesObject) -> str:
-    """Kind, namespace and name, which tell an object from every other of its cluster."""
+    """Return kind, namespace and name, which are unique in the cluster."""
     metadata = item["metadata"]
     return "/".join(part for part in (item["kind"], metadata.get("namespace"), metadata["name"]) if part)
 
 
 def register(name: str, item: KubernetesObject, opts: pulumi.ResourceOptions) -> pulumi.Resource:
-    """Register one object as it is, which costs two thirds of what a typed resource does and gives the same one."""
+    """Register one object from raw data, which needs two thirds of the time of a typed resource, with the same result."""
     return pulumi.CustomResource(type_token(item), f"{name}-{logical_name(item)}", dict(unawaited(item)), opts)
 
 
 def unawaited(item: KubernetesObject) -> KubernetesObject:
-    """The object, marked not to be waited for: its pods run when the first nodes have joined, which may be long after the update."""
+    """Return the object with an annotation against waiting, since its pods run after the first nodes have joined."""
     if item["kind"] not in AWAITED:
         return item
     metadata = item["metadata"]

@@ -1,6 +1,6 @@
-"""What machines of every role have alike: who may log in, where the OS disk lies, and that the console can be read.
+"""Machine properties of all roles: login, OS disk and boot diagnostics.
 
-As dictionaries: the SDK takes an Args object apart again for each scale set that shares it, a tenth of what a scale set costs.
+The properties are dictionaries: the SDK would convert a shared Args object again for each scale set, a tenth of the cost of a scale set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ADMIN_USER = "gpufleet"
 
 
 def linux(ssh_public_key: str) -> compute.LinuxConfigurationArgsDict:
-    """Log-in with one SSH key, never with a password."""
+    """Return the Linux configuration: login with one SSH key, never with a password."""
     key = compute.SshPublicKeyArgsDict(key_data=ssh_public_key, path=f"/home/{ADMIN_USER}/.ssh/authorized_keys")
     return compute.LinuxConfigurationArgsDict(
         disable_password_authentication=True, provision_vm_agent=True, ssh=compute.SshConfigurationArgsDict(public_keys=[key])
@@ -22,12 +22,12 @@ def linux(ssh_public_key: str) -> compute.LinuxConfigurationArgsDict:
 
 
 def diagnostics() -> compute.DiagnosticsProfileArgsDict:
-    """Serial console and screenshot in storage that Azure manages: the only view of a machine that does not reach the network."""
+    """Return boot diagnostics in storage of Azure: serial console and screenshot, the only information from a machine without network."""
     return compute.DiagnosticsProfileArgsDict(boot_diagnostics=compute.BootDiagnosticsArgsDict(enabled=True))
 
 
 def scale_set_identity(identity_id: pulumi.Input[str]) -> compute.VirtualMachineScaleSetIdentityArgsDict:
-    """One user-assigned identity, with which the machines read their secrets."""
+    """Return the user-assigned identity with which the machines read their secrets."""
     return compute.VirtualMachineScaleSetIdentityArgsDict(
         type=compute.ResourceIdentityType.USER_ASSIGNED, user_assigned_identities=[identity_id]
     )
@@ -36,7 +36,7 @@ def scale_set_identity(identity_id: pulumi.Input[str]) -> compute.VirtualMachine
 def scale_set_storage(
     image_id: pulumi.Input[str], disk: OsDisk, disk_controller: str
 ) -> compute.VirtualMachineScaleSetStorageProfileArgsDict:
-    """Image and OS disk of a scale set's machines."""
+    """Return image and OS disk of a scale set's machines."""
     return compute.VirtualMachineScaleSetStorageProfileArgsDict(
         image_reference=compute.ImageReferenceArgsDict(id=image_id), os_disk=_os_disk(disk), disk_controller_type=disk_controller
     )

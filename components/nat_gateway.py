@@ -1,4 +1,4 @@
-"""How a subnet's machines reach the internet: a NAT gateway with a public prefix of its own."""
+"""NAT gateway of a subnet, with its own public IP prefix."""
 
 from __future__ import annotations
 

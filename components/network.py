@@ -1,4 +1,4 @@
-"""One cluster's virtual network: subnets, egress, names, endpoints, and its peering with the hub where it has one."""
+"""Virtual network of a cluster: subnets, NAT gateways, DNS names, endpoints and the optional peering with the hub."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from components.plan.model import ClusterPlan, RegionPlan
 from components.subnets import Subnets, SubnetsArgs
 
 RECORD_TTL_SECONDS = 300
-"""Names lead to fixed addresses; the time only bounds how long a mistake lives."""
+"""Records have fixed addresses; the TTL only limits the duration of an error."""
 
 
 @dataclass(frozen=True)
 class NetworkArgs:
-    """base_provider acts in the base stack's subscription, where the hub's side of a peering stands."""
+    """base_provider acts in the base stack's subscription, which contains the hub's side of a peering."""
 
     plan: ClusterPlan
     region: RegionPlan
@@ -31,7 +31,7 @@ class NetworkArgs:
 class Network(pulumi.ComponentResource):
     """The network; subnet_ids maps a role ("etcd", "api", "nodes-00", …) to a subnet's id.
 
-    names is ready when every name that a machine asks for at boot leads somewhere.
+    names is ready when all names that a machine needs at boot resolve.
     """
 
     vnet_id: pulumi.Output[str]
@@ -80,7 +80,7 @@ class Network(pulumi.ComponentResource):
         self.register_outputs({"vnet_id": self.vnet_id, "subnet_ids": self.subnet_ids})
 
     def _zone(self, name: str, args: NetworkArgs, vnet: network.VirtualNetwork) -> tuple[pulumi.Resource, ...]:
-        """The cluster's own zone: the link to its network, and a record per etcd member and for the API servers."""
+        """Create the cluster's zone; return its link to the network, and the records of etcd members and API servers."""
         plan, child = args.plan, pulumi.ResourceOptions(parent=self)
         zone = privatedns.PrivateZone(
             f"{name}-zone",
@@ -117,7 +117,7 @@ class Network(pulumi.ComponentResource):
         return (link, *records)
 
     def _peering(self, name: str, args: NetworkArgs, vnet: network.VirtualNetwork, after: pulumi.Resource) -> pulumi.Resource:
-        """Peer with the hub, both ways, where the cluster is peered; the last write to the cluster's network."""
+        """Create both sides of the peering with the hub if the cluster is peered; return the last write to the cluster's network."""
         plan = args.plan.network
         if plan.peering_name is None or plan.hub_peering_name is None:
             return after
@@ -131,7 +131,7 @@ class Network(pulumi.ComponentResource):
             allow_forwarded_traffic=False,
             allow_gateway_transit=True,
             use_remote_gateways=False,
-            # A peering writes to both networks, which take one write at a time.
+            # A peering writes to both networks, which accept one write at a time.
             opts=pulumi.ResourceOptions(parent=self, provider=args.base_provider, depends_on=[after]),
         )
         return network.VirtualNetworkPeering(
@@ -150,13 +150,13 @@ class Network(pulumi.ComponentResource):
 
 
 def records_of(plan: ClusterPlan) -> dict[str, str]:
-    """Addresses by name inside the cluster's zone."""
+    """Return addresses by name in the cluster's zone."""
     members = (*plan.etcd.members, *plan.events_etcd.members)
     named = {member.dns_name: member.address for member in members} | {plan.api_servers.dns_name: plan.api_servers.address}
     return {dns_name.removesuffix(f".{plan.network.private_zone}"): address for dns_name, address in named.items()}
 
 
 def endpoints_of(plan: ClusterPlan, base: BaseOutputs) -> tuple[Endpoint, ...]:
-    """A private endpoint per vault of the cluster, and one for the backup account."""
+    """Return a private endpoint per vault of the cluster, and one for the backup account."""
     vaults = (Endpoint(f"vault-{vault.role}", vault.endpoint_name, "vault", base.vault_id(plan.name, vault.role)) for vault in plan.vaults)
     return (*vaults, Endpoint("backup", plan.backup_endpoint_name, "blob", base.backup_account_id))

@@ -1,4 +1,4 @@
-"""Decides what a pool's machines are to Azure: one Uniform scale set for each that the plan names, created lane by lane."""
+"""Scale sets of a pool in Uniform mode, created with limited parallelism."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from components.plan.os_disks import stateless_os_disk
 from components.spec.pool import Capacity
 
 TERMINATE_NOTICE = "PT15M"
-"""Longest notice before a delete, time to drain; Spot has none:
+"""Maximum notice before a delete, as time to drain; Spot has none:
 https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-terminate-notification"""
 UP_TO_PAY_AS_YOU_GO = -1
-"""Spot price bound that means: never evict for price, pay at most the regular price."""
+"""Maximum spot price that means: never evict for price, and pay at most the regular price."""
 
 
 @dataclass(frozen=True)
 class NodePoolArgs:
-    """One pool: custom_data is base64, one per scale set; provisioned is what a machine needs at its first boot.
+    """One pool: custom_data is base64, one per scale set; provisioned are the resources that a machine needs at its first
+    boot.
 
-    subnet_ids are by role; backend_pool_id is None where the pool is not load-balanced.
+    subnet_ids are by role; backend_pool_id is None if the pool is not load-balanced.
     """
 
     region: RegionPlan
@@ -43,43 +44,43 @@ class NodePoolArgs:
 class NodePool(pulumi.ComponentResource):
     """The scale sets of one pool.
 
-    Each is protected: an update that drops or replaces one is refused until a person has drained its machines and unprotected it. A
-    capacity that shrinks is not refused: Azure then deletes machines of its own choice, drained or not.
+    Each is protected: an update that removes or replaces one is refused until a person has drained its machines and unprotected it. A lower
+    capacity is not refused; Azure then chooses the machines that it deletes, drained or not.
     """
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpufleet:node_pool:NodePool", name, {}, opts)
-        alike = _Alike.of(args)
+        shared = _SharedProperties.of(args)
         made: dict[str, compute.VirtualMachineScaleSet] = {}
         for plan, custom_data in zip(args.pool.scale_sets, args.custom_data, strict=True):
-            # A machine reads its join credentials from the vault at its first boot: the role and the secrets must be there before it.
-            # A later set waits only for the one a lane's width before it, which waited for them: so no more machines than planned read
-            # the image's replicas at once, and no set waits for all.
+            # A machine reads its join credentials from the vault at its first boot, so role assignment and secrets must exist before. A
+            # later set depends only on one earlier set, which depends on them. This limits the machines that read the image's replicas
+            # at the same time, and no set waits for all others.
             after = args.provisioned if plan.after is None else [made[plan.after]]
             made[plan.name] = compute.VirtualMachineScaleSet(
                 f"{name}-{plan.index:03d}",
                 resource_group_name=args.resource_group,
                 vm_scale_set_name=plan.name,
                 location=args.region.spec.location,
-                zones=alike.zones,
+                zones=shared.zones,
                 sku=compute.SkuArgs(name=args.pool.size.name, tier="Standard", capacity=plan.capacity),
                 orchestration_mode=compute.OrchestrationMode.UNIFORM,
                 single_placement_group=plan.single_placement_group,
                 platform_fault_domain_count=1,
                 # A surplus machine would register itself as a node before Azure deletes it.
                 overprovision=False,
-                upgrade_policy=alike.upgrade_policy,
-                identity=alike.identity,
-                virtual_machine_profile=alike.machine(plan, custom_data),
-                tags=alike.tags,
+                upgrade_policy=shared.upgrade_policy,
+                identity=shared.identity,
+                virtual_machine_profile=shared.machine(plan, custom_data),
+                tags=shared.tags,
                 opts=pulumi.ResourceOptions(parent=self, depends_on=after, protect=True),
             )
         self.register_outputs({})
 
 
 @dataclass(frozen=True)
-class _Alike:
-    """What all scale sets of a pool share, built once, as dictionaries (machine_profile says why); networks are by subnet role."""
+class _SharedProperties:
+    """Properties that all scale sets of a pool share, as dictionaries (see machine_profile); networks are by subnet role."""
 
     zones: list[str]
     tags: dict[str, str]
@@ -90,12 +91,12 @@ class _Alike:
     networks: dict[str, compute.VirtualMachineScaleSetNetworkProfileArgsDict]
 
     @classmethod
-    def of(cls, args: NodePoolArgs) -> _Alike:
+    def of(cls, args: NodePoolArgs) -> _SharedProperties:
         pool = args.pool
         return cls(
             zones=[pool.spec.zone.value],
             tags=naming.tags(args.region.name, args.plan.name, pool.name),
-            # Rotation alone decides when a machine takes a new model: it drains first.
+            # Only rotation updates machines to a new model, after a drain.
             upgrade_policy=compute.UpgradePolicyArgsDict(mode=compute.UpgradeMode.MANUAL),
             identity=scale_set_identity(args.identity_id),
             linux=linux(args.region.spec.access.ssh_public_key),
@@ -104,7 +105,7 @@ class _Alike:
         )
 
     def machine(self, plan: ScaleSetPlan, custom_data: str) -> compute.VirtualMachineScaleSetVMProfileArgsDict:
-        """What one machine of a scale set is."""
+        """Return the machine profile of a scale set."""
         return {
             **self.profile,
             "os_profile": compute.VirtualMachineScaleSetOSProfileArgsDict(
@@ -118,9 +119,9 @@ class _Alike:
 
 
 def _profile(args: NodePoolArgs) -> compute.VirtualMachineScaleSetVMProfileArgsDict:
-    """What all machines of a pool are; a key that does not apply stays away, because a dictionary's None is sent as null.
+    """Return the profile of all machines of a pool; keys that do not apply are omitted, because a dictionary's None is sent as null.
 
-    It names no security type: under this API version that means Standard, without the secure boot that refuses GPU drivers.
+    Without a security type, this API version uses Standard, without secure boot, which would refuse GPU drivers.
     """
     pool = args.pool
     profile = compute.VirtualMachineScaleSetVMProfileArgsDict(
@@ -142,7 +143,7 @@ def _profile(args: NodePoolArgs) -> compute.VirtualMachineScaleSetVMProfileArgsD
 
 
 def _network(args: NodePoolArgs, subnet_id: pulumi.Input[str]) -> compute.VirtualMachineScaleSetNetworkProfileArgsDict:
-    """One interface with the machine's own address, which alone is primary and takes ingress traffic, and one address per pod."""
+    """Return one interface with the machine's primary address, which also gets ingress traffic, and one address per pod."""
     subnet = compute.ApiEntityReferenceArgsDict(id=subnet_id)
     own = compute.VirtualMachineScaleSetIPConfigurationArgsDict(name="ipconfig1", primary=True, subnet=subnet)
     if args.backend_pool_id is not None:

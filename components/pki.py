@@ -1,4 +1,4 @@
-"""A cluster's certificates and keys, and which of its vaults' secrets each one is."""
+"""Certificates and keys of a cluster, by secret of its vaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from components.spec.region import Access
 
 @dataclass(frozen=True)
 class PkiArgs:
-    """A higher ca_generation replaces all authorities, and with them every certificate."""
+    """A higher ca_generation replaces all authorities and certificates."""
 
     plan: ClusterPlan
     ca_generation: int = 1
@@ -26,7 +26,7 @@ class PkiArgs:
 class Pki(pulumi.ComponentResource):
     """A cluster's PKI.
 
-    secrets maps (vault role, secret name) to a value, for exactly the secrets of the plan; admin_kubeconfig is for break-glass only.
+    secrets maps (vault role, secret name) to a value, for all secrets of the plan; admin_kubeconfig is for break-glass access only.
     """
 
     secrets: dict[tuple[str, str], pulumi.Output[str]]
@@ -68,13 +68,13 @@ def _parts(issued: CertificateAuthority | Certificate) -> tuple[tuple[str, pulum
 
 
 def kubeconfig(plan: ClusterPlan, ca_certificate: str, certificate: str, private_key: str) -> str:
-    """A kubeconfig, as YAML, that reaches the cluster's API servers from its hub with a client certificate."""
+    """Return a kubeconfig, as YAML, with a client certificate, for use in the hub's network."""
     user = {"client-certificate-data": _base64(certificate), "client-key-data": _base64(private_key)}
     return _kubeconfig(plan, ca_certificate, "break-glass", user)
 
 
 def people_kubeconfig(plan: ClusterPlan, access: Access, ca_certificate: str) -> str:
-    """A kubeconfig, as YAML and without a secret, with which whoever has logged in with the Azure CLI acts as themselves.
+    """Return a kubeconfig, as YAML and without secrets, for users who have logged in with the Azure CLI.
 
     https://azure.github.io/kubelogin/concepts/login-modes/azurecli.html
     """
@@ -88,7 +88,7 @@ def _base64(pem: str) -> str:
 
 
 def _kubeconfig(plan: ClusterPlan, ca_certificate: str, name: str, user: Mapping[str, object]) -> str:
-    """A kubeconfig with one user, by a name."""
+    """Return a kubeconfig with one user."""
     cluster = {"server": plan.api_servers.url, "certificate-authority-data": _base64(ca_certificate)}
     config = {
         "apiVersion": "v1",

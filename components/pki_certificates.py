@@ -1,4 +1,4 @@
-"""Which certificates a cluster needs: who each stands for, under which authority, and under which name its vault keeps it."""
+"""Certificates of a cluster: subject, authority and name of the vault secret."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from components.plan.naming import CLUSTER_DOMAIN
 from components.x509 import Subject
 
 AUTHORITIES = ("cluster", "etcd", "events", "front-proxy")
-"""An authority of its own for each ring of etcd, so that a client of one is nobody to the other."""
+"""Each etcd cluster has its own authority, so that a client of one is not a client of the other."""
 LOOPBACK_NAME, LOOPBACK = "localhost", "127.0.0.1"
 SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", f"kubernetes.default.svc.{CLUSTER_DOMAIN}")
-"""Names by which pods call the API servers."""
+"""Names of the API servers for pods."""
 CLIENTS = (
     ("etcd-client", "etcd", "kube-apiserver-etcd-client", ()),
     ("events-client", "events", "kube-apiserver-etcd-client", ()),
@@ -29,7 +29,7 @@ CLIENTS = (
 
 @dataclass(frozen=True)
 class CertificatePlan:
-    """One leaf: name is what its vault calls it, with -cert and -key behind."""
+    """One leaf certificate: its vault secrets are name-cert and name-key."""
 
     name: str
     authority: str
@@ -37,14 +37,14 @@ class CertificatePlan:
 
 
 def certificates_of(plan: ClusterPlan) -> tuple[CertificatePlan, ...]:
-    """Every leaf of a cluster; pure."""
+    """Return all leaf certificates of a cluster."""
     clients = (CertificatePlan(name, authority, Subject(user, groups, (), (), ("client",))) for name, authority, user, groups in CLIENTS)
     serving = CertificatePlan("apiserver", "cluster", _api_servers(plan.api_servers, plan.network.kubernetes_service_address))
     return (*_members(plan.etcd), *_members(plan.events_etcd), serving, *clients)
 
 
 def _members(etcd: EtcdPlan) -> tuple[CertificatePlan, ...]:
-    """A leaf per member, which is a server to clients and both to its peers."""
+    """Return a leaf certificate per member, for server and client use between members."""
     return tuple(
         CertificatePlan(
             name=f"{etcd.role}-{member.member}",
@@ -56,6 +56,6 @@ def _members(etcd: EtcdPlan) -> tuple[CertificatePlan, ...]:
 
 
 def _api_servers(plan: ApiServersPlan, service_address: str) -> Subject:
-    """The API servers' serving certificate, good under every name and address that anyone calls them by."""
+    """Return the subject of the API servers' serving certificate, with all their names and addresses."""
     addresses = [plan.address, service_address, LOOPBACK] + ([plan.endpoint_address] if plan.endpoint_address else [])
     return Subject("kube-apiserver", (), (plan.dns_name, *SERVICE_NAMES, LOOPBACK_NAME), tuple(addresses), ("server",))

@@ -1,7 +1,7 @@
-"""When a certificate or key is made anew, and when that is refused: Pulumi's dynamic providers of what a cluster's PKI consists of.
+"""Dynamic providers of a cluster's PKI: creation, renewal and replacement of certificates and keys.
 
-The engine runs these classes in a process of their own, by their import path, and never looks at their code: an edit that should
-reach certificates that exist must raise SCHEMA.
+The engine imports these classes in a separate process and does not detect changes of their code: raise SCHEMA for a change that existing
+certificates must get.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from pulumi import dynamic
 from components.x509 import Authority, Issued, Subject, issue_authority, issue_leaf, new_private_key, public_key, renewal_due
 
 SCHEMA = 1
-"""Version of how leaves are made; raising it reissues every leaf in place."""
+"""Version of the leaf format; a higher number reissues every leaf in place."""
 AUTHORITY_LIFETIME = timedelta(days=3_650)
 LEAF_LIFETIME = timedelta(days=365)
 LEAF_INPUTS = ("common_name", "organizations", "dns_names", "addresses", "usages", "schema", "ca_certificate")
-"""What a leaf is made of and its state keeps; the authority's key is used and not kept."""
+"""Inputs of a leaf that its state contains; the state does not contain the authority's key."""
 ENCRYPTION_KEY_BYTES = 32
 TOKEN_ALPHABET = string.ascii_lowercase + string.digits
 """https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/#token-format"""
 
 
 class AuthorityProvider(dynamic.ResourceProvider):
-    """Makes an authority once; another comes only with a higher generation, because all that trusts the first then fails."""
+    """Create an authority; only a higher generation replaces it, because all clients that trust it fail then."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         if not olds:
@@ -40,12 +40,12 @@ class AuthorityProvider(dynamic.ResourceProvider):
         before, after = int(olds["generation"]), int(news["generation"])
         failures = []
         if after < before:
-            reason = f"falls from {before} to {after}, but an authority that was replaced does not come back; give {before} or more"
+            reason = f"falls from {before} to {after}, but a replaced authority cannot be restored; give {before} or more"
             failures.append(dynamic.CheckFailure("generation", reason))
         elif after == before and news["common_name"] != olds["common_name"]:
             reason = (
                 f"changes from {olds['common_name']!r} to {news['common_name']!r}, which would replace the authority and cut off all"
-                f" that trusts it; raise generation from {before} to {before + 1} if that is meant"
+                f" clients that trust it; to replace it, raise generation from {before} to {before + 1}"
             )
             failures.append(dynamic.CheckFailure("common_name", reason))
         return dynamic.CheckResult(news, failures)
@@ -56,12 +56,12 @@ class AuthorityProvider(dynamic.ResourceProvider):
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         issued = issue_authority(props["common_name"], AUTHORITY_LIFETIME, datetime.now(UTC))
-        kept = {name: props[name] for name in ("common_name", "generation")}
-        return dynamic.CreateResult(uuid.uuid4().hex, {**kept, **asdict(issued)})
+        inputs = {name: props[name] for name in ("common_name", "generation")}
+        return dynamic.CreateResult(uuid.uuid4().hex, {**inputs, **asdict(issued)})
 
 
 class LeafProvider(dynamic.ResourceProvider):
-    """Makes a leaf, and reissues it in place when what it says changes or less than a third of its life remains."""
+    """Create a leaf, and reissue it in place if its inputs change or less than a third of its lifetime remains."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         changed = any(olds.get(name) != news.get(name) for name in LEAF_INPUTS)
@@ -71,14 +71,14 @@ class LeafProvider(dynamic.ResourceProvider):
         return dynamic.CreateResult(uuid.uuid4().hex, _leaf(props, private_key=None))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        # Certificate and key are two secrets of a vault, written one after the other: under the same authority the key stays, so that
-        # a machine that reads in between still gets a pair.
+        # Certificate and key are two secrets of a vault, written one after the other. Under the same authority the key is unchanged, so
+        # that a machine that reads in between gets a matching pair.
         same_authority = olds["ca_certificate"] == news["ca_certificate"]
         return dynamic.UpdateResult(_leaf(news, private_key=olds["private_key"] if same_authority else None))
 
 
 class KeyPairProvider(dynamic.ResourceProvider):
-    """Makes a bare key pair, once."""
+    """Create a key pair once."""
 
     def create(self, _props: dict[str, Any]) -> dynamic.CreateResult:
         key = new_private_key()
@@ -86,7 +86,7 @@ class KeyPairProvider(dynamic.ResourceProvider):
 
 
 class BootstrapTokenProvider(dynamic.ResourceProvider):
-    """Makes a bootstrap token, once."""
+    """Create a bootstrap token once."""
 
     def create(self, _props: dict[str, Any]) -> dynamic.CreateResult:
         token_id, secret = ("".join(secrets.choice(TOKEN_ALPHABET) for _ in range(length)) for length in (6, 16))
@@ -94,14 +94,14 @@ class BootstrapTokenProvider(dynamic.ResourceProvider):
 
 
 class EncryptionKeyProvider(dynamic.ResourceProvider):
-    """Makes the key under which the API servers encrypt Secrets in etcd, once."""
+    """Create once the key with which the API servers encrypt Secrets in etcd."""
 
     def create(self, _props: dict[str, Any]) -> dynamic.CreateResult:
         return dynamic.CreateResult(uuid.uuid4().hex, {"key": base64.b64encode(secrets.token_bytes(ENCRYPTION_KEY_BYTES)).decode()})
 
 
 def _leaf(props: Mapping[str, Any], private_key: str | None) -> dict[str, Any]:
-    """State of a leaf issued now."""
+    """Issue a leaf and return its state."""
     subject = Subject(
         common_name=props["common_name"],
         organizations=tuple(props["organizations"]),
@@ -134,14 +134,14 @@ class Certificate(dynamic.Resource, module="pki", name="Certificate"):
     not_after: pulumi.Output[str]
 
     def __init__(self, name: str, subject: Subject, authority: CertificateAuthority, opts: pulumi.ResourceOptions) -> None:
-        said = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(subject).items()}
+        subject_inputs = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(subject).items()}
         issuer = {"ca_certificate": authority.certificate, "ca_key": authority.private_key, "schema": SCHEMA}
         computed = _computed("certificate", "private_key", "issued_at", "not_after")
-        super().__init__(LeafProvider(), name, {**said, **issuer, **computed}, _hiding(opts, "private_key"))
+        super().__init__(LeafProvider(), name, {**subject_inputs, **issuer, **computed}, _hiding(opts, "private_key"))
 
 
 class KeyPair(dynamic.Resource, module="pki", name="KeyPair"):
-    """A bare key pair."""
+    """A key pair."""
 
     private_key: pulumi.Output[str]
     public_key: pulumi.Output[str]
@@ -169,10 +169,10 @@ class EncryptionKey(dynamic.Resource, module="pki", name="EncryptionKey"):
 
 
 def _computed(*names: str) -> dict[str, Any]:
-    """Outputs to be: Pulumi gives a resource only the attributes whose names it was made with."""
+    """Return unset outputs: Pulumi sets only the attributes of a resource that are among its inputs."""
     return dict.fromkeys(names)
 
 
 def _hiding(opts: pulumi.ResourceOptions, *outputs: str) -> pulumi.ResourceOptions:
-    """The options, with outputs that stay encrypted: a dynamic provider's are plain in the state otherwise."""
+    """Return the options with secret outputs; otherwise a dynamic provider's outputs are plain text in the state."""
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(additional_secret_outputs=list(outputs)))

@@ -1,4 +1,4 @@
-"""Decides when the API servers are there: once one of them answers /readyz under the name and the CA that clients will use."""
+"""Wait until an API server answers /readyz under the name and CA that clients use."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ CONSOLES = "read the consoles of the API servers' scale set and of the etcd mach
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait, in seconds: deadline for a server that is still starting, hopeless for what waiting seldom mends.
+    """Times in seconds: deadline for a starting server, hopeless for obstacles that rarely disappear, between attempts, of progress.
 
-    A machine is up in minutes, then reads its secrets; a resolver sees a fresh record once it forgets that there was none.
+    A machine boots in minutes and then reads its secrets. A resolver finds a new record after its negative cache entry has expired.
     """
 
     deadline: float = 1_200
@@ -40,7 +40,7 @@ class Patience:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where to ask: host is the servers' DNS name, ca_certificate the PEM text of the CA that must have signed theirs."""
+    """Address of the API servers: host is their DNS name, ca_certificate the PEM text of their CA."""
 
     host: str
     port: int
@@ -51,7 +51,7 @@ class Endpoint:
 
 
 class Obstacle(Enum):
-    """What keeps an API server from having answered, each with what a person can do about it."""
+    """Reasons why no API server was ready, each with a remedy."""
 
     UNRESOLVED = f"the name does not resolve; {NOT_IN_HUB}"
     UNROUTED = f"there is no route to it; {NOT_IN_HUB}"
@@ -60,24 +60,24 @@ class Obstacle(Enum):
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """One attempt that found no ready server: the obstacle, and in what words it was met."""
+class FailedAttempt:
+    """One failed attempt: the obstacle and its message."""
 
     obstacle: Obstacle
-    words: str
+    message: str
 
 
 class ApiServerNotReadyError(Exception):
-    """No API server was ready in time: value is the last answer, bound the seconds waited."""
+    """No API server was ready in time: value is the last message, bound the seconds waited."""
 
-    def __init__(self, endpoint: Endpoint, refusal: Refusal, bound: float) -> None:
-        self.endpoint, self.value, self.bound = endpoint, refusal.words, bound
-        self.reason, _, self.remedy = refusal.obstacle.value.partition("; ")
-        super().__init__(f"{endpoint}: {refusal.words} after {bound:g} s: {self.reason}; {self.remedy}")
+    def __init__(self, endpoint: Endpoint, failure: FailedAttempt, bound: float) -> None:
+        self.endpoint, self.value, self.bound = endpoint, failure.message, bound
+        self.reason, _, self.remedy = failure.obstacle.value.partition("; ")
+        super().__init__(f"{endpoint}: {failure.message} after {bound:g} s: {self.reason}; {self.remedy}")
 
 
-def ask(endpoint: Endpoint) -> Refusal | None:
-    """Ask /readyz once; None where the answer is ok."""
+def request_readyz(endpoint: Endpoint) -> FailedAttempt | None:
+    """Request /readyz once; return None if the response is ok."""
     context = ssl.create_default_context(cadata=endpoint.ca_certificate)
     connection = http.client.HTTPSConnection(endpoint.host, endpoint.port, timeout=ANSWER_SECONDS, context=context)
     try:
@@ -85,16 +85,16 @@ def ask(endpoint: Endpoint) -> Refusal | None:
         answer = connection.getresponse()
         body = answer.read().decode(errors="replace")
     except (OSError, http.client.HTTPException) as error:
-        return Refusal(obstacle_of(error), one_line(str(error)) or type(error).__name__)
+        return FailedAttempt(obstacle_of(error), one_line(str(error)) or type(error).__name__)
     finally:
         connection.close()
     if answer.status == http.client.OK and body.strip() == "ok":
         return None
-    return Refusal(Obstacle.STARTING, one_line(f"{answer.status} {body}"))
+    return FailedAttempt(Obstacle.STARTING, one_line(f"{answer.status} {body}"))
 
 
 def obstacle_of(error: Exception) -> Obstacle:
-    """Which obstacle an exception of a connection attempt stands for."""
+    """Return the obstacle that an exception of a connection attempt indicates."""
     if isinstance(error, socket.gaierror):
         return Obstacle.UNRESOLVED
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -105,51 +105,51 @@ def obstacle_of(error: Exception) -> Obstacle:
 
 
 def one_line(text: str) -> str:
-    """A text as one line of at most SHOWN_CHARACTERS characters."""
+    """Return a text as one line of at most SHOWN_CHARACTERS characters."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 1]}…"
 
 
 def wait_until_ready(endpoint: Endpoint, patience: Patience, say: Callable[[str], None]) -> None:
-    """Ask until an API server is ready, saying now and then how it stands; NotReady where patience ends first."""
+    """Request /readyz until an API server is ready, and report progress; raise ApiServerNotReadyError when the time is over."""
     start = time.monotonic()
     said = start
-    while (refusal := ask(endpoint)) is not None:
+    while (failure := request_readyz(endpoint)) is not None:
         waited = time.monotonic() - start
-        bound = patience.deadline if refusal.obstacle is Obstacle.STARTING else min(patience.hopeless, patience.deadline)
+        bound = patience.deadline if failure.obstacle is Obstacle.STARTING else min(patience.hopeless, patience.deadline)
         if waited >= bound:
-            raise ApiServerNotReadyError(endpoint, refusal, bound)
+            raise ApiServerNotReadyError(endpoint, failure, bound)
         if time.monotonic() - said >= patience.progress:
             said = time.monotonic()
-            say(f"{endpoint}: not ready after {waited:.0f} s of at most {bound:g} s: {refusal.words}")
+            say(f"{endpoint}: not ready after {waited:.0f} s of at most {bound:g} s: {failure.message}")
         time.sleep(patience.between)
 
 
 class ReadyProvider(ResourceProvider):
-    """Waits where the resource is created or its inputs change; keeps nothing, so there is nothing to delete."""
+    """Wait when the resource is created or its inputs change; it has no state to delete."""
 
     waits_for_cloud: ClassVar[bool] = True
     serialize_as_secret_always = False
 
     def create(self, props: Mapping[str, Any]) -> CreateResult:
-        """Wait for the servers; NotReady in one line."""
+        """Wait for the servers; raise ApiServerNotReadyError."""
         self._wait(props)
         return CreateResult(str(props["host"]), dict(props))
 
     def update(self, _id: str, _olds: Mapping[str, Any], news: Mapping[str, Any]) -> UpdateResult:
-        """Wait for the servers in their new form; NotReady in one line."""
+        """Wait for the changed servers; raise ApiServerNotReadyError."""
         self._wait(news)
         return UpdateResult(dict(news))
 
     def _wait(self, props: Mapping[str, Any]) -> None:
         endpoint = Endpoint(props["host"], int(props["port"]), props["ca_certificate"])
-        # What a dynamic provider prints, Pulumi shows as it goes.
+        # Pulumi shows the output of a dynamic provider immediately.
         wait_until_ready(endpoint, Patience(), lambda line: print(line, flush=True))
 
 
 @dataclass(frozen=True)
 class ApiServersReadyArgs:
-    """The API servers to wait for; custom_data is what they boot from, so that a change of it is waited for too."""
+    """The API servers to wait for; a changed custom_data_sha256 makes the resource wait again."""
 
     plan: ApiServersPlan
     ca_certificate: pulumi.Input[str]
@@ -157,7 +157,7 @@ class ApiServersReadyArgs:
 
 
 class ApiServersReady(Resource, module="ready", name="ApiServersReady"):
-    """Stands for API servers that answer: complete only when one is ready, so that cluster objects can depend on it."""
+    """Resource that is complete when an API server is ready, so that cluster objects can depend on it."""
 
     def __init__(self, name: str, args: ApiServersReadyArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         props = {

@@ -1,4 +1,4 @@
-"""Decides what a region's own stack is: its clusters, none of which depends on another."""
+"""Stack of a region: its clusters, which do not depend on each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RegionClustersArgs:
 
 
 class RegionClusters(pulumi.ComponentResource):
-    """A region's clusters; exports is what the program exports: API servers' URLs, administrators' and people's kubeconfigs, by cluster."""
+    """A region's clusters; exports are the stack outputs: API servers' URLs, and kubeconfigs of administrators and people, by cluster."""
 
     exports: dict[str, Any]
 
@@ -33,7 +33,7 @@ class RegionClusters(pulumi.ComponentResource):
             f"{name}-azure",
             subscription_id=plan.spec.subscription,
             tenant_id=plan.spec.access.tenant,
-            # Outside the hub's network the update could not end: it stops before Azure hears of it.
+            # Outside the hub's network the update could not complete, so it stops before the first request to Azure.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[inside]),
         )
         clusters = {

@@ -1,4 +1,4 @@
-"""How a virtual network's security groups and subnets are written: a group whole with its rules, subnets one after another."""
+"""Subnets of a virtual network, written one after another, and their security groups."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RESOLVER = network.DelegationArgs(name="dns-resolver", service_name="Microsoft.N
 BY_ROLE: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "resolver": {"delegations": [RESOLVER]},
-        # Without it Azure passes private endpoints by the subnet's security group: https://learn.microsoft.com/azure/private-link/disable-private-endpoint-network-policy
+        # Without it, Azure ignores the subnet's security group for private endpoints: https://learn.microsoft.com/azure/private-link/disable-private-endpoint-network-policy
         "endpoints": {"private_endpoint_network_policies": "NetworkSecurityGroupEnabled"},
-        # A private link service takes no address in a subnet that has it: https://learn.microsoft.com/azure/private-link/disable-private-link-service-network-policy
+        # A private link service cannot use an address in a subnet with this policy: https://learn.microsoft.com/azure/private-link/disable-private-link-service-network-policy
         "private-link": {"private_link_service_network_policies": "Disabled"},
     }
 )
-"""What subnets of a role have besides address range, security group and NAT gateway."""
+"""Additional properties of subnets by role."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Subnets(pulumi.ComponentResource):
         groups = {plan.name: self._security_group(f"{name}-{plan.role}", plan, args) for plan in args.security_groups}
         written: dict[str, network.Subnet] = {}
         for plan in args.subnets:
-            # Azure writes one subnet of a network at a time, refuses the others, and the provider asks again three times only:
+            # Azure writes one subnet of a network at a time and refuses others, and the provider retries only three times:
             # https://github.com/pulumi/pulumi-azure-native/issues/903
             after = list(written.values())[-1:]
             opts_of = pulumi.ResourceOptions(parent=self, depends_on=after)
@@ -96,7 +96,7 @@ class Subnets(pulumi.ComponentResource):
 
 
 def security_rule(rule: SecurityRulePlan) -> network.SecurityRuleArgs:
-    """One rule; Azure takes a service tag or `*` only in the singular fields, and several ranges only in the plural ones."""
+    """Return one rule; Azure accepts a service tag or `*` only in singular fields, and several ranges only in plural fields."""
     return network.SecurityRuleArgs(
         name=rule.name,
         priority=rule.priority,

@@ -1,4 +1,4 @@
-"""Which secret of a cluster goes into which of its vaults: exactly those that the plan names."""
+"""Secrets of a cluster in its vaults, as the plan lists them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class VaultSecretsArgs:
 
 
 class VaultSecrets(pulumi.ComponentResource):
-    """A cluster's secrets in its vaults; written is what a machine that reads them must wait for."""
+    """A cluster's secrets in its vaults; machines that read them depend on written."""
 
     written: tuple[pulumi.Resource, ...]
 
@@ -36,7 +36,7 @@ class VaultSecrets(pulumi.ComponentResource):
                 vault_name=vault.name,
                 resource_group_name=args.base.resource_group,
                 properties=keyvault.SecretPropertiesArgs(value=pulumi.Output.secret(args.secrets[vault.role, secret])),
-                # A delete would go to the vault itself, whose network lets nobody in, and would block the name for 90 days:
+                # A delete would call the vault itself, whose network denies all access, and would reserve the name for 90 days:
                 # https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview
                 opts=pulumi.ResourceOptions(parent=self, provider=args.base_provider, retain_on_delete=True),
             )

@@ -1,4 +1,4 @@
-"""The key vaults of every cluster: one per role of machine, reached over private endpoints only."""
+"""Key vaults of all clusters, one per role of machines, with private endpoints only."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Vaults(pulumi.ComponentResource):
                 enable_rbac_authorization=True,
                 enable_soft_delete=True,
                 soft_delete_retention_in_days=args.plan.spec.vaults.retention_days,
-                # Azure takes no false here, only nothing: https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview
+                # Azure does not accept false here, only a missing value: https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview
                 enable_purge_protection=args.plan.spec.vaults.purge_protection or None,
                 public_network_access="Disabled",
-                # Secrets are written through Azure Resource Manager, which is one of the services let past:
+                # Secrets are written through Azure Resource Manager, which is a trusted service:
                 # https://learn.microsoft.com/azure/key-vault/general/overview-vnet-service-endpoints#trusted-services
                 network_acls=keyvault.NetworkRuleSetArgs(default_action="Deny", bypass="AzureServices"),
             ),

@@ -1,4 +1,4 @@
-"""How certificates are made: authorities, leaves under them and bare key pairs, ECDSA on P-256, as PEM text."""
+"""X.509 authorities, leaf certificates and key pairs, with ECDSA on P-256, as PEM text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from components.errors import GpufleetError
 
 CLOCK_SKEW = timedelta(minutes=5)
-"""How far behind a machine's clock may be and still accept a certificate made just now."""
+"""Maximum delay of a machine's clock with which it accepts a new certificate."""
 USAGES = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.CLIENT_AUTH}
 
 
@@ -38,7 +38,7 @@ class Issued:
 
 @dataclass(frozen=True)
 class Subject:
-    """Who a leaf stands for; addresses are text, usages "server", "client" or both."""
+    """Subject of a leaf; addresses are text, usages "server", "client" or both."""
 
     common_name: str
     organizations: tuple[str, ...]
@@ -49,26 +49,26 @@ class Subject:
 
 @dataclass(frozen=True)
 class Authority:
-    """What issues leaves: an authority's certificate and private key, PEM."""
+    """Certificate and private key of an authority, PEM."""
 
     certificate: str
     private_key: str
 
 
 def new_private_key() -> str:
-    """A fresh private key, PEM."""
+    """Return a new private key, PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
 
 
 def public_key(private_key: str) -> str:
-    """Public half of a private key, PEM."""
+    """Return the public key of a private key, PEM."""
     form = serialization.PublicFormat.SubjectPublicKeyInfo
     return _load_key(private_key).public_key().public_bytes(serialization.Encoding.PEM, form).decode()
 
 
 def issue_authority(common_name: str, lifetime: timedelta, now: datetime) -> Issued:
-    """A self-signed authority that may issue leaves and no further authority."""
+    """Return a self-signed authority that may issue leaves but no other authority."""
     pem = new_private_key()
     key, name, now = _load_key(pem), _name(common_name, ()), now.replace(microsecond=0)
     builder = _builder(name, name, key, now, now + lifetime)
@@ -78,9 +78,9 @@ def issue_authority(common_name: str, lifetime: timedelta, now: datetime) -> Iss
 
 
 def issue_leaf(subject: Subject, authority: Authority, lifetime: timedelta, now: datetime, private_key: str | None = None) -> Issued:
-    """A leaf under an authority, which it does not outlive, on a given private key (PEM) or a fresh one.
+    """Return a leaf of an authority, valid at most as long as the authority, for a given private key (PEM) or a new one.
 
-    AuthorityEnded where the authority's certificate has run out.
+    Raise AuthorityExpiredError if the authority's certificate has expired.
     """
     ca, pem, now = (
         x509.load_pem_x509_certificate(authority.certificate.encode()),
@@ -104,19 +104,19 @@ def issue_leaf(subject: Subject, authority: Authority, lifetime: timedelta, now:
 
 
 def renewal_moment(issued_at: datetime, not_after: datetime) -> datetime:
-    """When two thirds of a certificate's life are over."""
+    """Return the time at which two thirds of a certificate's lifetime have passed."""
     return not_after - (not_after - issued_at) / 3
 
 
 def renewal_due(issued_at: str, not_after: str, now: datetime) -> bool:
-    """Whether less than a third of a certificate's life remains."""
+    """Return True if less than a third of a certificate's lifetime remains."""
     return now > renewal_moment(datetime.fromisoformat(issued_at), datetime.fromisoformat(not_after))
 
 
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, start: datetime, end: datetime
 ) -> x509.CertificateBuilder:
-    """What every certificate has: names, key and its id, serial number, life."""
+    """Return a builder with names, key, key id, serial number and validity."""
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number()).not_valid_before(start - CLOCK_SKEW).not_valid_after(end)
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -150,5 +150,5 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
 def _load_key(pem: str) -> ec.EllipticCurvePrivateKey:
     key = serialization.load_pem_private_key(pem.encode(), password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise TypeError(f"private key is {type(key).__name__}; only keys on an elliptic curve are issued here")
+        raise TypeError(f"private key is {type(key).__name__}; only elliptic-curve keys are supported")
     return key

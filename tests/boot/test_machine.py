@@ -31,7 +31,7 @@ def test_any_text_that_a_boot_file_takes_comes_back_from_the_document(first: str
     "content", ["", "no newline", "\nfirst line empty\n", " indented\n", "tab\there\n", "bell\x07\n", "two newlines\n\n"]
 )
 def test_text_that_a_document_would_change_is_refused(content: str) -> None:
-    with pytest.raises(ValueError, match="/etc/file: want printable lines"):
+    with pytest.raises(ValueError, match="/etc/file: needs printable lines"):
         BootFile("/etc/file", content)
 
 

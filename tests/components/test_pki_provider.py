@@ -88,8 +88,8 @@ def test_a_changed_authority_is_refused_with_the_way_to_ask_for_it() -> None:
     (failure,) = AuthorityProvider().check(olds, {"common_name": "prod etcd CA", "generation": 1}).failures
     assert failure.property == "common_name"
     assert failure.reason == (
-        "changes from 'dev etcd CA' to 'prod etcd CA', which would replace the authority and cut off all that trusts it;"
-        " raise generation from 1 to 2 if that is meant"
+        "changes from 'dev etcd CA' to 'prod etcd CA', which would replace the authority and cut off all clients that trust it;"
+        " to replace it, raise generation from 1 to 2"
     )
 
 

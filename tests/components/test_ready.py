@@ -218,7 +218,7 @@ def test_a_resolver_that_knows_the_hubs_zone_means_being_inside_the_hub() -> Non
 def test_a_resolver_that_does_not_know_the_zone_is_another_networks() -> None:
     with _resolver(_Resolver) as port:
         (failure,) = _look(port, "southcentralus.fleet.internal.").failures
-    assert "does not know southcentralus.fleet.internal. (NXDOMAIN)" in failure.reason
+    assert "does not serve southcentralus.fleet.internal. (NXDOMAIN)" in failure.reason
 
 
 def test_a_network_that_accepts_every_connection_is_not_the_hub() -> None:
