@@ -25,7 +25,7 @@ COLOR = re.compile(r"<\{%[^%]*%\}>|\x1b\[[0-9;]*m")
 URN = re.compile(r"urn:pulumi:[^\s'\"]*::([^\s'\":]+)")
 CANCELLED = re.compile(r"\bcancell?ed\b", re.IGNORECASE)
 AZURE_ID = re.compile(r"/subscriptions/[^\s'\"]*/providers/[^/\s'\"]+/(?=[^/\s'\"]+/)")
-ADVICE = (" To unprotect the resource,", "; to let the stack have it, import it", "; Azure may go on with it, and `pulumi refresh`")
+ADVICE = (" To unprotect the resource,", "; to add it to the stack, import it", "; Azure may still finish it, and `pulumi refresh`")
 UNINFORMATIVE = re.compile(r"(update|preview|refresh|destroy) (failed|canceled)$")
 
 

@@ -1,1 +1,1 @@
-"""Pulumi providers of the rehearsal: programs that Pulumi's engine starts and talks to over gRPC."""
+"""Pulumi providers of the rehearsal: programs that Pulumi's engine starts and calls over gRPC."""

@@ -1,4 +1,4 @@
-"""Decides what a provider process does with the engine that started it: it tells it things, and ends when it has gone."""
+"""Client of the engine that started a provider process: log messages, and detection of its end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
 
 class Severity(IntEnum):
-    """How loud the engine is to be; numbers as in the protocol."""
+    """Severity of a message; numbers as in the protocol."""
 
     DEBUG = 0
     INFO = 1
@@ -19,20 +19,20 @@ class Severity(IntEnum):
 
 
 class EngineClient:
-    """The engine at an address; without one, nobody hears."""
+    """Client of the engine at an address; without an address, messages are dropped."""
 
     def __init__(self, address: str = "") -> None:
         self._channel: grpc.aio.Channel | None = None
         self.connect(address)
 
     def connect(self, address: str) -> None:
-        """Talk to the engine at an address from now on; an address that is there already stays."""
+        """Connect to the engine at an address; the first address remains."""
         if address and self._channel is None:
             self._channel = grpc.aio.insecure_channel(address)
             self._stub = engine_pb2_grpc.EngineStub(self._channel)
 
     async def say(self, urn: str, message: str, severity: Severity = Severity.INFO, *, ephemeral: bool = False) -> None:
-        """Let the engine show a line at a resource; an ephemeral one only while it is the latest. Nothing is raised where nobody hears."""
+        """Show a line at a resource; an ephemeral line only while it is the latest. Errors of the connection are ignored."""
         if self._channel is None:
             return
         request = engine_pb2.LogRequest(severity=engine_pb2.LogSeverity.Name(severity), message=message, urn=urn, ephemeral=ephemeral)
@@ -42,21 +42,21 @@ class EngineClient:
             return
 
     async def gone(self) -> None:
-        """Return once the engine was there and is not any more; never without an engine's address."""
+        """Return when the engine has ended; ValueError without an engine's address."""
         if self._channel is None:
-            raise ValueError("no engine's address was given, so nobody can tell when it goes")
+            raise ValueError("no engine's address was given, so its end cannot be detected")
         state = self._channel.get_state(try_to_connect=True)
         while state not in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN):
             await self._channel.wait_for_state_change(state)
-            # A connection that nothing was sent over goes idle by itself; asking for it again tells whether anybody is there.
+            # An unused connection becomes idle by itself; a new connection attempt shows whether the engine still exists.
             state = self._channel.get_state(try_to_connect=True)
 
     @property
     def known(self) -> bool:
-        """Whether there is an engine's address."""
+        """True where an engine's address is set."""
         return self._channel is not None
 
     async def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._channel is not None:
             await self._channel.close()

@@ -1,4 +1,4 @@
-"""Decides how each call of Pulumi's provider protocol becomes a call of a Provider, and what is answered.
+"""Translation of the calls of Pulumi's provider protocol to calls of a Provider.
 
 https://github.com/pulumi/pulumi/blob/master/proto/pulumi/provider.proto
 """
@@ -31,23 +31,23 @@ CallHandler = Callable[[Any], Awaitable[Any]]
 
 UNSUPPORTED_CALLS: Mapping[str, str] = {
     "Call": "no resource here has methods",
-    "Construct": "no component is made here; the program makes its components itself",
+    "Construct": "the program creates its components itself",
     "GetMapping": "there is no mapping from other tools' resources",
     "GetMappings": "there are no mappings from other tools' resources",
     "GetSchema": "the schema is the published package's; take it from the registry",
-    "List": "resources are not listed here; ask Azure or Kubernetes itself",
-    "Parameterize": "there is one version of the package here, which takes no parameters",
+    "List": "resources are not listed here; list them in Azure or Kubernetes",
+    "Parameterize": "the package has one version without parameters",
 }
-"""Calls that no provider here serves, and why."""
+"""Calls that no provider here supports, and the reason."""
 
 
 class ProviderService:
-    """The calls of the protocol, by name, in front of one provider."""
+    """The calls of the protocol for one provider, by name."""
 
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
         self._configured = False
-        self._news: Mapping[str, CallHandler] = {
+        self._handlers: Mapping[str, CallHandler] = {
             "Attach": self._attach,
             "Cancel": self._cancel,
             "Check": self._check,
@@ -65,11 +65,11 @@ class ProviderService:
         }
 
     async def answer(self, name: str, request: Any) -> Any:
-        """The response to a call; Failed, InitFailed, NotUnderstood, and whatever a fault of ours raises."""
-        call = self._news.get(name)
-        if call is None:
+        """Return the response to a call; ProviderError, InitializationError, ValueFormatError, and any exception of an internal error."""
+        handler = self._handlers.get(name)
+        if handler is None:
             raise ProviderError(f"{self.provider.package} does not serve {name}: {UNSUPPORTED_CALLS[name]}", grpc.StatusCode.UNIMPLEMENTED)
-        return await call(request)
+        return await handler(request)
 
     async def _handshake(self, request: Any) -> Any:
         self.provider.engine.connect(request.engine_address)
@@ -102,62 +102,62 @@ class ProviderService:
         return empty_pb2.Empty()
 
     async def _check(self, request: Any) -> Any:
-        asked = CheckRequest(
-            **_subject(request),
+        call = CheckRequest(
+            **_resource_of(request),
             old=decode(request.olds) if request.HasField("olds") else None,
             new=decode(request.news),
             seed=request.randomSeed,
             naming=_naming(request),
         )
-        return _checked(await self.provider.check(asked))
+        return _checked(await self.provider.check(call))
 
     async def _diff(self, request: Any) -> Any:
-        asked = DiffRequest(
-            **_subject(request),
+        call = DiffRequest(
+            **_resource_of(request),
             id=request.id,
             old_inputs=decode(request.old_inputs),
             old_outputs=decode(request.olds),
             new=decode(request.news),
         )
-        return _difference(await self.provider.diff(asked))
+        return _difference(await self.provider.diff(call))
 
     async def _create(self, request: Any) -> Any:
         self._needs_configuration(request)
-        inputs = _known(decode(request.properties), preview=request.preview)
+        inputs = _require_known(decode(request.properties), preview=request.preview)
         made = await self.provider.create(
-            CreateRequest(**_subject(request), inputs=inputs, timeout=request.timeout, preview=request.preview)
+            CreateRequest(**_resource_of(request), inputs=inputs, timeout=request.timeout, preview=request.preview)
         )
         return provider_pb2.CreateResponse(id=made.id, properties=encode(made.outputs))
 
     async def _read(self, request: Any) -> Any:
         self._needs_configuration(request)
         inputs = decode(request.inputs) if request.HasField("inputs") else None
-        asked = ReadRequest(
-            **_subject(request), id=_id(request), outputs=decode(request.properties), inputs=inputs, timeout=request.timeout
+        call = ReadRequest(
+            **_resource_of(request), id=_id(request), outputs=decode(request.properties), inputs=inputs, timeout=request.timeout
         )
-        found = await self.provider.read(asked)
+        found = await self.provider.read(call)
         if found is None:
             return provider_pb2.ReadResponse()
         return provider_pb2.ReadResponse(id=found.id, properties=encode(found.outputs), inputs=encode(found.inputs))
 
     async def _update(self, request: Any) -> Any:
         self._needs_configuration(request)
-        asked = UpdateRequest(
-            **_subject(request),
+        call = UpdateRequest(
+            **_resource_of(request),
             id=_id(request),
             old_inputs=decode(request.old_inputs),
             old_outputs=decode(request.olds),
-            new=_known(decode(request.news), preview=request.preview),
+            new=_require_known(decode(request.news), preview=request.preview),
             timeout=request.timeout,
             preview=request.preview,
         )
-        return provider_pb2.UpdateResponse(properties=encode(await self.provider.update(asked)))
+        return provider_pb2.UpdateResponse(properties=encode(await self.provider.update(call)))
 
     async def _delete(self, request: Any) -> Any:
         self._needs_configuration(request)
         inputs, outputs = decode(request.old_inputs), decode(request.properties)
         await self.provider.delete(
-            DeleteRequest(**_subject(request), id=_id(request), inputs=inputs, outputs=outputs, timeout=request.timeout)
+            DeleteRequest(**_resource_of(request), id=_id(request), inputs=inputs, outputs=outputs, timeout=request.timeout)
         )
         return empty_pb2.Empty()
 
@@ -170,39 +170,39 @@ class ProviderService:
     def _needs_configuration(self, request: Any) -> None:
         if not self._configured and not getattr(request, "preview", False):
             raise ProviderError(
-                f"{self.provider.package} was asked for something before it was configured; Configure comes first",
+                f"{self.provider.package} was called before it was configured; call Configure first",
                 grpc.StatusCode.FAILED_PRECONDITION,
             )
 
 
-def _subject(request: Any) -> dict[str, str]:
-    """URN, type and name; engines before 3.150 send the URN alone."""
+def _resource_of(request: Any) -> dict[str, str]:
+    """Return URN, type and name; engines before 3.150 send only the URN."""
     urn = request.urn
     parts = urn.split("::", 3)
     if len(parts) != 4 or not parts[0].startswith("urn:pulumi:"):
         raise ProviderError(
-            f"{urn[:200]!r} is no URN; one is urn:pulumi:<stack>::<project>::<types>::<name>", grpc.StatusCode.INVALID_ARGUMENT
+            f"{urn[:200]!r} is not a URN; the format is urn:pulumi:<stack>::<project>::<types>::<name>", grpc.StatusCode.INVALID_ARGUMENT
         )
     return {"urn": urn, "type": request.type or parts[2].rpartition("$")[2], "name": request.name or parts[3]}
 
 
 def _id(request: Any) -> str:
     if not request.id:
-        raise ProviderError(f"{request.urn}: the call names no id of the resource", grpc.StatusCode.INVALID_ARGUMENT)
+        raise ProviderError(f"{request.urn}: the call contains no id of the resource", grpc.StatusCode.INVALID_ARGUMENT)
     return str(request.id)
 
 
-def _known(inputs: Json, *, preview: bool) -> Json:
-    """The inputs, all of which must be known where something is really done."""
+def _require_known(inputs: Json, *, preview: bool) -> Json:
+    """Return the inputs; ProviderError where one is unknown outside a preview."""
     if not preview:
         for key, value in inputs.items():
             if has_unknown(value):
-                raise ProviderError(f"{key} is not known yet, and only a preview can do without it", grpc.StatusCode.INVALID_ARGUMENT)
+                raise ProviderError(f"{key} is unknown, which only a preview allows", grpc.StatusCode.INVALID_ARGUMENT)
     return inputs
 
 
 def _variables(request: Any) -> Json:
-    """The configuration as engines before 3.0 sent it."""
+    """Return the configuration in the format of engines before 3.0."""
     return {key.rpartition(":")[2]: value for key, value in request.variables.items()}
 
 
@@ -218,16 +218,16 @@ def _checked(checked: CheckResult) -> Any:
     return provider_pb2.CheckResponse(inputs=encode(checked.inputs), failures=failures)
 
 
-def _difference(found: DiffResult) -> Any:
-    response = provider_pb2.DiffResponse(hasDetailedDiff=True, stables=found.stables)
-    response.changes = provider_pb2.DiffResponse.DIFF_SOME if found.changed else provider_pb2.DiffResponse.DIFF_NONE
-    for path, changed in found.changed.items():
+def _difference(diff: DiffResult) -> Any:
+    response = provider_pb2.DiffResponse(hasDetailedDiff=True, stables=diff.stables)
+    response.changes = provider_pb2.DiffResponse.DIFF_SOME if diff.changed else provider_pb2.DiffResponse.DIFF_NONE
+    for path, changed in diff.changed.items():
         kind = f"{changed.kind.value}_REPLACE" if changed.replace else changed.kind.value
         response.detailedDiff[path].CopyFrom(
             provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.Value(kind), inputDiff=changed.input)
         )
         if changed.replace:
             response.replaces.append(path)
-    response.diffs.extend(dict.fromkeys(path.partition(".")[0].partition("[")[0] for path in found.changed))
-    response.deleteBeforeReplace = found.delete_first and bool(response.replaces)
+    response.diffs.extend(dict.fromkeys(path.partition(".")[0].partition("[")[0] for path in diff.changed))
+    response.deleteBeforeReplace = diff.delete_first and bool(response.replaces)
     return response

@@ -1,4 +1,4 @@
-"""Decides how a provider tells the engine that something failed: a sentence, or a half-made resource that the engine is to keep."""
+"""Interface of a provider: requests and results of the engine's calls as Python values, errors, and the abstract class."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 @dataclass(frozen=True, slots=True)
 class CheckFailure:
-    """One thing that is wrong with inputs: the path of the property (empty for the whole) and what is wrong with it."""
+    """One error in inputs: the path of the property, "" for the whole, and the reason."""
 
     property: str
     reason: str
 
 
 class ProviderError(GpufleetError):
-    """A call that failed; the message is what the person reads."""
+    """A failed call, with the message for the user."""
 
     def __init__(self, message: str, code: grpc.StatusCode = grpc.StatusCode.UNKNOWN) -> None:
         self.message, self.code = message, code
@@ -32,9 +32,9 @@ class ProviderError(GpufleetError):
 
 
 class InitializationError(GpufleetError):
-    """A resource that exists although making or changing it failed: the engine keeps it in its state, and goes on with it next time.
+    """A resource that exists although its creation or update failed. The engine records it in its state and continues with it next time.
 
-    properties are its outputs, inputs what to keep as its inputs, reasons a sentence each.
+    properties are its outputs, inputs the inputs to record, reasons a sentence each.
     """
 
     def __init__(self, resource_id: str, properties: Mapping[str, Any], inputs: Mapping[str, Any], reasons: Sequence[str]) -> None:
@@ -44,7 +44,7 @@ class InitializationError(GpufleetError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRequest:
-    """The resource that a call is about: its URN, type token and logical name."""
+    """The resource of a call: URN, type token and logical name."""
 
     urn: str
     type: str
@@ -61,7 +61,7 @@ class ProposedName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRequest(ResourceRequest):
-    """New inputs to look at; old is None for a resource that is not there yet. seed makes names that look random the same again."""
+    """Check new inputs; old is None for a new resource. seed makes generated names reproducible."""
 
     old: Json | None
     new: Json
@@ -71,7 +71,7 @@ class CheckRequest(ResourceRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRequest(ResourceRequest):
-    """What differs between what was asked for last and what is asked for now."""
+    """Compare the inputs of the last update with new ones."""
 
     id: str
     old_inputs: Json
@@ -81,7 +81,7 @@ class DiffRequest(ResourceRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateRequest(ResourceRequest):
-    """A resource to make. timeout in seconds, 0 for the provider's own."""
+    """Create a resource. timeout in seconds, 0 for the provider's default."""
 
     inputs: Json
     timeout: float = 0.0
@@ -90,7 +90,7 @@ class CreateRequest(ResourceRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest(ResourceRequest):
-    """A resource to look up; inputs is None where nothing is known of it but its id, as in an import."""
+    """Read a resource; inputs is None where only its id is known, as in an import."""
 
     id: str
     outputs: Json
@@ -100,7 +100,7 @@ class ReadRequest(ResourceRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateRequest(ResourceRequest):
-    """A resource to change."""
+    """Update a resource."""
 
     id: str
     old_inputs: Json
@@ -112,7 +112,7 @@ class UpdateRequest(ResourceRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRequest(ResourceRequest):
-    """A resource to delete."""
+    """Delete a resource."""
 
     id: str
     inputs: Json
@@ -122,14 +122,14 @@ class DeleteRequest(ResourceRequest):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """Inputs as they are to be kept, and what is wrong with them."""
+    """Inputs with defaults, and the errors in them."""
 
     inputs: Mapping[str, Any]
     failures: Sequence[CheckFailure] = ()
 
 
 class ChangeKind(Enum):
-    """What became of a property."""
+    """Kind of change of a property."""
 
     ADD = "ADD"
     DELETE = "DELETE"
@@ -138,7 +138,7 @@ class ChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PropertyChange:
-    """One property that differs; replace says that the resource must be made anew for it."""
+    """Change of one property; replace is True where it forces a replacement."""
 
     kind: ChangeKind
     replace: bool = False
@@ -147,9 +147,9 @@ class PropertyChange:
 
 @dataclass(frozen=True, slots=True)
 class DiffResult:
-    """What differs, by path (`tags.owner`, `subnets[0].name`); empty for nothing.
+    """Changed properties by path (`tags.owner`, `subnets[0].name`).
 
-    delete_first says that a replacement cannot stand beside what it replaces; stables are outputs that no update changes.
+    delete_first is True where a replacement cannot exist beside the old resource; stables are outputs that no update changes.
     """
 
     changed: Mapping[str, PropertyChange] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class DiffResult:
 
     @classmethod
     def of_settings(cls, old: Json, new: Json, replacing: Collection[str] = ()) -> Self:
-        """What differs between two configurations; replacing are the settings whose change makes every resource be made anew."""
+        """Compare two configurations; a change of a setting in `replacing` replaces every resource."""
         differing = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
         kinds = ((key, ChangeKind.ADD if key not in old else ChangeKind.UPDATE if key in new else ChangeKind.DELETE) for key in differing)
         return cls({key: PropertyChange(kind, replace=key in replacing) for key, kind in kinds})
@@ -166,7 +166,7 @@ class DiffResult:
 
 @dataclass(frozen=True, slots=True)
 class CreateResult:
-    """A resource that was made: its id, which is empty in a preview, and its outputs."""
+    """A created resource: its id, "" in a preview, and its outputs."""
 
     id: str
     outputs: Mapping[str, Any]
@@ -174,7 +174,7 @@ class CreateResult:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """A resource that was looked up: id, outputs, and the inputs that would make it."""
+    """A resource that was read: id, outputs, and the inputs that would create it."""
 
     id: str
     outputs: Mapping[str, Any]
@@ -182,65 +182,66 @@ class ReadResult:
 
 
 class Provider(ABC):
-    """One provider, in one process, for one provider resource of the program. Calls run side by side in one event loop.
+    """One provider in one process, for one provider resource of the program. Calls run concurrently in one event loop.
 
-    Every method may raise Failed, and NotUnderstood for values it cannot take; create, update and read may raise InitFailed.
+    Every method may raise ProviderError, and ValueFormatError for unsupported values. create, update and read may raise
+    InitializationError.
     """
 
     package: str
     """Name of the package, such as kubernetes."""
     version: str
-    """Version of the package for which this stands in."""
+    """Version of the package that this provider replaces."""
     autonaming = False
-    """Whether it follows the engine's configuration of names."""
+    """True where the provider follows the engine's configuration of names."""
 
     def __init__(self, engine: EngineClient) -> None:
         self.engine = engine
 
     @abstractmethod
     async def configure(self, config: Json) -> None:
-        """Take the configuration of the provider resource; Failed where it cannot serve."""
+        """Apply the configuration of the provider resource; ProviderError where the provider cannot serve it."""
 
     async def check_config(self, config: Json) -> CheckResult:
-        """Look at a configuration before it is taken."""
+        """Check a configuration before it is applied."""
         return CheckResult(config)
 
     def diff_config(self, old: Json, new: Json) -> DiffResult:
-        """What differs between two configurations."""
+        """Compare two configurations."""
         return DiffResult.of_settings(old, new)
 
     @abstractmethod
-    async def check(self, asked: CheckRequest) -> CheckResult:
-        """Put defaults into new inputs and say what is wrong with them; unknown and secret values stay as they are."""
+    async def check(self, request: CheckRequest) -> CheckResult:
+        """Add defaults to new inputs and report errors; unknown and secret values remain as they are."""
 
     @abstractmethod
-    async def diff(self, asked: DiffRequest) -> DiffResult:
-        """Say what an update would change, and what it would replace."""
+    async def diff(self, request: DiffRequest) -> DiffResult:
+        """Compare inputs; return the properties that an update would change or replace."""
 
     @abstractmethod
-    async def create(self, asked: CreateRequest) -> CreateResult:
-        """Make a resource; in a preview only say what would come of it."""
+    async def create(self, request: CreateRequest) -> CreateResult:
+        """Create a resource; in a preview only return its expected outputs."""
 
     @abstractmethod
-    async def read(self, asked: ReadRequest) -> ReadResult | None:
-        """Look a resource up; None where it is gone."""
+    async def read(self, request: ReadRequest) -> ReadResult | None:
+        """Read a resource; None where it does not exist."""
 
     @abstractmethod
-    async def update(self, asked: UpdateRequest) -> Mapping[str, Any]:
-        """Change a resource and answer its outputs; in a preview only say what would come of it."""
+    async def update(self, request: UpdateRequest) -> Mapping[str, Any]:
+        """Update a resource and return its outputs; in a preview only return the expected ones."""
 
     @abstractmethod
-    async def delete(self, asked: DeleteRequest) -> None:
-        """Delete a resource; one that is gone already is deleted."""
+    async def delete(self, request: DeleteRequest) -> None:
+        """Delete a resource; a resource that does not exist counts as deleted."""
 
     @abstractmethod
     async def invoke(self, token: str, arguments: Json) -> Mapping[str, Any]:
-        """Answer a function; Failed where there is none of that name."""
+        """Call a function; ProviderError where it does not exist."""
 
     @abstractmethod
     async def cancel(self) -> None:
-        """Let everything under way end soon, each call with a sentence that says where it stood; called again, do nothing."""
+        """End all calls soon, each with a sentence on its progress; a second call does nothing."""
 
     async def close(self) -> None:
-        """Give back what it holds, when the process ends."""
+        """Release all connections when the process ends."""
         await self.engine.close()

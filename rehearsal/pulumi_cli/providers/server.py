@@ -1,4 +1,4 @@
-"""Decides how a provider process lives: it serves the protocol on loopback, tells its port, and ends with its engine or when told."""
+"""Server of a provider process: it serves the protocol on loopback, prints its port, and ends with the engine or on a signal."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from rehearsal.pulumi_cli.providers.pulumi_values import ValueFormatError, encod
 
 SERVICE = "pulumirpc.ResourceProvider"
 OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
-"""A message may be as long as the engine makes it: a stack's outputs pass the 4 MB that gRPC allows by default."""
+"""Messages may have any length: a stack's outputs exceed gRPC's default limit of 4 MB."""
 GRACE_SECONDS = 10.0
-"""What calls under way are given when the process is told to end."""
+"""Seconds that running calls have to end when the process must end."""
 SHOWN_FRAMES = 3
 
-Make = Callable[[EngineClient], Provider]
+ProviderFactory = Callable[[EngineClient], Provider]
 
 
-def main(make: Make, arguments: Sequence[str]) -> int:
-    """Serve a provider as Pulumi starts one: the engine's address may be the last argument. The exit status."""
+def main(factory: ProviderFactory, arguments: Sequence[str]) -> int:
+    """Serve a provider as Pulumi starts one: the engine's address may be the last argument. Return the exit status."""
     addresses = [argument for argument in arguments if not argument.startswith("-")]
-    return asyncio.run(serve(make, addresses[-1] if addresses else ""))
+    return asyncio.run(serve(factory, addresses[-1] if addresses else ""))
 
 
-async def serve(make: Make, address: str) -> int:
-    """Serve until the engine at the address has gone, or a signal says so."""
+async def serve(factory: ProviderFactory, address: str) -> int:
+    """Serve until the engine at the address ends or a signal arrives."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    provider = make(EngineClient(address))
+    provider = factory(EngineClient(address))
     server, port = await start(provider)
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
@@ -58,7 +58,7 @@ async def serve(make: Make, address: str) -> int:
 
 
 async def start(provider: Provider) -> tuple[grpc.aio.Server, int]:
-    """A server of the provider's protocol on a free port of 127.0.0.1."""
+    """Start a server of the provider's protocol on a free port of 127.0.0.1; return it with the port."""
     server = grpc.aio.server(options=OPTIONS)
     calls = ProviderService(provider)
     methods = provider_pb2.DESCRIPTOR.services_by_name["ResourceProvider"].methods
@@ -72,17 +72,17 @@ async def start(provider: Provider) -> tuple[grpc.aio.Server, int]:
 def _handler(calls: ProviderService, method: Any) -> grpc.RpcMethodHandler:
     message = _message(method.input_type)
 
-    async def one(content: bytes, context: Any) -> bytes:
+    async def unary(content: bytes, context: Any) -> bytes:
         try:
             request = message.FromString(content)
         except DecodeError:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{method.name}: what was sent is no {method.input_type.name}")
-        return bytes((await _answered(calls.answer(method.name, request), method.name, context)).SerializeToString())
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{method.name}: the content is not a {method.input_type.name}")
+        return bytes((await _response(calls.answer(method.name, request), method.name, context)).SerializeToString())
 
-    async def many(content: bytes, context: Any) -> Any:
-        yield await one(content, context)
+    async def stream(content: bytes, context: Any) -> Any:
+        yield await unary(content, context)
 
-    return grpc.unary_stream_rpc_method_handler(many) if method.server_streaming else grpc.unary_unary_rpc_method_handler(one)
+    return grpc.unary_stream_rpc_method_handler(stream) if method.server_streaming else grpc.unary_unary_rpc_method_handler(unary)
 
 
 def _message(descriptor: Any) -> Any:
@@ -90,24 +90,24 @@ def _message(descriptor: Any) -> Any:
     return found or descriptor._concrete_class
 
 
-async def _answered(answer: Awaitable[Any], name: str, context: Any) -> Any:
-    """The answer, or the failure as gRPC has it: one line, and no traceback."""
+async def _response(call: Awaitable[Any], name: str, context: Any) -> Any:
+    """Return the response, or abort the call with a one-line message without a traceback."""
     try:
-        return await answer
+        return await call
     except InitializationError as failed:
-        await _half_made(failed, context)
+        await _abort_initialization(failed, context)
     except ProviderError as failed:
         await context.abort(failed.code, failed.message)
     except ValueFormatError as refused:
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{name}: {refused}")
-    except Exception as fault:  # noqa: BLE001 the engine must be told, and the process must live on for other resources
-        frames = reversed(traceback.extract_tb(fault.__traceback__)[-SHOWN_FRAMES:])
+    except Exception as bug:  # noqa: BLE001 the engine needs a response, and the process continues for other resources
+        frames = reversed(traceback.extract_tb(bug.__traceback__)[-SHOWN_FRAMES:])
         where = ", called at ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in frames)
-        # Not what the fault says, which may quote a secret.
-        await context.abort(grpc.StatusCode.INTERNAL, f"{name}: a fault of the provider, {type(fault).__name__} at {where}; report it")
+        # Without the exception's message, which may quote a secret.
+        await context.abort(grpc.StatusCode.INTERNAL, f"{name}: internal error of the provider, {type(bug).__name__} at {where}; report it")
 
 
-async def _half_made(failed: InitializationError, context: Any) -> None:
+async def _abort_initialization(failed: InitializationError, context: Any) -> None:
     """https://github.com/pulumi/pulumi/blob/master/sdk/go/common/util/rpcutil/rpcerror/rpcerror.go"""
     detail = provider_pb2.ErrorResourceInitFailed(
         id=failed.id, properties=encode(failed.properties), inputs=encode(failed.inputs), reasons=failed.reasons

@@ -1,4 +1,4 @@
-"""Decides how Azure Resource Manager is asked: what is sent again and when, and how an operation's end is awaited.
+"""HTTP client of Azure Resource Manager: retries, and the wait for the end of operations.
 
 https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations
 """
@@ -23,7 +23,7 @@ from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 @dataclass(frozen=True, slots=True)
 class ArmResponse:
-    """An HTTP answer."""
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
@@ -31,7 +31,7 @@ class ArmResponse:
 
     @property
     def body(self) -> Json | None:
-        """The JSON object in it; None where there is none."""
+        """The JSON object in the body; None where there is none."""
         try:
             found = json.loads(self.content) if self.content else None
         except ValueError:
@@ -40,32 +40,32 @@ class ArmResponse:
 
 
 class AzureResponseError(GpufleetError):
-    """What Azure refused, or an operation of its that failed: HTTP status (0 for an operation), Azure's code, and a sentence."""
+    """An error response or a failed operation: HTTP status (0 for an operation), Azure's code, and a sentence."""
 
     def __init__(self, status: int, code: str, sentence: str) -> None:
         self.status, self.code = status, code
         super().__init__(f"{code}: {sentence}" if code else sentence)
 
     @classmethod
-    def of_answer(cls, answer: ArmResponse) -> AzureResponseError:
-        """The refusal in an answer with an error's status."""
-        error = (answer.body or {}).get("error")
+    def of_response(cls, response: ArmResponse) -> AzureResponseError:
+        """Build the error of a response with an error status."""
+        error = (response.body or {}).get("error")
         if not isinstance(error, Mapping):
-            text = answer.content[:300].decode(errors="replace").strip()
-            return cls(answer.status, "", f"Azure answered {answer.status}{f': {text}' if text else ''}")
-        return cls(answer.status, str(error.get("code", "")), _error_sentence(error))
+            text = response.content[:300].decode(errors="replace").strip()
+            return cls(response.status, "", f"Azure responded with {response.status}{f': {text}' if text else ''}")
+        return cls(response.status, str(error.get("code", "")), _error_sentence(error))
 
     @classmethod
     def of_operation(cls, status: str, body: Json) -> AzureResponseError:
-        """The failure that an operation's status tells."""
+        """Build the error of a failed operation."""
         error = body.get("error")
         if not isinstance(error, Mapping):
-            return cls(0, status, "Azure does not say why")
+            return cls(0, status, "Azure gives no reason")
         return cls(0, str(error.get("code", status)), _error_sentence(error))
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Seconds for which Azure asks to wait; None where it says nothing that can be read.
+    """Return the seconds that Azure requests to wait; None where no header is readable.
 
     https://github.com/Azure/azure-sdk-for-go/blob/0f9d9f4df19f46db7ff7c6ea7d5a3034f09e737e/sdk/azcore/internal/shared/shared.go
     """
@@ -78,7 +78,7 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
 
 
 def _error_sentence(error: Mapping[str, Any]) -> str:
-    """Azure's message, and those of its details, as one line."""
+    """Return Azure's message and those of its details as one line."""
     told = " ".join(str(error.get("message", "")).split())
     details = [one for one in error.get("details") or () if isinstance(one, Mapping)]
     more = [f"{one.get('code', '')}: {_error_sentence(one)}" for one in details if one.get("message") and str(one["message"]) not in told]
@@ -86,17 +86,17 @@ def _error_sentence(error: Mapping[str, Any]) -> str:
 
 
 TIMEOUT = aiohttp.ClientTimeout(total=None, connect=30, sock_read=100)
-RAREST_LOOK, LATEST_NEWS = 0.25, 0.25
-"""Seconds between two looks where Azure's clock is fast, and the share of an operation's time so far below which they stay."""
-ENDED = frozenset({"Succeeded", "Failed", "Canceled", "Cancelled"})
+FASTEST_POLL_SECONDS, FASTEST_POLL_SHARE = 0.25, 0.25
+"""Shortest seconds between two polls while Azure's clock is fast, and the share of an operation's duration so far that limits them."""
+FINAL_STATES = frozenset({"Succeeded", "Failed", "Canceled", "Cancelled"})
 
 
 class OperationCancelledError(GpufleetError):
-    """The engine wants everything to end."""
+    """The engine cancelled all operations."""
 
 
 class OperationStartedError(GpufleetError):
-    """A PUT that Azure took, or may have taken, and that did not end well; error says how."""
+    """A PUT that Azure accepted, or may have accepted, and that failed; error is the reason."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -105,9 +105,9 @@ class OperationStartedError(GpufleetError):
 
 @dataclass
 class ResourceManagerClient:
-    """Azure Resource Manager at a base URL, asked by one account.
+    """Client of Azure Resource Manager at a base URL, for one account.
 
-    pace is how many of our seconds one of Azure's lasts: an Azure whose clock runs faster tells waits in milliseconds.
+    pace is the number of real seconds per second of Azure: an Azure with a faster clock requests waits in milliseconds.
     """
 
     session: aiohttp.ClientSession
@@ -116,28 +116,28 @@ class ResourceManagerClient:
     stopped: asyncio.Event
     pace: float = 1.0
 
-    async def get(self, path: str, version: str, *, even_stopped: bool = False) -> Json | None:
-        """A resource's body; None where there is none. AzureRefused, Failed or Cancelled."""
+    async def get(self, path: str, version: str, *, ignore_stop: bool = False) -> Json | None:
+        """Return a resource's body, None where it does not exist; AzureResponseError, ProviderError or OperationCancelledError."""
         try:
-            return (await self._send("GET", self._url(path, version), even_stopped=even_stopped)).body
+            return (await self._send("GET", self._url(path, version), ignore_stop=ignore_stop)).body
         except AzureResponseError as refused:
             if refused.status == 404:
                 return None
             raise
 
     async def put(self, path: str, version: str, body: Mapping[str, Any], query: str = "") -> None:
-        """Make a resource what a body says, and wait until that is done; Began where it fails after Azure may have taken it."""
-        answer = await self._send("PUT", self._url(path, version) + query, body)
+        """Create or update a resource and wait for the end; OperationStartedError for a failure after Azure may have accepted it."""
+        response = await self._send("PUT", self._url(path, version) + query, body)
         try:
-            await self._ended("PUT", answer, self._url(path, version))
+            await self._wait_for_end("PUT", response, self._url(path, version))
         except (AzureResponseError, ProviderError, OperationCancelledError) as error:
             raise OperationStartedError(error) from error
 
     async def delete(self, path: str, version: str) -> None:
-        """Delete a resource and wait until it is gone; one that is gone already is deleted."""
+        """Delete a resource and wait for the end; one that does not exist counts as deleted."""
         try:
-            answer = await self._send("DELETE", self._url(path, version))
-            await self._ended("DELETE", answer, "")
+            response = await self._send("DELETE", self._url(path, version))
+            await self._wait_for_end("DELETE", response, "")
         except AzureResponseError as refused:
             if refused.status != 404:
                 raise
@@ -145,54 +145,57 @@ class ResourceManagerClient:
     def _url(self, path: str, version: str) -> str:
         return f"{self.base}{path}?api-version={version}"
 
-    async def _ended(self, method: str, answer: ArmResponse, resource: str) -> None:
-        """Look at an operation until it has ended; AzureRefused where it failed."""
-        status_url, result_url = answer.headers.get("Azure-AsyncOperation"), answer.headers.get("Location")
+    async def _wait_for_end(self, method: str, response: ArmResponse, resource: str) -> None:
+        """Poll an operation until it ends; AzureResponseError where it failed."""
+        status_url, result_url = response.headers.get("Azure-AsyncOperation"), response.headers.get("Location")
         began = time.monotonic()
-        while status_url or (result_url and answer.status == 202) or (resource and _under_way(answer.body)):
-            rare = min(RAREST_LOOK, (time.monotonic() - began) * LATEST_NEWS)
-            await self._wait(max(rare, self._poll_seconds(method, answer)))
+        while status_url or (result_url and response.status == 202) or (resource and _is_provisioning(response.body)):
+            shortest = min(FASTEST_POLL_SECONDS, (time.monotonic() - began) * FASTEST_POLL_SHARE)
+            await self._wait(max(shortest, self._poll_seconds(method, response)))
             url = str(status_url or result_url or resource)
-            answer = await self._send("GET", url)
+            response = await self._send("GET", url)
             if status_url is None:
-                result_url = answer.headers.get("Location", result_url)
+                result_url = response.headers.get("Location", result_url)
                 continue
-            status = str((answer.body or {}).get("status") or "")
+            status = str((response.body or {}).get("status") or "")
             if not status:
-                raise AzureResponseError(0, "", f"{url.partition('?')[0]} does not tell how the operation stands; run the update again")
-            if status in ENDED:
+                raise AzureResponseError(0, "", f"{url.partition('?')[0]} does not contain the operation's status; run the update again")
+            if status in FINAL_STATES:
                 if status != "Succeeded":
-                    raise AzureResponseError.of_operation(status, answer.body or {})
+                    raise AzureResponseError.of_operation(status, response.body or {})
                 return
 
-    def _poll_seconds(self, method: str, answer: ArmResponse) -> float:
-        wait = retry_after_seconds(answer.headers)
-        if "retry-after-ms" in answer.headers and wait is not None:
+    def _poll_seconds(self, method: str, response: ArmResponse) -> float:
+        wait = retry_after_seconds(response.headers)
+        if "retry-after-ms" in response.headers and wait is not None:
             self.pace = min(1.0, wait / POLL_SECONDS["PUT"])
         return POLL_SECONDS[method] if wait is None else wait
 
-    async def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None, *, even_stopped: bool = False) -> ArmResponse:
-        """One call, sent again as azure-native does; AzureRefused, or Failed where nobody answers; Began for a PUT that
-        got no answer, or a server's error: Azure may have taken it."""
+    async def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None, *, ignore_stop: bool = False) -> ArmResponse:
+        """Send one call, with the retries of azure-native.
+
+        Raise AzureResponseError, or ProviderError without a response; OperationStartedError for a PUT without a response or with a server
+        error, because Azure may have accepted it.
+        """
         content = None if body is None else json.dumps(body).encode()
         token, attempt, lost = await self.account.token(), 0, False
         try:
             while True:
                 attempt += 1
                 wait: float | None = None
-                if self.stopped.is_set() and not even_stopped:
+                if self.stopped.is_set() and not ignore_stop:
                     raise OperationCancelledError
                 try:
-                    answer = await self._once(method, url, content, token)
-                    if answer.status < 400:
-                        return answer
-                    error: Exception = AzureResponseError.of_answer(answer)
-                    if answer.status == 401 and attempt == 1:
-                        token = await self.account.token(refused=token)
+                    response = await self._once(method, url, content, token)
+                    if response.status < 400:
+                        return response
+                    error: Exception = AzureResponseError.of_response(response)
+                    if response.status == 401 and attempt == 1:
+                        token = await self.account.token(rejected=token)
                         continue
-                    lost = lost or answer.status >= 500
-                    wait = retry_after_seconds(answer.headers)
-                    if not _passing(error):
+                    lost = lost or response.status >= 500
+                    wait = retry_after_seconds(response.headers)
+                    if not _is_transient(error):
                         raise error
                 except (aiohttp.ClientError, TimeoutError) as broken:
                     lost = lost or not isinstance(broken, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
@@ -201,9 +204,9 @@ class ResourceManagerClient:
                 if attempt > RETRIES or delay > LONGEST_DELAY:
                     raise error
                 await self._wait(delay)
-        except (AzureResponseError, ProviderError, OperationCancelledError) as ended:
+        except (AzureResponseError, ProviderError, OperationCancelledError) as final:
             if lost and method == "PUT":
-                raise OperationStartedError(ended) from ended
+                raise OperationStartedError(final) from final
             raise
 
     async def _once(self, method: str, url: str, content: bytes | None, token: str) -> ArmResponse:
@@ -221,12 +224,12 @@ class ResourceManagerClient:
         raise OperationCancelledError
 
 
-def _passing(error: Exception) -> bool:
-    """Whether the same call may succeed later."""
+def _is_transient(error: Exception) -> bool:
+    """Return whether the same call may succeed later."""
     return isinstance(error, AzureResponseError) and (error.status in RETRIED or error.code == RETRIED_CONFLICT)
 
 
-def _under_way(body: Json | None) -> bool:
-    """Whether a resource says of itself that it is still being made."""
+def _is_provisioning(body: Json | None) -> bool:
+    """Return whether the resource's provisioning state is not final."""
     state = ((body or {}).get("properties") or {}).get("provisioningState") if body else None
-    return isinstance(state, str) and state not in ENDED
+    return isinstance(state, str) and state not in FINAL_STATES

@@ -1,4 +1,4 @@
-"""Decides what of a resource's inputs has changed, path by path, and what cannot be changed in place.
+"""Comparison of a resource's inputs, path by path, and the inputs whose change forces a replacement.
 
 https://github.com/pulumi/pulumi-azure-native/blob/03707ff7fc10b70f7dd23ec847a3ce1e9264c124/provider/pkg/provider/diff.go
 """
@@ -11,15 +11,17 @@ from types import MappingProxyType
 from typing import Any
 
 from rehearsal.program.graph import reveal
-from rehearsal.pulumi_cli.providers.azure_native import resource_types
 from rehearsal.pulumi_cli.providers.azure_native.input_check import CREATE_FIRST
 from rehearsal.pulumi_cli.providers.azure_native.resource_types import ResourceType
 from rehearsal.pulumi_cli.providers.provider_interface import ChangeKind, DiffResult, PropertyChange
 from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
-EVERYWHERE = frozenset({"location"})
-"""Of every type: what is in a resource's path beside, and its location (`x-ms-mutability: create, read` of the types' specifications,
-https://github.com/Azure/azure-rest-api-specs; the rest Azure refuses to move, InvalidResourceLocation)."""
+REPLACING_EVERYWHERE = frozenset({"location"})
+"""Inputs of every type that force a replacement, beside those in the resource's path: the location.
+
+Azure rejects a move with InvalidResourceLocation. Source: `x-ms-mutability: create, read` of the types' specifications,
+https://github.com/Azure/azure-rest-api-specs
+"""
 
 REPLACING: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -32,12 +34,15 @@ REPLACING: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """By type, from `forceNewMap` of https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go and from
-`x-ms-mutability`. Whatever else Azure fixed at creation it refuses itself, and so does the update then, as with azure-native."""
+`x-ms-mutability`.
+
+Other properties that are fixed at creation Azure rejects itself; the update then fails, as with azure-native.
+"""
 
 
-def replacing_inputs(kind: ResourceType) -> frozenset[str]:
-    """The top-level inputs whose change makes a resource anew."""
-    return frozenset(kind.names) | EVERYWHERE | REPLACING.get(kind.token, frozenset())
+def replacing_inputs(resource_type: ResourceType) -> frozenset[str]:
+    """Return the top-level inputs whose change replaces a resource."""
+    return frozenset(resource_type.names) | REPLACING_EVERYWHERE | REPLACING.get(resource_type.token, frozenset())
 
 
 _PLAIN_KEY = re.compile(r"\w+")
@@ -45,15 +50,15 @@ STABLES = ("id", "name", "type")
 """Outputs that no update changes."""
 
 
-def difference(kind: resource_types.ResourceType, old: Json, new: Json) -> DiffResult:
-    """What an update would have to change; a replacement stands beside the old one only under a random name."""
-    fixed = replacing_inputs(kind)
+def difference(resource_type: ResourceType, old: Json, new: Json) -> DiffResult:
+    """Return the changes of an update; a replacement can exist beside the old resource only with a random name."""
+    fixed = replacing_inputs(resource_type)
     changed: dict[str, PropertyChange] = {}
     for key in sorted({*old, *new} - {CREATE_FIRST}):
         if key in old and key in new and key == "location" and _normalized_location(old[key]) == _normalized_location(new[key]):
             continue
-        for path, what in _changes(reveal(old.get(key)), reveal(new.get(key)), key):
-            changed[path] = PropertyChange(what, replace=key in fixed)
+        for path, change in _changes(reveal(old.get(key)), reveal(new.get(key)), key):
+            changed[path] = PropertyChange(change, replace=key in fixed)
     return DiffResult(changed, delete_first=old.get(CREATE_FIRST) is not True, stables=STABLES)
 
 
@@ -76,7 +81,7 @@ def _changes(old: Any, new: Any, path: str) -> Iterator[tuple[str, ChangeKind]]:
 
 
 def _same(old: Any, new: Any) -> bool:
-    """Whether Azure sees no difference: it compares resource ids in any capitals."""
+    """Return whether Azure considers two values equal: it compares resource ids without regard to case."""
     if isinstance(old, bool) != isinstance(new, bool):
         return False
     if isinstance(old, str) and isinstance(new, str) and old.startswith("/subscriptions/"):
@@ -85,6 +90,6 @@ def _same(old: Any, new: Any) -> bool:
 
 
 def _normalized_location(location: Any) -> Any:
-    """A location as Azure compares it: West US 2 is westus2."""
+    """Return a location as Azure compares it: West US 2 is westus2."""
     plain = reveal(location)
     return plain.lower().replace(" ", "") if isinstance(plain, str) else plain

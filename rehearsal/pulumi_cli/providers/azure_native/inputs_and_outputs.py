@@ -1,4 +1,7 @@
-"""Decides which outputs a preview knows: those that the inputs give; what Azure computes is not known yet."""
+"""Outputs of a preview from inputs, and inputs of a read resource from its outputs.
+
+https://github.com/pulumi/pulumi-azure-native/blob/006a62afe453b416e5d5c98d2d91c4c7281f52f9/provider/pkg/provider/provider.go
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,23 @@ from rehearsal.pulumi_cli.providers.azure_native.resource_types import ResourceT
 from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json
 
 NOT_OUTPUTS = frozenset({"id"})
-STAYING = ("name", "location")
-"""Outputs that an update leaves as they are, so that what depends on them need not wait for it."""
+UNCHANGED_OUTPUTS = ("name", "location")
+"""Outputs that an update does not change, so that dependent resources need not wait for it."""
 
 
-def preview_outputs(kind: ResourceType, inputs: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> Json:
-    """The outputs that making a resource would have, or changing one that had the outputs before."""
-    outputs = _preview_object(kind.shape, {key: value for key, value in inputs.items() if key not in kind.apart})
+def preview_outputs(resource_type: ResourceType, inputs: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> Json:
+    """Return the expected outputs of a creation, or of an update of a resource with the given outputs."""
+    outputs = _preview_object(resource_type.shape, {key: value for key, value in inputs.items() if key not in resource_type.outside_body})
     if before is not None:
-        outputs |= {key: before[key] for key in STAYING if key in before}
-    return {**{key: value for key, value in outputs.items() if key not in NOT_OUTPUTS}, "azureApiVersion": kind.api_version}
+        outputs |= {key: before[key] for key in UNCHANGED_OUTPUTS if key in before}
+    return {**{key: value for key, value in outputs.items() if key not in NOT_OUTPUTS}, "azureApiVersion": resource_type.api_version}
 
 
 def _preview_object(shape: ObjectOf, value: Mapping[str, Any]) -> Json:
-    return {name: _preview_value(held.shape, value[name]) if name in value else UNKNOWN for name, held in flat_properties(shape).items()}
+    return {
+        name: _preview_value(property_.shape, value[name]) if name in value else UNKNOWN
+        for name, property_ in flat_properties(shape).items()
+    }
 
 
 def _preview_value(shape: Shape, value: Any) -> Any:
@@ -51,7 +57,7 @@ def _preview_value(shape: Shape, value: Any) -> Any:
             return value
 
 
-GONE = object()
+ABSENT = object()
 WRITTEN_BY_OTHERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "network:PublicIPAddress": ("linkedPublicIPAddress", "natGateway", "servicePublicIPAddress"),
@@ -59,34 +65,34 @@ WRITTEN_BY_OTHERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "network:VirtualNetworkPeering": ("peeringState", "peeringSyncLevel", "remoteAddressSpace", "remoteVirtualNetworkAddressSpace"),
     }
 )
-"""Properties that Azure lets a caller write and writes itself when another resource comes to refer to this one."""
+"""Properties that a caller may write and that Azure writes when another resource refers to this one."""
 
 
-def imported_inputs(kind: ResourceType, known: Mapping[str, Any], outputs: Mapping[str, Any]) -> Json:
-    """The inputs of a resource of which nothing is known but what its id tells, and Azure."""
-    others = WRITTEN_BY_OTHERS.get(kind.token, ())
-    told = {key: value for key, value in _settable(kind, outputs).items() if value not in (None, [], {}) and key not in others}
-    return {**told, **known}
+def imported_inputs(resource_type: ResourceType, known: Mapping[str, Any], outputs: Mapping[str, Any]) -> Json:
+    """Return the inputs of a resource from its id and its outputs alone."""
+    foreign = WRITTEN_BY_OTHERS.get(resource_type.token, ())
+    found = {key: value for key, value in _settable(resource_type, outputs).items() if value not in (None, [], {}) and key not in foreign}
+    return {**found, **known}
 
 
-def refreshed_inputs(kind: ResourceType, inputs: Json, before: Mapping[str, Any], now: Mapping[str, Any]) -> Json:
-    """The inputs with what differs between the outputs before and now; what other resources write stays theirs.
+def refreshed_inputs(resource_type: ResourceType, inputs: Json, before: Mapping[str, Any], now: Mapping[str, Any]) -> Json:
+    """Return the inputs with the differences between the outputs before and now; properties of other resources are left out.
 
-    Without outputs before, as of a resource that was made and could not be read, nothing tells what Azure only added.
+    Without earlier outputs, additions of Azure cannot be recognized, and the inputs remain.
     """
     if not before:
         return inputs
-    others = [name for name in (*kind.maintained, *WRITTEN_BY_OTHERS.get(kind.token, ())) if name not in inputs]
-    old, new = _settable(kind, reveal(before)), _settable(kind, now)
-    for name in others:
+    foreign = [name for name in (*resource_type.foreign_properties, *WRITTEN_BY_OTHERS.get(resource_type.token, ())) if name not in inputs]
+    old, new = _settable(resource_type, reveal(before)), _settable(resource_type, now)
+    for name in foreign:
         old.pop(name, None)
         new.pop(name, None)
     merged = _merged(inputs, old, new)
     return dict(merged)
 
 
-def _settable(kind: ResourceType, outputs: Mapping[str, Any]) -> Json:
-    return {key: value for key, value in _settable_object(kind.shape, outputs).items() if key not in kind.apart}
+def _settable(resource_type: ResourceType, outputs: Mapping[str, Any]) -> Json:
+    return {key: value for key, value in _settable_object(resource_type.shape, outputs).items() if key not in resource_type.outside_body}
 
 
 def _settable_object(shape: ObjectOf, value: Mapping[str, Any]) -> Json:
@@ -111,23 +117,23 @@ def _settable_value(shape: Shape, value: Any) -> Any:
 
 
 def _merged(inputs: Any, old: Any, new: Any) -> Any:
-    """A value of the inputs after what became of it between two looks at the outputs; GONE where it is no more."""
+    """Return a value of the inputs after the change between two reads of the outputs; ABSENT where it no longer exists."""
     if old == new:
         return inputs
-    if new is GONE:
-        return GONE
+    if new is ABSENT:
+        return ABSENT
     match inputs, old, new:
         case Secret(), _, _:
             return Secret(_merged(inputs.value, old, new))
         case Mapping(), Mapping(), Mapping():
-            kept = dict(inputs)
+            result = dict(inputs)
             for key in {*old, *new}:
-                one = _merged(kept.get(key, GONE), old.get(key, GONE), new.get(key, GONE))
-                if one is GONE:
-                    kept.pop(key, None)
+                one = _merged(result.get(key, ABSENT), old.get(key, ABSENT), new.get(key, ABSENT))
+                if one is ABSENT:
+                    result.pop(key, None)
                 else:
-                    kept[key] = one
-            return kept
+                    result[key] = one
+            return result
         case list(), list(), list():
             return [
                 _merged(inputs[number], old[number], item) if number < min(len(inputs), len(old)) else item

@@ -1,4 +1,4 @@
-"""Decides what azure-native does with each resource that the engine asks it for."""
+"""The azure-native provider: the engine's calls for each resource."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from rehearsal.pulumi_cli.providers.provider_interface import (
 from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, is_unknown, secret_like
 
 CONNECTIONS = 64
-"""Connections held open to Azure: Pulumi asks for so much at once only where its --parallel says so."""
+"""Connections to Azure: as many as Pulumi needs with --parallel 64."""
 
 
 class AzureNative(Provider):
@@ -56,106 +56,108 @@ class AzureNative(Provider):
         super().__init__(engine)
         self.settings = AzureSettings("", "", "", "", "", "")
         self.stopped = asyncio.Event()
-        self.manager: ResourceManagerClient | None = None
+        self.client: ResourceManagerClient | None = None
         self._group_locations: dict[str, str] = {}
 
     async def configure(self, config: Json) -> None:
         self.settings = read_settings(config)
         session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONNECTIONS))
         try:
-            places = await discover_endpoints(session, self.settings)
-            account = ServicePrincipal(session, self.settings, places)
+            endpoints = await discover_endpoints(session, self.settings)
+            account = ServicePrincipal(session, self.settings, endpoints)
             await account.token()
         except BaseException:
             await session.close()
             raise
-        if self.manager is not None:
-            await self.manager.session.close()
-        self.manager = ResourceManagerClient(session, account, places.manager, self.stopped)
+        if self.client is not None:
+            await self.client.session.close()
+        self.client = ResourceManagerClient(session, account, endpoints.manager, self.stopped)
 
-    async def check(self, asked: CheckRequest) -> CheckResult:
-        kind = resource_type_of(asked.type)
-        inputs = dict(asked.new)
-        if kind.names[-1] not in inputs:
-            inputs |= name_inputs(kind, asked)
-        if kind.located and "location" not in inputs:
-            location = await self._default_location(inputs, asked.old or {})
+    async def check(self, request: CheckRequest) -> CheckResult:
+        resource_type = resource_type_of(request.type)
+        inputs = dict(request.new)
+        if resource_type.names[-1] not in inputs:
+            inputs |= name_inputs(resource_type, request)
+        if resource_type.takes_location and "location" not in inputs:
+            location = await self._default_location(inputs, request.old or {})
             inputs |= {"location": location} if location else {}
-        return CheckResult(inputs, input_failures(kind, inputs))
+        return CheckResult(inputs, input_failures(resource_type, inputs))
 
-    async def diff(self, asked: DiffRequest) -> DiffResult:
-        return difference(resource_type_of(asked.type), asked.old_inputs, asked.new)
+    async def diff(self, request: DiffRequest) -> DiffResult:
+        return difference(resource_type_of(request.type), request.old_inputs, request.new)
 
-    async def create(self, asked: CreateRequest) -> CreateResult:
-        kind = resource_type_of(asked.type)
-        if asked.preview:
-            return CreateResult("", secret_like(preview_outputs(kind, asked.inputs), asked.inputs))
-        resource_id = kind.id_of(reveal(asked.inputs), self.settings.subscription)
-        if not kind.singleton and await self._resources.look(kind, resource_id) is not None:
+    async def create(self, request: CreateRequest) -> CreateResult:
+        resource_type = resource_type_of(request.type)
+        if request.preview:
+            return CreateResult("", secret_like(preview_outputs(resource_type, request.inputs), request.inputs))
+        resource_id = resource_type.id_of(reveal(request.inputs), self.settings.subscription)
+        if not resource_type.singleton and await self._resources.read_body(resource_type, resource_id) is not None:
             raise ProviderError(
-                f"cannot create already existing resource '{resource_id}'; to let the stack have it, import it: "
-                f"pulumi import {asked.type} {asked.name} '{resource_id}'"
+                f"cannot create already existing resource '{resource_id}'; to add it to the stack, import it: "
+                f"pulumi import {request.type} {request.name} '{resource_id}'"
             )
-        return CreateResult(resource_id, await self._resources.write(kind, resource_id, asked.inputs, asked.timeout))
+        return CreateResult(resource_id, await self._resources.write(resource_type, resource_id, request.inputs, request.timeout))
 
-    async def update(self, asked: UpdateRequest) -> Mapping[str, Any]:
-        kind = resource_type_of(asked.type)
-        if asked.preview:
-            outputs: Json = secret_like(preview_outputs(kind, asked.new, asked.old_outputs), asked.new)
+    async def update(self, request: UpdateRequest) -> Mapping[str, Any]:
+        resource_type = resource_type_of(request.type)
+        if request.preview:
+            outputs: Json = secret_like(preview_outputs(resource_type, request.new, request.old_outputs), request.new)
             return outputs
-        return await self._resources.write(kind, asked.id, asked.new, asked.timeout, exists=True)
+        return await self._resources.write(resource_type, request.id, request.new, request.timeout, exists=True)
 
-    async def read(self, asked: ReadRequest) -> ReadResult | None:
-        kind = resource_type_of(asked.type)
-        known = kind.inputs_of(asked.id)
-        outputs = await self._resources.outputs(kind, asked.id)
+    async def read(self, request: ReadRequest) -> ReadResult | None:
+        resource_type = resource_type_of(request.type)
+        known = resource_type.inputs_of(request.id)
+        outputs = await self._resources.outputs(resource_type, request.id)
         if outputs is None:
             return None
         inputs = (
-            imported_inputs(kind, known, outputs) if asked.inputs is None else refreshed_inputs(kind, asked.inputs, asked.outputs, outputs)
+            imported_inputs(resource_type, known, outputs)
+            if request.inputs is None
+            else refreshed_inputs(resource_type, request.inputs, request.outputs, outputs)
         )
-        return ReadResult(asked.id, secret_like(outputs, inputs), inputs)
+        return ReadResult(request.id, secret_like(outputs, inputs), inputs)
 
-    async def delete(self, asked: DeleteRequest) -> None:
-        kind = resource_type_of(asked.type)
-        kind.inputs_of(asked.id)
-        if not kind.singleton:
-            await self._resources.remove(kind, asked.id, asked.timeout)
+    async def delete(self, request: DeleteRequest) -> None:
+        resource_type = resource_type_of(request.type)
+        resource_type.inputs_of(request.id)
+        if not resource_type.singleton:
+            await self._resources.remove(resource_type, request.id, request.timeout)
 
     async def invoke(self, token: str, arguments: Json) -> Mapping[str, Any]:
-        return await call_function(token, arguments, self.settings, self._manager.account)
+        return await call_function(token, arguments, self.settings, self._client.account)
 
     async def cancel(self) -> None:
         self.stopped.set()
 
     async def close(self) -> None:
-        if self.manager is not None:
-            await self.manager.session.close()
+        if self.client is not None:
+            await self.client.session.close()
         await super().close()
 
     @property
     def _resources(self) -> ResourceOperations:
-        return ResourceOperations(self._manager)
+        return ResourceOperations(self._client)
 
     @property
-    def _manager(self) -> ResourceManagerClient:
-        if self.manager is None:
-            raise ProviderError("azure-native was asked for something before it was configured", grpc.StatusCode.FAILED_PRECONDITION)
-        return self.manager
+    def _client(self) -> ResourceManagerClient:
+        if self.client is None:
+            raise ProviderError("azure-native was request for something before it was configured", grpc.StatusCode.FAILED_PRECONDITION)
+        return self.client
 
     async def _default_location(self, inputs: Json, old: Json) -> Any:
-        """Where a resource goes that names no location: where it is, where the provider says, or where its group is; Failed."""
+        """Return the location of a resource that names none: its present one, the provider's, or its group's; ProviderError."""
         group = inputs.get("resourceGroupName")
         if "location" in old or self.settings.location or group is None:
             return old.get("location") or self.settings.location
         if is_unknown(group):
             return UNKNOWN
         name = reveal(group)
-        if self.manager is None or not isinstance(name, str):
+        if self.client is None or not isinstance(name, str):
             return ""
         if name not in self._group_locations:
             group_id = RESOURCE_GROUP_PATH.format(subscriptionId=self.settings.subscription, resourceGroupName=name)
-            found = await self._resources.look(resource_type_of(RESOURCE_GROUP), group_id)
+            found = await self._resources.read_body(resource_type_of(RESOURCE_GROUP), group_id)
             if found is None:
                 return ""
             self._group_locations[name] = str(found.get("location", ""))

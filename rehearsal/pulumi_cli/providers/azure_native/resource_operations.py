@@ -1,4 +1,4 @@
-"""Decides how one resource is looked up, written and removed, and what is told where that does not end well."""
+"""Reads, writes and deletions of one resource, with the errors that the user sees."""
 
 from __future__ import annotations
 
@@ -16,89 +16,87 @@ from rehearsal.pulumi_cli.providers.azure_native.arm_client import (
     OperationStartedError,
     ResourceManagerClient,
 )
-from rehearsal.pulumi_cli.providers.azure_native.input_check import OWN
+from rehearsal.pulumi_cli.providers.azure_native.input_check import PROVIDER_INPUTS
 from rehearsal.pulumi_cli.providers.azure_native.resource_types import ResourceType
 from rehearsal.pulumi_cli.providers.provider_interface import InitializationError, ProviderError
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, secret_like
 
 TIMEOUT_SECONDS = 7_200.0
-"""What a resource is given where the program says nothing of it, as by azure-native."""
+"""Default timeout of a resource, as in azure-native."""
 
 
 class ResourceOperations:
-    """The resources behind one resource manager. What fails raises Failed, or InitFailed where the resource is there all the same."""
+    """Operations through one resource manager; ProviderError for a failure, InitializationError where the resource exists nevertheless."""
 
-    def __init__(self, manager: ResourceManagerClient) -> None:
-        self._manager = manager
+    def __init__(self, client: ResourceManagerClient) -> None:
+        self._client = client
 
-    async def look(self, kind: ResourceType, resource_id: str, *, even_stopped: bool = False) -> Json | None:
-        """The body that Azure answers; None where there is no such resource."""
+    async def read_body(self, resource_type: ResourceType, resource_id: str, *, ignore_stop: bool = False) -> Json | None:
+        """Return the resource's body in Azure; None where it does not exist."""
         with _translated_errors(f"reading {resource_id}"):
-            return await self._manager.get(resource_id, kind.api_version, even_stopped=even_stopped)
+            return await self._client.get(resource_id, resource_type.api_version, ignore_stop=ignore_stop)
 
-    async def outputs(self, kind: ResourceType, resource_id: str, *, even_stopped: bool = False) -> Json | None:
-        """The outputs of a resource; None where there is none."""
-        body = await self.look(kind, resource_id, even_stopped=even_stopped)
-        return None if body is None else {**from_arm(kind.type, body), "azureApiVersion": kind.api_version}
+    async def outputs(self, resource_type: ResourceType, resource_id: str, *, ignore_stop: bool = False) -> Json | None:
+        """Return the outputs of a resource; None where it does not exist."""
+        body = await self.read_body(resource_type, resource_id, ignore_stop=ignore_stop)
+        return None if body is None else {**from_arm(resource_type.type, body), "azureApiVersion": resource_type.api_version}
 
     async def write(
-        self, kind: ResourceType, resource_id: str, inputs: Mapping[str, Any], timeout: float, *, exists: bool = False
+        self, resource_type: ResourceType, resource_id: str, inputs: Mapping[str, Any], timeout: float, *, exists: bool = False
     ) -> Mapping[str, Any]:
-        """Make a resource what the inputs say, and answer its outputs; what other resources write of one that exists stays."""
+        """Create or update a resource and return its outputs; in an update, properties that other resources write remain."""
         plain: Json = reveal(inputs)
-        body: Json = to_arm(kind.type, {key: value for key, value in plain.items() if key not in OWN})
+        body: Json = to_arm(resource_type.type, {key: value for key, value in plain.items() if key not in PROVIDER_INPUTS})
         if exists:
-            body = await self._with_others(kind, resource_id, body, plain)
+            body = await self._with_foreign_properties(resource_type, resource_id, body, plain)
         doing = f"{'updating' if exists else 'creating'} {resource_id}"
-        query = NOT_IN_BODY.get(kind.token, "")
+        query = NOT_IN_BODY.get(resource_type.token, "")
         reason = ""
         with _translated_errors(doing):
             try:
                 async with asyncio.timeout(timeout or TIMEOUT_SECONDS):
-                    await self._manager.put(
-                        resource_id, kind.api_version, body, f"&{query}={plain[query]}" if query and query in plain else ""
+                    await self._client.put(
+                        resource_id, resource_type.api_version, body, f"&{query}={plain[query]}" if query and query in plain else ""
                     )
             except TimeoutError:
                 reason = f"{doing} timed out after {timeout or TIMEOUT_SECONDS:g} s"
-            except OperationStartedError as began:
-                reason = _reason(doing, began.error)
+            except OperationStartedError as started:
+                reason = _reason(doing, started.error)
         if reason:
-            await self._half_made(kind, resource_id, inputs, reason)
+            await self._raise_incomplete(resource_type, resource_id, inputs, reason)
         try:
-            outputs = await self.outputs(kind, resource_id)
+            outputs = await self.outputs(resource_type, resource_id)
         except ProviderError as unread:
-            raise InitializationError(
-                resource_id, {}, inputs, [f"{doing} ended well, and what came of it cannot be read: {unread}"]
-            ) from None
+            raise InitializationError(resource_id, {}, inputs, [f"{doing} succeeded, but the result cannot be read: {unread}"]) from None
         if outputs is None:
-            raise ProviderError(f"{doing} ended well, and then it was not there; somebody else deleted it, or the group it is in")
+            raise ProviderError(f"{doing} succeeded, but the resource does not exist; another client deleted it or its resource group")
         return dict(secret_like(outputs, inputs))
 
-    async def remove(self, kind: ResourceType, resource_id: str, timeout: float) -> None:
-        """Delete a resource, and wait until it is gone."""
+    async def remove(self, resource_type: ResourceType, resource_id: str, timeout: float) -> None:
+        """Delete a resource and wait for the end."""
         doing = f"deleting {resource_id}"
         with _translated_errors(doing):
             try:
                 async with asyncio.timeout(timeout or TIMEOUT_SECONDS):
-                    await self._manager.delete(resource_id, kind.api_version)
+                    await self._client.delete(resource_id, resource_type.api_version)
             except TimeoutError:
                 raise ProviderError(f"{doing} timed out after {timeout or TIMEOUT_SECONDS:g} s") from None
 
-    async def _with_others(self, kind: ResourceType, resource_id: str, body: Json, inputs: Json) -> Json:
-        others = [name for name in kind.maintained if name not in inputs]
-        now = await self.look(kind, resource_id) if others else None
-        if now is None:
+    async def _with_foreign_properties(self, resource_type: ResourceType, resource_id: str, body: Json, inputs: Json) -> Json:
+        foreign = [name for name in resource_type.foreign_properties if name not in inputs]
+        body_now = await self.read_body(resource_type, resource_id) if foreign else None
+        if body_now is None:
             return body
-        held = now.get("properties") or {}
-        kept = {name: deepcopy(held[name]) for name in others if name in held}
-        return {**body, "properties": {**(body.get("properties") or {}), **kept}} if kept else body
+        properties = body_now.get("properties") or {}
+        retained = {name: deepcopy(properties[name]) for name in foreign if name in properties}
+        return {**body, "properties": {**(body.get("properties") or {}), **retained}} if retained else body
 
-    async def _half_made(self, kind: ResourceType, resource_id: str, inputs: Mapping[str, Any], reason: str) -> None:
-        """Raise what a PUT came to that Azure took and that did not end well."""
+    async def _raise_incomplete(self, resource_type: ResourceType, resource_id: str, inputs: Mapping[str, Any], reason: str) -> None:
+        """Raise the error of a PUT that Azure accepted and that failed."""
         try:
-            outputs = await self.outputs(kind, resource_id, even_stopped=True)
+            outputs = await self.outputs(resource_type, resource_id, ignore_stop=True)
         except ProviderError as unread:
-            raise InitializationError(resource_id, {}, inputs, [f"{reason}; and what there is now cannot be read: {unread}"]) from None
+            raise InitializationError(resource_id, {}, inputs, [f"{reason}; and the current state cannot be read: {unread}"]) from None
         if outputs is None:
             raise ProviderError(reason)
         raise InitializationError(resource_id, secret_like(outputs, inputs), inputs, [reason])
@@ -106,7 +104,7 @@ class ResourceOperations:
 
 @contextmanager
 def _translated_errors(doing: str) -> Iterator[None]:
-    """Turns what Azure refuses, and the engine's wish to end, into the sentence that a person reads."""
+    """Translate errors of Azure and cancellations to the error that the user sees."""
     try:
         yield
     except (AzureResponseError, OperationCancelledError) as error:
@@ -115,5 +113,5 @@ def _translated_errors(doing: str) -> Iterator[None]:
 
 def _reason(doing: str, error: Exception) -> str:
     if isinstance(error, OperationCancelledError):
-        return f"{doing} was cancelled; Azure may go on with it, and `pulumi refresh` tells what became of it"
+        return f"{doing} was cancelled; Azure may still finish it, and `pulumi refresh` reads the result"
     return f"{doing}: {error}"

@@ -1,4 +1,4 @@
-"""Says what azure-native's types are to Azure: their path, API version and body, and how an id becomes inputs again."""
+"""Resource types of azure-native: path, API version, body, flattened properties, and the inputs in an id."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FLAT_PROPERTIES: WeakKeyDictionary[ObjectOf, Mapping[str, Property]] = WeakKeyD
 
 
 def flat_properties(shape: ObjectOf) -> Mapping[str, Property]:
-    """The properties of an object by azure-native's names."""
+    """Return the properties of an object by azure-native's names: those of `properties` are its own, some have other names."""
     found = _FLAT_PROPERTIES.get(shape)
     if found is None:
         found = _FLAT_PROPERTIES[shape] = _flatten(shape)
@@ -33,45 +33,50 @@ def flat_properties(shape: ObjectOf) -> Mapping[str, Property]:
 
 
 def writable_properties(shape: ObjectOf) -> Mapping[str, Property]:
-    """Those that a program may give."""
-    return {name: held for name, held in flat_properties(shape).items() if not held.read_only}
+    """Return the properties that a program may set."""
+    return {name: property_ for name, property_ in flat_properties(shape).items() if not property_.read_only}
 
 
 def is_name_set(shape: Shape) -> bool:
-    """Whether Azure has names as the keys of an object where azure-native has a list of them: what they stand for is Azure's to say."""
-    return isinstance(shape, MapOf) and isinstance(shape.item, ObjectOf) and all(held.read_only for held in shape.item.properties.values())
+    """Return whether Azure uses names as keys of an object where azure-native has a list of them."""
+    return (
+        isinstance(shape, MapOf)
+        and isinstance(shape.item, ObjectOf)
+        and all(property_.read_only for property_ in shape.item.properties.values())
+    )
 
 
 def _flatten(shape: ObjectOf) -> Mapping[str, Property]:
     inner = shape.inner
-    found = {name: held for name, held in shape.properties.items() if not (inner is not None and name == "properties")}
+    found = {name: property_ for name, property_ in shape.properties.items() if not (inner is not None and name == "properties")}
     if inner is not None:
-        found |= {name: held for name, held in inner.properties.items() if is_inner(shape, name) or name not in found}
+        found |= {name: property_ for name, property_ in inner.properties.items() if is_inner(shape, name) or name not in found}
     for name, path in renamed(shape).items():
         *outer, last = path.split(".")
-        place: Shape | None = shape
+        target: Shape | None = shape
         for step in outer:
-            place = part(place, step)
-        if isinstance(place, ObjectOf) and last in place.properties:
+            target = part(target, step)
+        if isinstance(target, ObjectOf) and last in target.properties:
             if len(outer) == (1 if outer == ["properties"] else 0):
                 found.pop(last, None)
-            found[name] = place.properties[last]
+            found[name] = target.properties[last]
     return found
 
 
 RESOURCE_GROUP_PATH = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}"
 OTHER_VERSIONS: Mapping[str, str] = {"authorization:RoleDefinition": "2022-05-01-preview"}
-"""Types whose version in azure-native 3.29 is not the oldest that the embedded Azure answers."""
+"""Types whose version in azure-native 3.29 is not the oldest version of the embedded Azure."""
 UUID_NAMES = frozenset({"roleAssignmentName", "roleDefinitionId"})
-"""Names that Azure wants to be UUIDs."""
+"""Names that must be UUIDs."""
 WITHOUT_LOCATION = frozenset({"privatedns:PrivateZone", "privatedns:VirtualNetworkLink"})
-"""Types that are in no region, so that the provider's location would be wrong:
+"""Types without a region, for which the provider's location would be wrong:
 https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/resources/resources.go"""
 
 
 @dataclass(frozen=True)
 class ResourceType:
-    """One type: token as network:Subnet; path as /subscriptions/{subscriptionId}/… with the inputs that hold names in braces."""
+    """One resource type: token such as network:Subnet; path such as /subscriptions/{subscriptionId}/… with the inputs that contain names in
+    braces."""
 
     token: str
     path: str
@@ -87,59 +92,59 @@ class ResourceType:
         return tuple(name for name in PLACEHOLDER.findall(self.path) if name != "subscriptionId")
 
     @cached_property
-    def apart(self) -> frozenset[str]:
+    def outside_body(self) -> frozenset[str]:
         """Inputs that are not in the body: those of the path and of the query."""
         return path_inputs(self.type)
 
     @cached_property
     def api_version(self) -> str:
-        """The version in which azure-native 3.29 asks."""
+        """API version that azure-native 3.29 uses."""
         return OTHER_VERSIONS.get(self.token) or api_versions(arm_type(self.type))[0]
 
     @cached_property
     def shape(self) -> ObjectOf:
-        """The body."""
+        """Shape of the body."""
         return shape_of(arm_type(self.type))
 
     @property
-    def maintained(self) -> tuple[str, ...]:
+    def foreign_properties(self) -> tuple[str, ...]:
         """Properties that other resources may write."""
         return MAINTAINED.get(self.token, ())
 
     @property
     def singleton(self) -> bool:
-        """Whether it comes and goes with its parent."""
+        """True where the resource is created and deleted with its parent."""
         return self.token in SINGLETONS
 
     @cached_property
-    def located(self) -> bool:
-        """Whether it takes a location that may be left to the provider."""
-        held = flat_properties(self.shape).get("location")
-        return held is not None and not held.read_only and self.token not in WITHOUT_LOCATION
+    def takes_location(self) -> bool:
+        """True where the location may be left to the provider."""
+        property_ = flat_properties(self.shape).get("location")
+        return property_ is not None and not property_.read_only and self.token not in WITHOUT_LOCATION
 
     @cached_property
-    def auto_name(self) -> str:
-        """How a name is made where none is given: uuid, random, or copy of the logical name for what is part of something."""
+    def name_form(self) -> str:
+        """Form of a generated name: uuid, random, or a copy of the logical name for a child resource."""
         if self.names[-1] in UUID_NAMES:
             return "uuid"
         inner = [name for name in self.names if name not in ("resourceGroupName", "scope", "resourceUri")]
         return "random" if len(inner) <= 1 else "copy"
 
     def id_of(self, inputs: Mapping[str, Any], subscription: str) -> str:
-        """The id that plain inputs give it; Failed where a name is missing or no name."""
+        """Return the id for plain inputs; ProviderError where a name is missing or not a text."""
         values = {"subscriptionId": subscription}
         for name in self.names:
             value = inputs.get(name)
             if not isinstance(value, str) or not value:
-                raise ProviderError(f"{name} is missing, so that {self.token} has no id; give it a value")
+                raise ProviderError(f"{name} is missing, so {self.token} has no id; give it a value")
             values[name] = value.strip("/") if name in ("scope", "resourceUri") else quote(value, safe="@$()*+,;=:!~")
         return self.path.format_map(values)
 
     def inputs_of(self, resource_id: str) -> Json:
-        """The inputs that an id tells of; Failed where it is none of this type's."""
+        """Return the inputs in an id; ProviderError where it is not an id of this type."""
         found = self._pattern.fullmatch(resource_id)
         if found is None:
-            raise ProviderError(f"{resource_id[:300]!r} is no id of {self.type}; one looks like {self.path}")
+            raise ProviderError(f"{resource_id[:300]!r} is not an id of {self.type}; the format is {self.path}")
         return {name: value for name, value in found.groupdict().items() if name != "subscriptionId"}
 
     @cached_property
@@ -154,7 +159,7 @@ class ResourceType:
 
 @cache
 def resource_type_of(resource_type: str) -> ResourceType:
-    """The kind of a type token; Failed for a type that there is not."""
+    """Return the resource type of a token; ProviderError for an unknown type."""
     take_known_shapes()
     key = resource_type.removeprefix(AZURE)
     if key == RESOURCE_GROUP:

@@ -1,6 +1,6 @@
-"""Decides where a provider process has the shapes of bodies from: a file that an earlier one wrote, or the official clients.
+"""Cache file for the shapes of request bodies, which are otherwise read from the official clients.
 
-Each provider resource of the program has a process of its own, and reading the clients is most of what one would cost.
+Each provider resource of the program has its own process, and reading the clients is most of the cost of one.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from rehearsal.azure.shape_table import read, written
 from rehearsal.binaries.cache import base_folder
 
 SOURCES = ("attribute_maps.py", "additional_shapes.py", "rest_fields.py", "sdk_shapes.py", "shape_table.py", "shapes.py")
-"""Files of rehearsal/azure that decide what a shape is."""
+"""Files of rehearsal/azure on which the shapes depend."""
 
 
 @cache
 def take_known_shapes() -> None:
-    """Take the shapes out of the file of these clients; where there is none yet, read the clients and write it."""
+    """Load the shapes from the cache file; where there is none, read the clients and write it."""
     file = base_folder() / "azure-shapes" / f"{_version()}.json"
     try:
         take(read(json.loads(file.read_bytes())))
     except (OSError, AttributeError, LookupError, TypeError, ValueError):
         shapes = {resource_type: shape_of(resource_type) for resource_type in MODELS}
         text = json.dumps(written(shapes), separators=(",", ":"))
-        # Whoever may not write there reads the clients each time.
+        # A process without write access reads the clients each time.
         with suppress(OSError):
             _write(file, text)
 
 
 def _version() -> str:
-    """What the file depends on: versions of the clients, and our way of reading them."""
+    """Return a hash of everything that the file depends on: versions of the clients, and the code that reads them."""
     digest = hashlib.sha256()
     spec = importlib.util.find_spec("azure")
     for place in spec.submodule_search_locations or () if spec else ():
@@ -50,7 +50,7 @@ def _version() -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file that others may read meanwhile: it is there whole, or not."""
+    """Write a file atomically, because other processes may read it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=file.parent)
     try:

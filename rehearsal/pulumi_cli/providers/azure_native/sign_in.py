@@ -1,4 +1,4 @@
-"""Decides how the provider signs in: where the metadata host says, with a client secret, and again before a token ends.
+"""Settings and sign-in of the provider: endpoints from the metadata host, tokens for a client secret, and the two identity functions.
 
 https://learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow
 """
@@ -28,13 +28,13 @@ FROM_ENVIRONMENT: Mapping[str, str] = {
     "subscriptionId": "ARM_SUBSCRIPTION_ID",
     "tenantId": "ARM_TENANT_ID",
 }
-"""Configuration that the environment gives where the provider resource does not:
+"""Settings that the environment gives where the provider resource does not:
 https://www.pulumi.com/registry/packages/azure-native/installation-configuration/"""
 
 
 @dataclass(frozen=True, slots=True)
 class AzureSettings:
-    """Where Azure is described (a host, with its port), and who asks; location serves resources that name none, empty for none."""
+    """Metadata host with its port, and the account; location is the default location of resources, "" for none."""
 
     metadata_host: str
     subscription: str
@@ -45,7 +45,7 @@ class AzureSettings:
 
 
 def read_settings(config: Json, environment: Mapping[str, str] = os.environ) -> AzureSettings:
-    """The settings; Failed, in one sentence, for what is missing."""
+    """Return the settings; ProviderError, in one sentence, for a missing one."""
     given = {key: reveal(value) for key, value in config.items()}
 
     def value(key: str) -> str:
@@ -54,23 +54,25 @@ def read_settings(config: Json, environment: Mapping[str, str] = os.environ) -> 
     host = value("metadataHost").removeprefix("https://").rstrip("/")
     if not host:
         raise ProviderError(
-            "ARM_METADATA_HOST is not set, and this azure-native talks to the embedded Azure alone; start `gpufleet azure` and set what it "
-            "prints, or take this provider's folder out of PULUMI_HOME to use Pulumi's own"
+            "ARM_METADATA_HOST is not set, and this azure-native works with the embedded Azure only; start `gpufleet azure` and set the "
+            "variables that it prints, or remove this provider's folder from PULUMI_HOME to use Pulumi's own"
         )
     for key in ("subscriptionId", "tenantId", "clientId", "clientSecret"):
         if not value(key):
-            raise ProviderError(f"neither the provider's {key} nor {FROM_ENVIRONMENT[key]} is set; set what `gpufleet azure` prints")
+            raise ProviderError(
+                f"neither the provider's {key} nor {FROM_ENVIRONMENT[key]} is set; set the variables that `gpufleet azure` prints"
+            )
     return AzureSettings(host, value("subscriptionId"), value("tenantId"), value("clientId"), value("clientSecret"), value("location"))
 
 
 ENDPOINTS = "/metadata/endpoints?api-version=2022-09-01"
 RENEW_SECONDS = 300.0
-"""A token is renewed so long before its end, or after half of its time where that is shorter."""
+"""A token is renewed this long before its expiry, or after half of its lifetime where that is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class AzureEndpoints:
-    """Where the resource manager and the sign-in are, and for whom a token is made out."""
+    """URLs of the resource manager and of the sign-in, and the audience of a token."""
 
     manager: str
     login: str
@@ -78,42 +80,42 @@ class AzureEndpoints:
 
 
 async def discover_endpoints(session: aiohttp.ClientSession, settings: AzureSettings) -> AzureEndpoints:
-    """What the metadata host tells; Failed where it cannot be asked or tells something else."""
+    """Read the endpoints from the metadata host; ProviderError where it cannot be reached or its response is unreadable."""
     url = f"https://{settings.metadata_host}{ENDPOINTS}"
     try:
         async with session.get(url) as response:
-            told = json.loads(await response.read())
-        manager = told["resourceManager"].rstrip("/")
-        return AzureEndpoints(manager, told["authentication"]["loginEndpoint"].rstrip("/"), told["authentication"]["audiences"][0])
+            body = json.loads(await response.read())
+        manager = body["resourceManager"].rstrip("/")
+        return AzureEndpoints(manager, body["authentication"]["loginEndpoint"].rstrip("/"), body["authentication"]["audiences"][0])
     except (aiohttp.ClientError, TimeoutError) as error:
         raise ProviderError(
             f"{url} cannot be reached ({connection_error(error)}); is `gpufleet azure` running, and is SSL_CERT_FILE set to its authority?"
         ) from None
     except (LookupError, TypeError, AttributeError, ValueError):
         raise ProviderError(
-            f"{url} does not tell where Azure is; ARM_METADATA_HOST is to be the host that `gpufleet azure` prints"
+            f"{url} does not describe Azure's endpoints; set ARM_METADATA_HOST to the host that `gpufleet azure` prints"
         ) from None
 
 
 class ServicePrincipal:
-    """Who is signed in; one token serves all calls until shortly before its end."""
+    """The signed-in account; all calls share one token until shortly before its expiry."""
 
-    def __init__(self, session: aiohttp.ClientSession, settings: AzureSettings, places: AzureEndpoints) -> None:
-        self._session, self._settings, self._places = session, settings, places
+    def __init__(self, session: aiohttp.ClientSession, settings: AzureSettings, endpoints: AzureEndpoints) -> None:
+        self._session, self._settings, self._endpoints = session, settings, endpoints
         self._lock = asyncio.Lock()
         self._token, self._renew_at = "", 0.0
 
-    async def token(self, refused: str = "") -> str:
-        """A token that is good now and is not the refused one; Failed."""
+    async def token(self, rejected: str = "") -> str:
+        """Return a valid token other than the rejected one; ProviderError."""
         async with self._lock:
-            if not self._token or self._token == refused or time.monotonic() >= self._renew_at:
-                self._token, lasting = await self.sign_in(f"{self._places.audience}/.default")
+            if not self._token or self._token == rejected or time.monotonic() >= self._renew_at:
+                self._token, lasting = await self.sign_in(f"{self._endpoints.audience}/.default")
                 self._renew_at = time.monotonic() + lasting - min(RENEW_SECONDS, lasting / 2)
             return self._token
 
     async def sign_in(self, scope: str) -> tuple[str, float]:
-        """A token for a scope, and how many seconds it lasts; Failed."""
-        url = f"{self._places.login}/{self._settings.tenant}/oauth2/v2.0/token"
+        """Return a token for a scope and its lifetime in seconds; ProviderError."""
+        url = f"{self._endpoints.login}/{self._settings.tenant}/oauth2/v2.0/token"
         form = {
             "grant_type": "client_credentials",
             "client_id": self._settings.client,
@@ -122,29 +124,27 @@ class ServicePrincipal:
         }
         try:
             async with self._session.post(url, data=form) as response:
-                told = json.loads(await response.read())
+                body = json.loads(await response.read())
             if response.status != 200:
-                raise ProviderError(f"signing in to {url} was refused: {told.get('error_description') or told.get('error')}")
-            return str(told["access_token"]), float(told["expires_in"])
+                raise ProviderError(f"signing in to {url} was refused: {body.get('error_description') or body.get('error')}")
+            return str(body["access_token"]), float(body["expires_in"])
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ProviderError(f"{url} cannot be reached to sign in ({connection_error(error)}); is `gpufleet azure` running?") from None
         except (LookupError, TypeError, AttributeError, ValueError):
-            raise ProviderError(f"signing in to {url} was answered with something that is no token") from None
+            raise ProviderError(f"signing in to {url} returned no token") from None
 
     async def claims(self) -> dict[str, Any]:
-        """What the token says of its holder; Failed where it is none that can be read."""
+        """Return the claims of the token; ProviderError where it is unreadable."""
         try:
             payload = (await self.token()).split(".")[1]
             claims: dict[str, Any] = dict(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))))
         except (LookupError, TypeError, ValueError):
-            raise ProviderError(
-                f"the token of {self._places.login} does not tell whose it is; is `gpufleet azure` what answers there?"
-            ) from None
+            raise ProviderError(f"the token of {self._endpoints.login} has no readable claims; does `gpufleet azure` run there?") from None
         return claims
 
 
 def connection_error(error: BaseException) -> str:
-    """One line that says why a connection failed."""
+    """Return the reason of a failed connection as one line."""
     return (str(error).splitlines() or [type(error).__name__])[0][:300] or type(error).__name__
 
 
@@ -153,7 +153,7 @@ CLIENT_TOKEN = "azure-native:authorization:getClientToken"  # noqa: S105 the fun
 
 
 async def call_function(token: str, arguments: Json, settings: AzureSettings, account: ServicePrincipal) -> Mapping[str, Any]:
-    """The outputs of a function; Failed for one that is not served."""
+    """Return the outputs of a function; ProviderError for an unsupported one."""
     if token == CLIENT_CONFIG:
         claims = await account.claims()
         return {
@@ -164,9 +164,9 @@ async def call_function(token: str, arguments: Json, settings: AzureSettings, ac
         }
     if token == CLIENT_TOKEN:
         endpoint = arguments.get("endpoint")
-        held = await account.sign_in(f"{endpoint}/.default") if isinstance(endpoint, str) and endpoint else (await account.token(), 0.0)
-        return {"token": Secret(held[0])}
+        found = await account.sign_in(f"{endpoint}/.default") if isinstance(endpoint, str) and endpoint else (await account.token(), 0.0)
+        return {"token": Secret(found[0])}
     raise ProviderError(
-        f"the function {token[:200]} is not served by the rehearsal's azure-native, which has {CLIENT_CONFIG} and {CLIENT_TOKEN}; "
-        "compute what it answers, or read it as a resource"
+        f"the function {token[:200]} is not supported by the rehearsal's azure-native, which supports {CLIENT_CONFIG} and {CLIENT_TOKEN}; "
+        "compute its result, or read it as a resource"
     )

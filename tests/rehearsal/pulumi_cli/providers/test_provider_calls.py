@@ -203,7 +203,7 @@ def test_a_failure_is_one_sentence_and_a_fault_leaves_the_process_alive(ready: t
     with pytest.raises(ProviderCallError) as fault:
         client.create(BOX, {"size": "odd"})
     assert fault.value.code is grpc.StatusCode.INTERNAL
-    assert fault.value.sentence.startswith("Create: a fault of the provider, ZeroDivisionError at test_provider_calls.py:")
+    assert fault.value.sentence.startswith("Create: internal error of the provider, ZeroDivisionError at test_provider_calls.py:")
     assert "\n" not in fault.value.sentence
     assert "hush" not in fault.value.sentence, "it may quote a secret"
     assert client.create(BOX, {"size": 1})[0] == "box-1"

@@ -39,8 +39,8 @@ class Served:
     capture: str
     """Id of an image that a version can be made of."""
 
-    def ask(self, work: Callable[[Cloud], T]) -> T:
-        return self.service.ask(work)
+    def call(self, work: Callable[[Cloud], T]) -> T:
+        return self.service.call(work)
 
     def id_of(self, group: str, path: str) -> str:
         return f"/subscriptions/{self.subscription}/resourceGroups/{group}/providers/{path}"
@@ -50,7 +50,7 @@ class Served:
         self.ending.close()
 
     def has(self, resource_id: str) -> bool:
-        return self.ask(lambda cloud: cloud.find(resource_id) is not None)
+        return self.call(lambda cloud: cloud.find(resource_id) is not None)
 
 
 @contextmanager

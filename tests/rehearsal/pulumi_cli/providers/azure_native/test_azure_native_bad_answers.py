@@ -90,7 +90,7 @@ def asked(azure: Azure, work: Callable[[ResourceManagerClient], Coroutine[Any, A
 
 def created(azure: Azure) -> Json:
     """Outputs of a group that is made."""
-    return dict(asked(azure, lambda manager: ResourceOperations(manager).write(GROUP, PATH, INPUTS, 30)))
+    return dict(asked(azure, lambda client: ResourceOperations(client).write(GROUP, PATH, INPUTS, 30)))
 
 
 def test_a_token_that_azure_takes_no_more_is_renewed_once() -> None:
@@ -116,9 +116,7 @@ def test_an_account_that_azure_never_takes_is_told_so() -> None:
 
 def test_a_resource_that_was_made_and_cannot_be_read_is_kept_and_refreshed_to_what_it_was_made_of() -> None:
     azure = Azure(PUT=_is_there, GET=_fails)
-    with pytest.raises(
-        InitializationError, match=r"ended well, and what came of it cannot be read: reading .*: InternalServerError"
-    ) as kept:
+    with pytest.raises(InitializationError, match=r"succeeded, but the result cannot be read: reading .*: InternalServerError") as kept:
         created(azure)
     assert (kept.value.id, kept.value.inputs) == (PATH, INPUTS)
     assert [method for method, _ in azure.calls] == ["PUT", *["GET"] * (RETRIES + 1)]
@@ -153,19 +151,19 @@ def test_an_operation_that_tells_nothing_is_not_waited_for_for_ever() -> None:
     async def silent(request: web.Request) -> web.StreamResponse:
         return web.json_response({} if request.path == "/operation" else BODY)
 
-    with pytest.raises(InitializationError, match="/operation does not tell how the operation stands"):
+    with pytest.raises(InitializationError, match="/operation does not contain the operation's status"):
         created(Azure(PUT=begun, GET=silent))
 
 
 def test_a_token_that_says_nothing_of_its_holder_is_told_in_a_sentence() -> None:
-    with pytest.raises(ProviderError, match="does not tell whose it is; is `gpufleet azure` what answers there"):
-        asked(Azure(), lambda manager: manager.account.claims())
+    with pytest.raises(ProviderError, match="has no readable claims; does `gpufleet azure` run there"):
+        asked(Azure(), lambda client: client.account.claims())
 
 
 def test_a_location_that_azure_does_not_tell_is_no_location_that_is_missing() -> None:
-    def check(manager: ResourceManagerClient) -> Coroutine[Any, Any, Any]:
+    def check(client: ResourceManagerClient) -> Coroutine[Any, Any, Any]:
         provider = AzureNative(EngineClient())
-        provider.manager = manager
+        provider.client = client
         new = {"resourceGroupName": "one", "virtualNetworkName": "net", "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}
         return provider.check(CheckRequest(urn="urn", type="azure-native:network:VirtualNetwork", name="net", old=None, new=new))
 

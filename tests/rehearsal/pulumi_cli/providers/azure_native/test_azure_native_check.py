@@ -22,12 +22,12 @@ SUBNET = NATIVE + "network:Subnet"
 
 NIC: Json = {"name": "nic", "ipConfigurations": [{"name": "a", "subnt": {"id": "/x"}}]}
 WRONG: list[tuple[str, Json, str]] = [
-    (NETWORK, {"adressSpace": {}}, "'adressSpace' is no property of network:VirtualNetwork; did you mean 'addressSpace'?"),
-    (NETWORK, {"addressSpace": {"prefixes": []}}, "'addressSpace.prefixes' is no property of addressSpace; did you mean"),
+    (NETWORK, {"adressSpace": {}}, "'adressSpace' is not a property of network:VirtualNetwork; did you mean 'addressSpace'?"),
+    (NETWORK, {"addressSpace": {"prefixes": []}}, "'addressSpace.prefixes' is not a property of addressSpace; did you mean"),
     (
         SET,
         {"virtualMachineProfile": {"networkProfile": {"networkInterfaceConfigurations": [NIC]}}},
-        "'virtualMachineProfile.networkProfile.networkInterfaceConfigurations[0].ipConfigurations[0].subnt' is no property of",
+        "'virtualMachineProfile.networkProfile.networkInterfaceConfigurations[0].ipConfigurations[0].subnt' is not a property of",
     ),
     (SET, {"sku": {"capacity": "3"}}, "'sku.capacity' should be of type 'integer' but got a string"),
     (SET, {"overprovision": "yes"}, "'overprovision' should be of type 'boolean' but got a string"),
@@ -35,9 +35,9 @@ WRONG: list[tuple[str, Json, str]] = [
     (SET, {"zones": "1"}, "'zones' should be of type 'array' but got a string"),
     (SET, {"tags": ["a"]}, "'tags' should be of type 'object' but got an array"),
     (SET, {"tags": {"a": {"b": 1}}}, "'tags.a' should be of type 'string' but got an object"),
-    (SET, {"provisioningState": "Succeeded"}, "'provisioningState' is Azure's to set; leave it out"),
+    (SET, {"provisioningState": "Succeeded"}, "'provisioningState' is set by Azure; leave it out"),
     (SET, {"vmScaleSetName": 7}, "'vmScaleSetName' should be of type 'string' but got a number"),
-    (SET, {"vmScaleSetName": ""}, "'vmScaleSetName' is empty, and a name in Azure's ids is not"),
+    (SET, {"vmScaleSetName": ""}, "'vmScaleSetName' is empty; a name in an Azure id is not"),
     (
         SET,
         {"identity": {"userAssignedIdentities": [3]}},
@@ -62,7 +62,7 @@ def test_unknown_and_secret_values_are_taken_as_they_will_be_and_kept(provider: 
     assert {key: checked[key] for key in inputs} == inputs
     _, wrong = provider.check(NETWORK, {**inputs, "addressSpace": Secret({"addresPrefixes": []})})
     assert len(wrong) == 1
-    assert wrong[0].startswith("'addressSpace.addresPrefixes' is no property")
+    assert wrong[0].startswith("'addressSpace.addresPrefixes' is not a property")
 
 
 def test_a_resource_goes_where_it_is_where_the_provider_says_or_where_its_group_is(provider: Client, azure: Served) -> None:

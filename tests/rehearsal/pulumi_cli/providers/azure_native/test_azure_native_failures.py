@@ -80,14 +80,14 @@ def test_what_azure_refuses_is_told_with_its_code_and_leaves_nothing(azure: Serv
 
 def test_an_id_that_is_none_of_the_types_is_refused(provider: Client) -> None:
     with pytest.raises(
-        ProviderCallError, match="'nonsense' is no id of azure-native:network:VirtualNetwork; one looks like /subscriptions/"
+        ProviderCallError, match="'nonsense' is not an id of azure-native:network:VirtualNetwork; the format is /subscriptions/"
     ):
         provider.read(NETWORK, "nonsense")
-    with pytest.raises(ProviderCallError, match="is no id of"):
+    with pytest.raises(ProviderCallError, match="is not an id of"):
         provider.delete(NETWORK, "/subscriptions/a/resourceGroups/b", {}, {})
-    with pytest.raises(ProviderCallError, match="virtualNetworkName is missing, so that network:VirtualNetwork has no id"):
+    with pytest.raises(ProviderCallError, match="virtualNetworkName is missing, so network:VirtualNetwork has no id"):
         provider.create(NETWORK, {"resourceGroupName": "a"})
-    with pytest.raises(ProviderCallError, match="function azure-native:network:getSubnet is not served"):
+    with pytest.raises(ProviderCallError, match="function azure-native:network:getSubnet is not supported"):
         provider.invoke("azure-native:network:getSubnet", {})
 
 
@@ -143,7 +143,7 @@ def test_an_azure_that_is_down_is_told_in_one_sentence(folder: Path) -> None:
 def test_a_provider_that_cannot_find_its_azure_says_what_is_missing() -> None:
     with provider_process(MODULE, NOWHERE) as running:
         with pytest.raises(
-            ProviderCallError, match="ARM_METADATA_HOST is not set, and this azure-native talks to the embedded Azure alone"
+            ProviderCallError, match="ARM_METADATA_HOST is not set, and this azure-native works with the embedded Azure only"
         ):
             running.client.configure()
         with pytest.raises(ProviderCallError, match="neither the provider's clientSecret nor ARM_CLIENT_SECRET is set"):
@@ -188,7 +188,7 @@ def test_what_is_cancelled_is_kept_as_far_as_it_came(folder: Path) -> None:
         client.call("Cancel", empty_pb2.Empty())
         creating.join(60)
         (failed,) = failures
-        assert "was cancelled; Azure may go on with it" in failed.sentence
+        assert "was cancelled; Azure may still finish it" in failed.sentence
         assert failed.half_made is not None
         assert failed.half_made.id == resource_id
         with pytest.raises(ProviderCallError, match=r"reading .* was cancelled"):

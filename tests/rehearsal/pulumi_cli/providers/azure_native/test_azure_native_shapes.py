@@ -16,7 +16,7 @@ from rehearsal.pulumi_cli.providers.azure_native.resource_types import resource_
 from rehearsal.pulumi_cli.providers.azure_native.shape_cache import take_known_shapes
 def look():
     kind = resource_type_of("azure-native:network:VirtualNetwork")
-    assert kind.located and "addressSpace" in kind.shape.inner.properties
+    assert kind.takes_location and "addressSpace" in kind.shape.inner.properties
     return [path.read_text() for path in pathlib.Path(os.environ["GPUFLEET_CACHE"]).glob("azure-shapes/*")]
 seen = [look()]
 reads = "azure.mgmt.network" in sys.modules

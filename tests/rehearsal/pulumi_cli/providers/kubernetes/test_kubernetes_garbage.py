@@ -79,7 +79,7 @@ def test_no_configuration_brings_the_provider_down(unconfigured: Objects, config
 
 @pytest.mark.parametrize("call", [*CALLS, "CheckConfig", "Configure", "Invoke", "Handshake", "Attach", "GetSchema", "Parameterize"])
 def test_bytes_that_are_no_message_are_refused(objects: Objects, call: str) -> None:
-    with pytest.raises(ProviderCallError, match=f"{call}: what was sent is no ") as failed:
+    with pytest.raises(ProviderCallError, match=f"{call}: the content is not a ") as failed:
         objects.client.raw(call, b"\xff\xff\xff\xff")
     assert failed.value.code.name == "INVALID_ARGUMENT"
 
