@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from rehearsal.arm.tls import Files, server_context
+from rehearsal.arm.tls import TlsFiles, server_context
 
 
 async def serve(folder: Path, size: int) -> None:
@@ -22,7 +22,7 @@ async def serve(folder: Path, size: int) -> None:
 
     runner = web.ServerRunner(web.Server(constant, access_log=None))
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(Files.below(folder), "127.0.0.1"), backlog=512)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(TlsFiles.below(folder), "127.0.0.1"), backlog=512)
     await site.start()
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)

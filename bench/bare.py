@@ -16,8 +16,8 @@ from pulumi import dynamic
 from bench.snake_case import arguments
 from bench.wiring import Argument, Made, plain, wired, written
 from components.aliases import drop_version_aliases
-from rehearsal.program.accepting_cloud import RegisteredFace
-from rehearsal.program.dispatch import STACK_REFERENCE, Created
+from rehearsal.program.accepting_cloud import AcceptingCloud
+from rehearsal.program.dispatch import STACK_REFERENCE, CreatedResource
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.graph import Graph, Resource, reveal
 
@@ -36,15 +36,15 @@ class Recorded(dynamic.ResourceProvider):
     waits_for_cloud = True
 
 
-class RecordedFace(RegisteredFace):
+class RecordedBackend(AcceptingCloud):
     """The cloud of a rehearsal, which knows what the program's dynamic providers made when the graph was recorded."""
 
     def __init__(self, graph: Graph, *, subscription: str, tenant: str) -> None:
         super().__init__(subscription=subscription, tenant=tenant)
         made = (item for item in graph if item.type.startswith(DYNAMIC))
-        self._answers = {(item.type, item.name): Created(item.id or "", reveal(item.outputs)) for item in made}
+        self._answers = {(item.type, item.name): CreatedResource(item.id or "", reveal(item.outputs)) for item in made}
 
-    def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> Created:
+    def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> CreatedResource:
         """The recorded answer where there is one."""
         return self._answers.get((resource_type, name)) or super().create(resource_type, name, inputs, provider)
 

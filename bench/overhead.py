@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-from bench.bare import RecordedFace, Step, program, steps
+from bench.bare import RecordedBackend, Step, program, steps
 from bench.same import differences
 from components.plan.limits import raise_if_broken
 from components.plan.model import RegionPlan
 from rehearsal.local_up.up import PROJECT
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.graph import Graph
 from rehearsal.program.run import run_program
@@ -49,7 +49,7 @@ class Bare:
     """A bare program of both stacks, ready to run."""
 
     recorded: Recorded
-    faces: tuple[RecordedFace, RecordedFace]
+    backends: tuple[RecordedBackend, RecordedBackend]
     base: tuple[Step, ...]
     clusters: tuple[Step, ...]
 
@@ -57,7 +57,7 @@ class Bare:
     def of(cls, recorded: Recorded, *, dependencies: bool) -> Bare:
         """Prepare the program and run it once; NotTheSame where it registers anything else than was recorded."""
         subscription, tenant = recorded.plan.spec.subscription, recorded.plan.spec.access.tenant
-        base, clusters = (RecordedFace(graph, subscription=subscription, tenant=tenant) for graph in (recorded.base, recorded.clusters))
+        base, clusters = (RecordedBackend(graph, subscription=subscription, tenant=tenant) for graph in (recorded.base, recorded.clusters))
         bare = cls(
             recorded,
             (base, clusters),
@@ -74,8 +74,8 @@ class Bare:
         """Register both stacks."""
         plan, outputs = self.recorded.plan, {self.recorded.plan.base_stack: self.recorded.base.stack_outputs}
         return (
-            run_program(program(self.base), PROJECT, plan.base_stack, face=self.faces[0]),
-            run_program(program(self.clusters), PROJECT, plan.stack, face=self.faces[1], stack_outputs=outputs),
+            run_program(program(self.base), PROJECT, plan.base_stack, backend=self.backends[0]),
+            run_program(program(self.clusters), PROJECT, plan.stack, backend=self.backends[1], stack_outputs=outputs),
         )
 
 
@@ -83,10 +83,10 @@ def run_ours(region: str) -> Recorded:
     """Our program, whole: region file, plan, limits, boot files, Kubernetes objects and components of both stacks."""
     plan = load_plan(region)
     raise_if_broken(plan)
-    face = RegisteredFace(tenant=plan.spec.access.tenant)
-    base = run_program(partial(make, plan, plan.base_stack), PROJECT, plan.base_stack, face=face)
+    backend = AcceptingCloud(tenant=plan.spec.access.tenant)
+    base = run_program(partial(make, plan, plan.base_stack), PROJECT, plan.base_stack, backend=backend)
     outputs = {plan.base_stack: base.stack_outputs}
-    return Recorded(plan, base, run_program(partial(make, plan, plan.stack), PROJECT, plan.stack, face=face, stack_outputs=outputs))
+    return Recorded(plan, base, run_program(partial(make, plan, plan.stack), PROJECT, plan.stack, backend=backend, stack_outputs=outputs))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from bench.figures import Figure
 from bench.overhead import run_ours
 from rehearsal.binaries.missing_binaries import BinariesMissingError
 from rehearsal.local_cluster.hub.hub_network import HubNetworkError, hub_namespace, unavailable_reason
-from rehearsal.local_up.update import Allowed
+from rehearsal.local_up.update import Approvals
 from rehearsal.pulumi_cli.engine_choice import PulumiPrograms, choose_engine
 from rehearsal.pulumi_cli.region_commands import RegionResult, bring_up, refresh, tear_down
 from rehearsal.pulumi_cli.stack_operations import EngineError, ProgressReporter, RegionEngine, region_engine
@@ -55,7 +55,7 @@ class Bench:
 
     engine: RegionEngine
     say: Say
-    allowed: Allowed
+    allowed: Approvals
     rows: list[Row] = field(default_factory=list)
 
     def take(self, name: str, verb: Callable[[RegionEngine], RegionResult]) -> None:
@@ -109,7 +109,7 @@ def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpo
         tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder,
         _at_work(region, Path(folder), choice.programs, factor, no_checkpoints, told.say) as at_work,
     ):
-        bench = Bench(at_work, told.say, Allowed(frozenset({"all"}), None, parallel))
+        bench = Bench(at_work, told.say, Approvals(frozenset({"all"}), None, parallel))
         pair_seconds = _pairs(bench, region, Path(folder), pairs) if pairs else []
         if not only_overhead:
             _course(bench, region, Path(folder))
@@ -118,7 +118,7 @@ def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpo
 
 def _course(bench: Bench, region: str, folder: Path) -> None:
     """Every verb, in turn."""
-    plain = Allowed(parallel=bench.allowed.parallel)
+    plain = Approvals(parallel=bench.allowed.parallel)
     bench.take("first up", lambda at_work: bring_up(at_work, plain))
     bench.take("up, nothing changed", lambda at_work: bring_up(at_work, plain))
     draft = _other_image(region, folder)

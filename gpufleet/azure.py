@@ -17,8 +17,8 @@ from stacks.load import load_plan
 
 if TYPE_CHECKING:
     from components.plan.model import RegionPlan
-    from rehearsal.arm.client_environment import Door
-    from rehearsal.arm.listeners import Listening
+    from rehearsal.arm.client_environment import ClientSettings
+    from rehearsal.arm.listeners import ServerAddresses
 
 
 @click.command(short_help="Serve the embedded Azure of a region over HTTPS.")
@@ -60,7 +60,7 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
     """
     # Azure's SDKs take seconds to import, which would slow down every other verb.
     from rehearsal.arm.listeners import read_address, serve
-    from rehearsal.arm.served_azure import take_up
+    from rehearsal.arm.served_azure import open_live_model
     from rehearsal.arm.time_source import read_clock
 
     plan = load_plan(region)
@@ -68,7 +68,7 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
         folder = state if state is not None else Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="gpufleet-azure-")))
         try:
             address, factor = read_address(listen), read_clock(clock)
-            live = ending.enter_context(take_up(plan, folder, scenario, factor, keep=state is not None))
+            live = ending.enter_context(open_live_model(plan, folder, scenario, factor, keep=state is not None))
             written = asyncio.run(serve(live, folder, address, metadata_port, lambda where: _tell(where, plan, state, clock)))
         except GpufleetError as error:
             raise click.ClickException(str(error)) from None
@@ -81,11 +81,11 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
     click.echo("stopped; nothing was kept, as no --state was given" if state is None else f"stopped; snapshot written to {state}")
 
 
-def _tell(where: Listening, plan: RegionPlan, state: Path | None, clock: str) -> None:
+def _tell(where: ServerAddresses, plan: RegionPlan, state: Path | None, clock: str) -> None:
     """Print the endpoint and how a client connects."""
-    from rehearsal.arm.client_environment import Door
+    from rehearsal.arm.client_environment import ClientSettings
 
-    door = Door(where.base, where.authority, str(plan.spec.access.tenant), plan.spec.subscription, where.identity)
+    door = ClientSettings(where.base, where.authority, str(plan.spec.access.tenant), plan.spec.subscription, where.identity)
     click.echo(f"the embedded Azure of {plan.name}, on {clock} time, kept in {state or 'memory alone'}")
     click.echo(f"  endpoint               {door.base}")
     click.echo(f"  certificate authority  {door.authority}")
@@ -101,7 +101,7 @@ def _tell(where: Listening, plan: RegionPlan, state: Path | None, clock: str) ->
     sys.stdout.flush()
 
 
-def _example(door: Door) -> str:
+def _example(door: ClientSettings) -> str:
     """Return five lines of Python that list the resource groups, without indentation, for a Python prompt."""
     base, authority = door.base, str(door.authority.resolve())
     who = f"{door.tenant!r}, {door.identity.client!r}, {door.identity.secret!r}"

@@ -72,7 +72,7 @@ def read_embedded(holders: Sequence[Holder], plan: RegionPlan, folder: Path) -> 
 
 def _embedded_cloud(plan: RegionPlan, folder: Path) -> Cloud:
     """Load the embedded Azure of a directory that must exist."""
-    from rehearsal.azure.region_cloud import kept_azure
+    from rehearsal.azure.region_cloud import open_region_cloud
     from rehearsal.azure.scenario import Scenario
     from rehearsal.azure.state_directory import StateDirectory
 
@@ -81,7 +81,7 @@ def _embedded_cloud(plan: RegionPlan, folder: Path) -> Cloud:
             str(folder), "contains no embedded Azure", f"create the region first: gpufleet up {plan.name} --state {folder}"
         )
     with StateDirectory(folder) as directory:
-        return kept_azure(directory, plan, Scenario())
+        return open_region_cloud(directory, plan, Scenario())
 
 
 def _signed_in() -> Clients:

@@ -39,9 +39,9 @@ def destroy(region: str, azure: AzureOptions, engine: EngineOptions, purge: bool
     another region.
     """
     from rehearsal.azure.persistence import keep
-    from rehearsal.azure.region_cloud import kept_azure
+    from rehearsal.azure.region_cloud import open_region_cloud
     from rehearsal.azure.state_directory import StateDirectory
-    from rehearsal.local_up.deleted_vaults import held_names
+    from rehearsal.local_up.deleted_vaults import reserved_names
     from rehearsal.local_up.up import has_nothing, purge_only, tear_down
 
     if only_purge and (purge or azure.unprotect):
@@ -61,7 +61,7 @@ def destroy(region: str, azure: AzureOptions, engine: EngineOptions, purge: bool
         console.print(f"{plan.name} has no embedded Azure in {folder}: nothing to destroy", markup=False, soft_wrap=True)
         return
     with report_refusals(console, region, folder), StateDirectory(folder) as directory, shown(console, "destroy") as progress:
-        cloud = kept_azure(directory, plan, scenario)
+        cloud = open_region_cloud(directory, plan, scenario)
         if only_purge:
             outcome = purge_only(plan, cloud, azure.allowed())
         else:
@@ -69,6 +69,6 @@ def destroy(region: str, azure: AzureOptions, engine: EngineOptions, purge: bool
             outcome = tear_down(plan, cloud, going.allowed(), progress, purge=purge)
         keep(directory, cloud)
     print_destroyed(console, outcome, time.monotonic() - began, folder, only_purge=only_purge)
-    for line in held_lines(held_names(plan, cloud), region, folder):
+    for line in held_lines(reserved_names(plan, cloud), region, folder):
         console.print(line, markup=False, soft_wrap=True)
     sys.exit(0 if outcome.complete else 1)

@@ -18,7 +18,7 @@ from gpufleet.up_output import held_lines
 
 if TYPE_CHECKING:
     from rehearsal.azure.scenario import Scenario
-    from rehearsal.local_up.update import Allowed
+    from rehearsal.local_up.update import Approvals
 
 
 OUT = Path("out")
@@ -49,12 +49,12 @@ class AzureOptions:
 
         return load_scenario(self.scenario) if self.scenario else NOTHING_WRONG
 
-    def allowed(self, accept_loss_of: int | None = None) -> Allowed:
+    def allowed(self, accept_loss_of: int | None = None) -> Approvals:
         """Return what the user allows the update to do."""
         from rehearsal.local_up.request_scheduler import PARALLEL
-        from rehearsal.local_up.update import Allowed
+        from rehearsal.local_up.update import Approvals
 
-        return Allowed(frozenset(self.unprotect), accept_loss_of, self.parallel or PARALLEL)
+        return Approvals(frozenset(self.unprotect), accept_loss_of, self.parallel or PARALLEL)
 
 
 def azure_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -95,7 +95,7 @@ def wide_console() -> Console:
 @contextmanager
 def report_refusals(console: Console, region: str, folder: Path) -> Iterator[None]:
     """Report why a verb cannot run: exit 1 if an update is refused or the program fails, 2 for an unusable directory, 130 after Ctrl-C."""
-    from rehearsal.local_up.deleted_vaults import VaultNamesHeldError
+    from rehearsal.local_up.deleted_vaults import ReservedVaultNameError
     from rehearsal.local_up.update import UpdateRefusedError
     from rehearsal.program.run import ProgramError
 
@@ -105,7 +105,7 @@ def report_refusals(console: Console, region: str, folder: Path) -> Iterator[Non
     except UpdateRefusedError as refused:
         console.print(f"refused; nothing was changed\n{refused}", markup=False, soft_wrap=True)
         sys.exit(1)
-    except VaultNamesHeldError as refused:
+    except ReservedVaultNameError as refused:
         lines = "\n".join(held_lines(refused.held, region, folder))
         console.print(f"refused; nothing was changed\n{lines}", markup=False, soft_wrap=True)
         sys.exit(1)

@@ -35,7 +35,7 @@ def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss
     Exit status: 0 if up would succeed, with or without changes; 1 if something would fail or be refused.
     """
     from components.plan.limits import raise_if_broken
-    from rehearsal.azure.region_cloud import kept_azure, new_azure
+    from rehearsal.azure.region_cloud import new_region_cloud, open_region_cloud
     from rehearsal.azure.state_directory import StateDirectory
     from rehearsal.local_up.up import bring_up
 
@@ -52,9 +52,9 @@ def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss
     with report_refusals(console, region, folder), shown(console, "preview") as progress:
         if folder.exists():
             with StateDirectory(folder) as directory:
-                cloud = kept_azure(directory, plan, scenario)
+                cloud = open_region_cloud(directory, plan, scenario)
         else:
-            cloud = new_azure(plan, scenario)
+            cloud = new_region_cloud(plan, scenario)
         outcome = bring_up(plan, cloud, azure.allowed(accept_loss_of), progress)
     print_outcome(console, outcome, time.monotonic() - began, None, everything=everything)
     sys.exit(0 if outcome.complete else 1)

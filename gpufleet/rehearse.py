@@ -18,7 +18,7 @@ from gpufleet.check import headroom, tightest
 from gpufleet.up_output import span
 
 if TYPE_CHECKING:
-    from rehearsal.rehearse import Rehearsal
+    from rehearsal.rehearse import RehearsalResult
 
 FEWEST_SHOWN = 3
 """Number of limits in the summary: those with the least headroom."""
@@ -79,7 +79,7 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     sys.exit(0 if well and not result.findings else 1)
 
 
-def _prepared(region: str, options: tuple[str | None, int | None, int | None, bool], console: Console) -> Callable[[Rehearsal], bool]:
+def _prepared(region: str, options: tuple[str | None, int | None, int | None, bool], console: Console) -> Callable[[RehearsalResult], bool]:
     """Check the options of --real before the rehearsal; return a function that runs the cluster and returns whether all checks hold."""
     from gpufleet.rehearse_real import RealOptions, prepared, run_real
 
@@ -87,7 +87,7 @@ def _prepared(region: str, options: tuple[str | None, int | None, int | None, bo
     return lambda result: run_real(result, size, console)
 
 
-def _with_progress(region: str, out: Path, console: Console) -> Rehearsal:
+def _with_progress(region: str, out: Path, console: Console) -> RehearsalResult:
     """Rehearse with a live line per phase on a terminal, and a plain line per phase elsewhere."""
     from rehearsal.rehearse import rehearse as run_rehearsal
 
@@ -108,7 +108,7 @@ def _with_progress(region: str, out: Path, console: Console) -> Rehearsal:
         return run_rehearsal(region, out, tell)
 
 
-def summary(result: Rehearsal, seconds: float) -> list[str]:
+def summary(result: RehearsalResult, seconds: float) -> list[str]:
     """Summarise the rehearsal in fewer than 25 lines."""
     plan = result.plan
     types = Counter(item.type for graph in (result.base, result.clusters) for item in graph if item.custom)
@@ -128,14 +128,14 @@ def summary(result: Rehearsal, seconds: float) -> list[str]:
     ]
 
 
-def _up_line(result: Rehearsal) -> str:
+def _up_line(result: RehearsalResult) -> str:
     """Return the line about time, machines and addresses."""
-    up = result.course
+    up = result.timeline
     machines = f"{up.running:,} of {up.machines:,} machines in scale sets, with {up.addresses:,} private addresses"
     return f"comes up in {span(up.seconds)} of Azure's time: {machines}"
 
 
-def _cluster_line(result: Rehearsal, index: int) -> str:
+def _cluster_line(result: RehearsalResult, index: int) -> str:
     """Return the line about one cluster."""
     cluster = result.plan.clusters[index]
     gpus = sum(pool.size.gpus * pool.spec.nodes for pool in cluster.pools)

@@ -22,7 +22,7 @@ from rehearsal.local_cluster.systemd.process import ProcessUsage
 from stacks.load import load_plan
 
 if TYPE_CHECKING:
-    from rehearsal.rehearse import Rehearsal
+    from rehearsal.rehearse import RehearsalResult
 
 EXIT_FAILED, EXIT_REFUSED = 1, 2
 WAIT_SECONDS = 0.5
@@ -70,7 +70,7 @@ def prepared(region: str, asked: RealOptions, console: Console) -> Prepared:
         sys.exit(EXIT_FAILED)
 
 
-def run_real(result: Rehearsal, size: Prepared, console: Console) -> bool:
+def run_real(result: RehearsalResult, size: Prepared, console: Console) -> bool:
     """Run the cluster, tell what was seen, keep it where that was asked for, and end it; whether all was as it should be."""
     began = time.monotonic()
     folder = None

@@ -1,4 +1,4 @@
-"""Output of an update of the embedded Azure: progress, the changes as a tree, failures, and deleted vaults."""
+"""Output of an update of the embedded Azure: progress, the compare_snapshots as a tree, failures, and deleted vaults."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from rehearsal.local_up.deleted_vaults import HeldName
+    from rehearsal.local_up.deleted_vaults import ReservedName
 
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rehearsal.local_up.up import Outcome
+    from rehearsal.local_up.up import UpOutcome
 
 STEP = 10
 """Resources between two updates of the live line."""
@@ -48,7 +48,7 @@ def span(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def held_lines(held: Sequence[HeldName], region: str, folder: Path) -> list[str]:
+def held_lines(held: Sequence[ReservedName], region: str, folder: Path) -> list[str]:
     """Return a line for the vaults that a purge frees, with the command, and one for those with purge protection."""
     lines = []
     if free := [one for one in held if one.purgeable]:
@@ -63,24 +63,24 @@ def purge_command(region: str, folder: Path) -> str:
     return shlex.join(["gpufleet", "destroy", region, "--state", str(folder), "--only-purge"])
 
 
-def _holding(held: Sequence[HeldName]) -> str:
+def _holding(held: Sequence[ReservedName]) -> str:
     names, until = ", ".join(one.name for one in held), max(one.until for one in held)
     if len(held) == 1:
         return f"1 deleted vault reserves its name until {until} ({names})"
     return f"{len(held):,} deleted vaults reserve their names until {until} ({names})"
 
 
-def _them(held: Sequence[HeldName]) -> str:
+def _them(held: Sequence[ReservedName]) -> str:
     return "it" if len(held) == 1 else "them"
 
 
-def print_outcome(console: Console, outcome: Outcome, seconds: float, folder: Path | None, *, everything: bool) -> None:
+def print_outcome(console: Console, outcome: UpOutcome, seconds: float, folder: Path | None, *, everything: bool) -> None:
     """Print what was done, or without a folder what would be done; `seconds` is the wall-clock time."""
     for line in outcome_lines(outcome, seconds, folder, everything=everything):
         console.print(line, markup=False, soft_wrap=True)
 
 
-def print_destroyed(console: Console, outcome: Outcome, seconds: float, folder: Path, *, only_purge: bool) -> None:
+def print_destroyed(console: Console, outcome: UpOutcome, seconds: float, folder: Path, *, only_purge: bool) -> None:
     """Print the deleted resources and the purged vaults."""
     if outcome.before != outcome.after or not outcome.complete:
         print_outcome(console, outcome, seconds, folder, everything=False)
@@ -93,14 +93,14 @@ def print_destroyed(console: Console, outcome: Outcome, seconds: float, folder: 
         console.print(f"{vaults} purged: {names}", markup=False, soft_wrap=True)
 
 
-def outcome_lines(outcome: Outcome, seconds: float, folder: Path | None, *, everything: bool) -> list[str]:
+def outcome_lines(outcome: UpOutcome, seconds: float, folder: Path | None, *, everything: bool) -> list[str]:
     """Return the lines that print_outcome prints."""
     from rehearsal.local_up.diff_text import DONE, PLANNED, count_line, machine_line, tree_lines
     from rehearsal.local_up.failure_text import paragraphs
-    from rehearsal.local_up.snapshot import changes
+    from rehearsal.local_up.snapshot import compare_snapshots
 
     failed = {urn for update in outcome.updates for urn in update.failures}
-    found = changes(outcome.before, outcome.after, failed)
+    found = compare_snapshots(outcome.before, outcome.after, failed)
     lines = tree_lines(found, outcome.before, outcome.after, everything=everything)
     if found:
         machines = machine_line(outcome.before, outcome.after)
@@ -116,12 +116,12 @@ def outcome_lines(outcome: Outcome, seconds: float, folder: Path | None, *, ever
     return [*lines, *(line for paragraph in ending for line in ("", paragraph))]
 
 
-def _nothing(outcome: Outcome, seconds: float) -> str:
-    """Return the line for an update without changes, with the number of machines that do not have their set's latest model."""
+def _nothing(outcome: UpOutcome, seconds: float) -> str:
+    """Return the line for an update without compare_snapshots, with the number of machines that do not have their set's latest model."""
     from rehearsal.local_up.diff_text import OUT_OF_DATE
 
-    machines = sum(item.machines or 0 for item in outcome.after.values())
-    behind = sum(item.behind for item in outcome.after.values())
+    machines = sum(item.machine_count or 0 for item in outcome.after.values())
+    behind = sum(item.outdated_count for item in outcome.after.values())
     left = f"; {behind:,} of them are out of date ({OUT_OF_DATE})" if behind else ""
     resources = sum(bool(item.record.id) for item in outcome.after.values())
     return (

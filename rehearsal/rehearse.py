@@ -15,10 +15,10 @@ from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
 from rehearsal.checks import CHECKS, cross_check
 from rehearsal.checks.finding import Finding
-from rehearsal.checks.machines_up import ALL_UP, brought_up
+from rehearsal.checks.machines_up import ALL_UP, check_machines
 from rehearsal.local_up.failure_text import paragraphs
-from rehearsal.local_up.timeline import Course, course
-from rehearsal.local_up.up import Outcome, bring_up_anew
+from rehearsal.local_up.timeline import Timeline, timeline_of
+from rehearsal.local_up.up import UpOutcome, bring_up_anew
 from rehearsal.program.graph import Graph
 from rehearsal.program.run import rare_collections
 from rehearsal.report.page import PAGE, write_report, write_whole
@@ -38,7 +38,7 @@ class RegionNotUpError(GpufleetError):
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class RehearsalResult:
     """What a rehearsal found; cloud is the Azure then, notes are lines on what to mind before `pulumi up`, timings seconds by phase."""
 
     plan: RegionPlan
@@ -46,7 +46,7 @@ class Rehearsal:
     rows: tuple[LimitRow, ...]
     base: Graph
     clusters: Graph
-    course: Course
+    timeline: Timeline
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     timings: dict[str, float]
@@ -54,7 +54,7 @@ class Rehearsal:
 
 
 @rare_collections()
-def rehearse(region: str, out: Path, progress: Progress) -> Rehearsal:
+def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
     """Rehearse a region, given by name or path, and write report.html and both graphs to `<out>/<region>/`.
 
     FileRefused for a file with faults, LimitsBroken for a plan that breaks limits, ProgramFailed where the program does not reach its end,
@@ -73,14 +73,14 @@ def rehearse(region: str, out: Path, progress: Progress) -> Rehearsal:
     outcome = _up(plan, timings, progress)
     base, clusters = outcome.graphs
     with _phase("cross-checks", timings, progress):
-        findings = (*cross_check(plan, base, clusters), *brought_up(plan, outcome.cloud))
+        findings = (*cross_check(plan, base, clusters), *check_machines(plan, outcome.cloud))
     with _phase("report", timings, progress):
         _write_graphs(folder, base, clusters)
-        told = course(outcome)
+        timeline = timeline_of(outcome)
         checks = (*CHECKS, ALL_UP)
-        report = write_report(out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, course=told)
+        report = write_report(out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, timeline=timeline)
     told_beside = (*notes(region, plan), *siblings.left_out)
-    return Rehearsal(plan, outcome.cloud, rows, base, clusters, told, findings, told_beside, timings, report)
+    return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, told_beside, timings, report)
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def _phase(name: str, timings: dict[str, float], progress: Progress) -> Iterator
     timings[name] = time.monotonic() - began
 
 
-def _up(plan: RegionPlan, timings: dict[str, float], progress: Progress) -> Outcome:
+def _up(plan: RegionPlan, timings: dict[str, float], progress: Progress) -> UpOutcome:
     """Bring the region up in an empty Azure in which nothing goes wrong, and time both stacks; NotUp."""
     phases = {plan.base_stack: "base stack", plan.stack: "clusters"}
     began: dict[str, float] = {}

@@ -30,7 +30,7 @@ from rehearsal.local_cluster.objects.program_objects import objects_of
 from rehearsal.local_cluster.provisioned_machines import API_SERVER, control_plane_machines
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd.supervisor import Service, Supervisor
-from rehearsal.local_up.up import Outcome, bring_up_anew
+from rehearsal.local_up.up import UpOutcome, bring_up_anew
 
 WORKLOADS = frozenset({"DaemonSet", "Deployment"})
 """Kinds of the program's objects that are left out unless the daemons are measured: the bare cluster has no pods of theirs."""
@@ -109,7 +109,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
 
 
 @contextmanager
-def tuned(outcome: Outcome, folder: Path, extra: Mapping[str, str]) -> Iterator[Tuned]:
+def tuned(outcome: UpOutcome, folder: Path, extra: Mapping[str, str]) -> Iterator[Tuned]:
     """The model served, with further variables."""
     azure = Tuned(without_state(outcome.cloud), folder / "azure")
     azure.extra = extra

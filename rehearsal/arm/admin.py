@@ -6,8 +6,8 @@ from collections import Counter
 
 from aiohttp import web
 
-from rehearsal.arm.http_request import Call
-from rehearsal.arm.live_model import Live
+from rehearsal.arm.http_request import HttpRequest
+from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.responses import reply
 from rehearsal.azure import change_log
 from rehearsal.azure.clock import stamp
@@ -21,18 +21,18 @@ LONGEST = 366 * 86_400.0
 SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 
 
-def administer(call: Call, live: Live) -> web.Response:
+def admin_response(call: HttpRequest, live: LiveModel) -> web.Response:
     """Answer a call below /admin; AzureError."""
     match call.method, tuple(part.lower() for part in call.parts[1:]):
         case "GET", ("clock",):
-            return reply(200, clock(live))
+            return reply(200, clock_state(live))
         case "POST", ("clock",):
-            advance(call.json() or {}, live)
-            return reply(200, clock(live))
+            advance_clock(call.json() or {}, live)
+            return reply(200, clock_state(live))
         case "GET", ("state",):
-            return reply(200, summary(live))
+            return reply(200, state_summary(live))
         case "POST", ("health",):
-            report(call.json() or {}, live)
+            report_health(call.json() or {}, live)
             return reply(200, {})
         case _:
             message = (
@@ -41,7 +41,7 @@ def administer(call: Call, live: Live) -> web.Response:
             raise AzureError(404, "NotFound", message)
 
 
-def clock(live: Live) -> Json:
+def clock_state(live: LiveModel) -> Json:
     """Azure's moment, how fast it goes (0 only when it is moved), and when something will happen next, all in its own time."""
     due = live.cloud.events.next_at()
     return {
@@ -53,7 +53,7 @@ def clock(live: Live) -> Json:
     }
 
 
-def advance(body: Json, live: Live) -> None:
+def advance_clock(body: Json, live: LiveModel) -> None:
     """Move time on by seconds ("seconds": 300), by a span ("advance": "5m"), or until no operation runs ("settle": true); AzureError."""
     match body:
         case {"settle": True, **rest} if not rest:
@@ -69,12 +69,12 @@ def advance(body: Json, live: Live) -> None:
             raise invalid(f'The body is {{"advance": "5m"}}, {{"seconds": 300}} up to {LONGEST:g}, or {{"settle": true}}.')
 
 
-def _move(live: Live, seconds: float) -> None:
+def _move(live: LiveModel, seconds: float) -> None:
     live.clock.move(seconds)
     live.wait(live.clock.now())
 
 
-def _settle(live: Live) -> None:
+def _settle(live: LiveModel) -> None:
     """Let time go on until no operation runs, which may be at once."""
     while any(operation.running for operation in live.cloud.operations.values()):
         due = live.cloud.events.next_at()
@@ -83,13 +83,13 @@ def _settle(live: Live) -> None:
         _move(live, due - live.cloud.now)
 
 
-def summary(live: Live) -> Json:
+def state_summary(live: LiveModel) -> Json:
     """What there is, by type, and how the machines are."""
     cloud = live.cloud
     sets = [cloud.resources[key] for key in cloud.index.of_type(SCALE_SET.lower())]
     machines = [one for scale_set in sets for one in instances_of(scale_set).values()]
     return {
-        "clock": clock(live),
+        "clock": clock_state(live),
         "tenant": cloud.tenant,
         "subscriptions": sorted(cloud.subscriptions),
         "resources": dict(sorted(Counter(one.id.type for one in cloud.resources.values()).items())),
@@ -103,7 +103,7 @@ def summary(live: Live) -> Json:
     }
 
 
-def report(body: Json, live: Live) -> None:
+def report_health(body: Json, live: LiveModel) -> None:
     """Let the application of an instance report its health; AzureError."""
     match body:
         case {"id": str() as text, "health": str() as health, **rest} if not rest:

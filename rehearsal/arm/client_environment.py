@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal.arm.tokens import Identity
+from rehearsal.arm.tokens import ClientIdentity
 
 
 @dataclass(frozen=True)
-class Door:
+class ClientSettings:
     """Where an embedded Azure is and who comes in: base URL, certificate authority's file, tenant, subscription, identity."""
 
     base: str
     authority: Path
     tenant: str
     subscription: str
-    identity: Identity
+    identity: ClientIdentity
 
     def of_sdks(self) -> dict[str, str]:
         """What azure-identity and Azure's SDKs for Python read.

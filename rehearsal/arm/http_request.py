@@ -29,7 +29,7 @@ FORBIDDEN = frozenset('/\\?#<>%"\x7f\ufffd') | {chr(code) for code in range(32)}
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class HttpRequest:
     """An HTTP request: method, the parts of its path decoded, its path as sent, query, headers and body."""
 
     method: str
@@ -62,11 +62,11 @@ class Call:
         return dict(parse_qsl(self.body.decode("latin-1"), keep_blank_values=True))
 
 
-async def read(request: web.BaseRequest) -> Call:
+async def read(request: web.BaseRequest) -> HttpRequest:
     """The request with all of its body; AzureError for one that is too large, too slow, or has no path of ours."""
     parts, path, query = _target(request.raw_path)
     body = b"" if request.method in BODILESS and not request.can_read_body else await _body(request)
-    return Call(request.method, parts, path, query, request.headers, body)
+    return HttpRequest(request.method, parts, path, query, request.headers, body)
 
 
 @lru_cache(maxsize=16_384)

@@ -14,7 +14,7 @@ from rehearsal.azure.compute.instances import instances_of, state_of
 from rehearsal.azure.resource import Json, Resource
 
 
-def document(cloud: Cloud, machine: Resource) -> Json:
+def instance_document(cloud: Cloud, machine: Resource) -> Json:
     """The whole document of an instance of a scale set, or of a single machine."""
     return {"compute": _compute(cloud, machine), "network": {"interface": _interfaces(cloud, machine)}}
 

@@ -13,12 +13,12 @@ from typing import Any
 from aiohttp import web
 
 from components.errors import GpufleetError
-from rehearsal.arm.http_request import Call
-from rehearsal.arm.instance_document import document
-from rehearsal.arm.live_model import Live
+from rehearsal.arm.http_request import HttpRequest
+from rehearsal.arm.instance_document import instance_document
+from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.responses import reply
-from rehearsal.arm.sign_in import old_style
-from rehearsal.arm.tokens import Tokens
+from rehearsal.arm.sign_in import version_one_token
+from rehearsal.arm.tokens import IdentityPlatform
 from rehearsal.azure import change_log
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
@@ -44,7 +44,7 @@ class MetadataRequestError(GpufleetError):
         return {"error": self.sentence, **self.told}
 
 
-def metadata(call: Call, live: Live, tokens: Tokens) -> web.Response:
+def metadata_response(call: HttpRequest, live: LiveModel, tokens: IdentityPlatform) -> web.Response:
     """Answer a machine; MetadataRefused."""
     if call.headers.get("Metadata", "").lower() != "true":
         raise MetadataRequestError(400, "Bad request. Required metadata header not specified")
@@ -56,7 +56,7 @@ def metadata(call: Call, live: Live, tokens: Tokens) -> web.Response:
             return reply(200, {"apiVersions": list(VERSIONS)})
         case "GET", ("instance", *path):
             _check_version(call, VERSIONS)
-            return _shown(_inside(document(live.cloud, machine), path), call)
+            return _shown(_inside(instance_document(live.cloud, machine), path), call)
         case "GET", ("scheduledevents",):
             _check_version(call, EVENT_VERSIONS)
             return reply(200, _events(live.cloud, machine.id))
@@ -86,7 +86,7 @@ def _machine(cloud: Cloud, parts: Sequence[str]) -> tuple[Resource, tuple[str, .
         raise MetadataRequestError(404, f"Not found. {error.message}") from None
 
 
-def _check_version(call: Call, versions: Sequence[str]) -> None:
+def _check_version(call: HttpRequest, versions: Sequence[str]) -> None:
     version = call.query.get("api-version", "")
     if version not in versions:
         reason = f"api-version {version[:40]!r} is not known" if version else "api-version was not specified in the request"
@@ -109,7 +109,7 @@ def _inside(told: Any, path: Sequence[str]) -> Any:
     return told
 
 
-def _shown(told: Any, call: Call) -> web.Response:
+def _shown(told: Any, call: HttpRequest) -> web.Response:
     """JSON for an object; text for a value, and for names where text is asked for."""
     if isinstance(told, dict | list) and call.query.get("format", "json").lower() != "text":
         return reply(200, told)
@@ -129,7 +129,7 @@ def _events(cloud: Cloud, arm_id: ArmId) -> Json:
     return scheduled_events_of(cloud).document(cloud, str(arm_id.parent).lower(), arm_id.name)
 
 
-def _approve(call: Call, live: Live, arm_id: ArmId) -> None:
+def _approve(call: HttpRequest, live: LiveModel, arm_id: ArmId) -> None:
     """Approve events that the machine is told of, all of them or none."""
     try:
         asked = (call.json() or {}).get("StartRequests")
@@ -145,7 +145,7 @@ def _approve(call: Call, live: Live, arm_id: ArmId) -> None:
     live.make({"do": change_log.APPROVE, "events": [str(one) for one in wanted]})
 
 
-def _token(call: Call, cloud: Cloud, machine: Resource, tokens: Tokens) -> Json:
+def _token(call: HttpRequest, cloud: Cloud, machine: Resource, tokens: IdentityPlatform) -> Json:
     """A token of one of the machine's identities: of the one that is asked for, of its own, or of the only one that it has."""
     resource = call.query.get("resource", "")
     if not resource:
@@ -165,7 +165,7 @@ def _token(call: Call, cloud: Cloud, machine: Resource, tokens: Tokens) -> Json:
         )
     who = fits[0]
     granted = tokens.issue(who["clientId"], resource.removesuffix("/.default").rstrip("/"), who["principalId"])
-    return {**old_style(granted, resource), "client_id": who["clientId"]}
+    return {**version_one_token(granted, resource), "client_id": who["clientId"]}
 
 
 _KEYS = {"client_id": "clientId", "object_id": "principalId", "principal_id": "principalId", "msi_res_id": "id", "mi_res_id": "id"}

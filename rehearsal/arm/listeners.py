@@ -16,10 +16,10 @@ from pathlib import Path
 from aiohttp import web
 
 from components.errors import GpufleetError
-from rehearsal.arm.live_model import Live
-from rehearsal.arm.server import Server
-from rehearsal.arm.tls import Files, server_context
-from rehearsal.arm.tokens import Identity, Tokens
+from rehearsal.arm.live_model import LiveModel
+from rehearsal.arm.server import AzureServer
+from rehearsal.arm.tls import TlsFiles, server_context
+from rehearsal.arm.tokens import ClientIdentity, IdentityPlatform
 
 BACKLOG = 512
 """Connections that wait to be taken."""
@@ -37,13 +37,13 @@ class ListenAddressError(GpufleetError, ValueError):
 
 
 @dataclass(frozen=True)
-class Listening:
+class ServerAddresses:
     """Where a server listens, and how a client signs in: base URL, certificate authority, base URL of the metadata service, identity."""
 
     base: str
     authority: Path
     metadata: str
-    identity: Identity
+    identity: ClientIdentity
 
 
 def read_address(text: str) -> tuple[str, int]:
@@ -64,16 +64,16 @@ def read_address(text: str) -> tuple[str, int]:
 
 
 @asynccontextmanager
-async def opened(live: Live, folder: Path, address: tuple[str, int], metadata_port: int) -> AsyncIterator[Listening]:
+async def run_servers(live: LiveModel, folder: Path, address: tuple[str, int], metadata_port: int) -> AsyncIterator[ServerAddresses]:
     """Take requests as long as the context lasts.
 
     folder keeps keys and certificates. OSError where an address is taken, ValueError where a file in the folder cannot be read.
     """
-    identity = Identity.kept_in(folder)
+    identity = ClientIdentity.kept_in(folder)
     with _bound(address) as secure, _bound((address[0], metadata_port)) as plain:
         base, metadata = f"https://{_shown(secure)}", f"http://{_shown(plain)}"
-        files = Files.below(folder)
-        server = Server(live, Tokens(live.cloud.tenant, base, identity))
+        files = TlsFiles.below(folder)
+        server = AzureServer(live, IdentityPlatform(live.cloud.tenant, base, identity))
         quiet = logging.getLogger("rehearsal.arm")
         # What a client gets wrong is told to the client.
         quiet.addHandler(logging.NullHandler())
@@ -87,7 +87,7 @@ async def opened(live: Live, folder: Path, address: tuple[str, int], metadata_po
         try:
             await web.SockSite(runners[0], secure, ssl_context=server_context(files, address[0]), backlog=BACKLOG).start()
             await web.SockSite(runners[1], plain, backlog=BACKLOG).start()
-            yield Listening(base, files.authority, metadata, identity)
+            yield ServerAddresses(base, files.authority, metadata, identity)
         finally:
             transports = [one.transport for each in servers for one in each.connections if one.transport is not None]
             for runner in runners:
@@ -98,12 +98,14 @@ async def opened(live: Live, folder: Path, address: tuple[str, int], metadata_po
             await asyncio.sleep(0)
 
 
-async def serve(live: Live, folder: Path, address: tuple[str, int], metadata_port: int, ready: Callable[[Listening], None]) -> bool:
+async def serve(
+    live: LiveModel, folder: Path, address: tuple[str, int], metadata_port: int, ready: Callable[[ServerAddresses], None]
+) -> bool:
     """Serve until SIGINT or SIGTERM, and then write a snapshot: whether that was possible.
 
     ready is called as soon as requests are taken; opened says what is raised.
     """
-    async with opened(live, folder, address, metadata_port) as listening:
+    async with run_servers(live, folder, address, metadata_port) as listening:
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)

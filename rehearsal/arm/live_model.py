@@ -18,7 +18,7 @@ READS = ("GET", "HEAD")
 
 
 @dataclass
-class Live:
+class LiveModel:
     """A model, its clock, and the directory in which it is kept; None keeps nothing.
 
     Nothing here waits for anything: between catch_up and settle no other request is served.

@@ -22,7 +22,7 @@ MOST = 10**9
 FILTER = re.compile(r"\s*(resourceType|tagName|tagValue|name)\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
 
 
-def page(items: Iterable[Resource], query: Mapping[str, str], url: str, cloud: Cloud) -> Json:
+def page_body(items: Iterable[Resource], query: Mapping[str, str], url: str, cloud: Cloud) -> Json:
     """One page of resources, from where the query's $skiptoken ends the last one; AzureError for a token of nobody's."""
     position, last = _position(query.get("$skiptoken", ""))
     rest = iter(items)

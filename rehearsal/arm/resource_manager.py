@@ -8,12 +8,12 @@ from typing import Any
 
 from aiohttp import web
 
-from rehearsal.arm.http_request import Call
-from rehearsal.arm.live_model import READS, Live
-from rehearsal.arm.paging import filtered, page
-from rehearsal.arm.responses import answered, look_again, operation_url, reply, status_body
-from rehearsal.arm.subscriptions import location_told, subscription_told, subscriptions_told
-from rehearsal.arm.url_paths import Asked, OfList, OfLocation, OfOperation, OfResource, OfSubscription, asked
+from rehearsal.arm.http_request import HttpRequest
+from rehearsal.arm.live_model import READS, LiveModel
+from rehearsal.arm.paging import filtered, page_body
+from rehearsal.arm.responses import operation_response, operation_url, poll_headers, reply, status_body
+from rehearsal.arm.subscriptions import location_body, subscription_body, subscriptions_body
+from rehearsal.arm.url_paths import ArmPath, ListPath, LocationPath, OperationPath, ResourcePath, SubscriptionPath, parse_arm_path
 from rehearsal.azure.api_versions import check_api_version
 from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, parse
 from rehearsal.azure.errors import AzureError
@@ -24,40 +24,40 @@ RESOURCES = "Microsoft.Resources/resources"
 _RESULT_STATUS = 409
 
 
-class Manager:
+class ResourceManager:
     """Azure Resource Manager at a base URL, in front of a model."""
 
-    def __init__(self, live: Live, base: str) -> None:
+    def __init__(self, live: LiveModel, base: str) -> None:
         self.live, self.base = live, base
         self._asked = lru_cache(maxsize=16_384)(self._read_path)
 
-    def answer(self, call: Call, principal: str) -> web.Response:
+    def answer(self, call: HttpRequest, principal: str) -> web.Response:
         """Answer a call below /subscriptions; AzureError."""
         what = self._asked(call.parts)
         version = call.query.get("api-version", "")
         match what:
-            case OfResource():
+            case ResourcePath():
                 return self._resource(call, what, version, principal)
-            case OfOperation() if call.method == "GET":
+            case OperationPath() if call.method == "GET":
                 return self._operation(what, version, principal)
-            case OfList() if call.method == "GET":
+            case ListPath() if call.method == "GET":
                 return self._list(call, what, version, principal)
-            case OfLocation() if call.method == "GET":
+            case LocationPath() if call.method == "GET":
                 check_api_version(f"{what.provider}/{'locations' if what.location else what.what}", version)
-                return reply(200, location_told(self.live.cloud, what))
-            case OfSubscription() if call.method == ("POST" if what.tail else "GET"):
+                return reply(200, location_body(self.live.cloud, what))
+            case SubscriptionPath() if call.method == ("POST" if what.tail else "GET"):
                 check_api_version(SUBSCRIPTION_TYPE, version)
-                return reply(200, subscription_told(self.live.cloud, what))
+                return reply(200, subscription_body(self.live.cloud, what))
             case _:
                 raise AzureError(405, "MethodNotAllowed", f"The HTTP method '{call.method}' is not supported at this location.")
 
-    def _read_path(self, parts: tuple[str, ...]) -> Asked:
-        what = asked(parts, self.live.cloud.kinds)
+    def _read_path(self, parts: tuple[str, ...]) -> ArmPath:
+        what = parse_arm_path(parts, self.live.cloud.kinds)
         if what is None:
             raise AzureError(404, "InvalidRequestUri", f"The request URI /{'/'.join(parts)[:300]} is none of Azure Resource Manager's.")
         return what
 
-    def _resource(self, call: Call, what: OfResource, version: str, principal: str) -> web.Response:
+    def _resource(self, call: HttpRequest, what: ResourcePath, version: str, principal: str) -> web.Response:
         cloud = self.live.cloud
         # A type that is not modelled is told before its API versions, which nobody can know then.
         cloud.kind_of(what.id)
@@ -76,23 +76,23 @@ class Manager:
         answer = self.live.ask(request)
         if call.method == "HEAD":
             return reply(204, None, answer.headers)
-        return answered(answer, self.base, version, self.live.clock)
+        return operation_response(answer, self.base, version, self.live.clock)
 
-    def _list(self, call: Call, what: OfList, version: str, principal: str) -> web.Response:
+    def _list(self, call: HttpRequest, what: ListPath, version: str, principal: str) -> web.Response:
         cloud, url = self.live.cloud, f"{self.base}{call.path}"
         if what.type == SUBSCRIPTION_TYPE:
             check_api_version(SUBSCRIPTION_TYPE, version)
-            return reply(200, subscriptions_told(cloud))
+            return reply(200, subscriptions_body(cloud))
         if what.type:
             cloud.kind_named(what.type)
         check_api_version(what.type or RESOURCES, version)
         scope = parse(what.scope)
         asking = Request("GET", scope, "", version, None, call.query, principal=principal)
         if what.type:
-            return reply(200, page(cloud.listed(asking, what.type), call.query, url, cloud))
+            return reply(200, page_body(cloud.listed(asking, what.type), call.query, url, cloud))
         # Asked as a list of groups, so that who may ask, and how often, is looked at.
         cloud.listed(asking, GROUP_TYPE)
-        return reply(200, page(filtered(self._all(what.scope), call.query.get("$filter", "")), call.query, url, cloud))
+        return reply(200, page_body(filtered(self._all(what.scope), call.query.get("$filter", "")), call.query, url, cloud))
 
     def _all(self, scope: str) -> Iterable[Resource]:
         """Every top-level resource below a scope."""
@@ -100,7 +100,7 @@ class Manager:
         kept = self.live.cloud.resources.values()
         return (one for one in kept if one.key.startswith(below) and len(one.id.names) == 1 and one.id.type != GROUP_TYPE)
 
-    def _operation(self, what: OfOperation, version: str, principal: str) -> web.Response:
+    def _operation(self, what: OperationPath, version: str, principal: str) -> web.Response:
         cloud = self.live.cloud
         operation = cloud.operations.get(what.id.lower())
         if operation is None or parse(operation.key).subscription.lower() != what.subscription.lower():
@@ -113,7 +113,7 @@ class Manager:
             if admit is not None:
                 headers |= admit(cloud, operation, what.subscription, principal)
         if operation.running:
-            headers |= look_again(self.live.clock)
+            headers |= poll_headers(self.live.clock)
         if not what.result:
             return reply(200, status_body(operation, operation_url(operation, "", version)), headers)
         if operation.running:

@@ -39,7 +39,7 @@ def reply(status: int, body: Any = None, headers: Mapping[str, str] | None = Non
     return web.Response(status=status, body=_ENCODE(body).encode(), headers=told)
 
 
-def refusal(error: AzureError, clock: TimeSource) -> web.Response:
+def error_response(error: AzureError, clock: TimeSource) -> web.Response:
     """An error in Azure's shape; a Retry-After in Azure's time is told in ours, in whole seconds as the standard has it."""
     headers = dict(error.headers)
     if error.retry_after is not None:
@@ -47,7 +47,7 @@ def refusal(error: AzureError, clock: TimeSource) -> web.Response:
     return reply(error.status, {"error": error.body()}, headers)
 
 
-def look_again(clock: TimeSource) -> dict[str, str]:
+def poll_headers(clock: TimeSource) -> dict[str, str]:
     """When to ask again how an operation goes. Where time is fast a second is long; Azure's clients know milliseconds too.
 
     https://github.com/Azure/azure-sdk-for-go/blob/0f9d9f4df19f46db7ff7c6ea7d5a3034f09e737e/sdk/azcore/internal/shared/shared.go
@@ -56,11 +56,11 @@ def look_again(clock: TimeSource) -> dict[str, str]:
     return {"Retry-After": str(math.ceil(here))} if here >= 1 else {"retry-after-ms": str(math.ceil(max(here, SHORTEST) * 1_000))}
 
 
-def answered(answer: Answer, base: str, api_version: str, clock: TimeSource) -> web.Response:
+def operation_response(answer: Answer, base: str, api_version: str, clock: TimeSource) -> web.Response:
     """The answer to a change: with an operation, where to ask about it (https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations)."""
     headers = dict(answer.headers)
     if answer.operation is not None:
-        headers |= {"Azure-AsyncOperation": operation_url(answer.operation, base, api_version), **look_again(clock)}
+        headers |= {"Azure-AsyncOperation": operation_url(answer.operation, base, api_version), **poll_headers(clock)}
         if answer.status == 202:
             headers["Location"] = operation_url(answer.operation, base, api_version, result=True)
     return reply(answer.status, answer.body, headers)

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from components.plan.model import RegionPlan
-from rehearsal.arm.live_model import Live
+from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.time_source import TimeSource
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.outage import ApiOutage
 from rehearsal.azure.persistence import keep as write
 from rehearsal.azure.persistence import open_cloud
-from rehearsal.azure.region_cloud import new_azure, subscriptions
+from rehearsal.azure.region_cloud import new_region_cloud, region_subscriptions
 from rehearsal.azure.scenario import Scenario, begin, scenario_of
 from rehearsal.azure.scenarios import in_region, load_scenario
 from rehearsal.azure.state_directory import StateDirectory
@@ -21,26 +21,26 @@ from rehearsal.azure.throttle import Throttle
 
 
 @contextmanager
-def take_up(plan: RegionPlan, folder: Path, scenario: str | None, factor: float, *, keep: bool) -> Iterator[Live]:
+def open_live_model(plan: RegionPlan, folder: Path, scenario: str | None, factor: float, *, keep: bool) -> Iterator[LiveModel]:
     """The Azure of a region on a clock of a factor, held while it is served; keep says whether the folder keeps it.
 
     FileRefused for a scenario, StateInUse and StateBroken for the directory, OSError where it cannot be written.
     """
     wanted = None if scenario is None else load_scenario(scenario)
     if not keep:
-        cloud = as_met(new_azure(plan, wanted or Scenario()))
-        yield Live(cloud, TimeSource(factor, cloud.now))
+        cloud = with_call_limits(new_region_cloud(plan, wanted or Scenario()))
+        yield LiveModel(cloud, TimeSource(factor, cloud.now))
         return
     with StateDirectory(folder) as directory:
-        cloud = as_met(open_cloud(directory, lambda: new_azure(plan, wanted or Scenario())))
-        cloud.subscriptions |= {one.lower() for one in subscriptions(plan)}
+        cloud = with_call_limits(open_cloud(directory, lambda: new_region_cloud(plan, wanted or Scenario())))
+        cloud.subscriptions |= {one.lower() for one in region_subscriptions(plan)}
         if wanted is not None and in_region(wanted, plan) != scenario_of(cloud):
             begin(cloud, in_region(wanted, plan))
         write(directory, cloud)
-        yield Live(cloud, TimeSource(factor, cloud.now), directory)
+        yield LiveModel(cloud, TimeSource(factor, cloud.now), directory)
 
 
-def as_met(cloud: Cloud) -> Cloud:
+def with_call_limits(cloud: Cloud) -> Cloud:
     """Calls over the network are counted, and meet outages, whoever made the Azure."""
     if not any(isinstance(gate, Throttle) for gate in cloud.gates):
         cloud.gates[:0] = [Throttle(), ApiOutage()]

@@ -10,35 +10,35 @@ from functools import cached_property
 from aiohttp import web
 
 from rehearsal.arm import sign_in
-from rehearsal.arm.admin import administer
-from rehearsal.arm.http_request import Call, read
-from rehearsal.arm.instance_metadata import MetadataRequestError, metadata
-from rehearsal.arm.live_model import Live
-from rehearsal.arm.resource_manager import Manager
-from rehearsal.arm.responses import refusal, reply
-from rehearsal.arm.subscriptions import tenants_told
-from rehearsal.arm.tokens import MANAGEMENT, VAULT, InvalidTokenError, Tokens
-from rehearsal.arm.vault_service import vault_service
+from rehearsal.arm.admin import admin_response
+from rehearsal.arm.http_request import HttpRequest, read
+from rehearsal.arm.instance_metadata import MetadataRequestError, metadata_response
+from rehearsal.arm.live_model import LiveModel
+from rehearsal.arm.resource_manager import ResourceManager
+from rehearsal.arm.responses import error_response, reply
+from rehearsal.arm.subscriptions import tenants_body
+from rehearsal.arm.tokens import MANAGEMENT, VAULT, IdentityPlatform, InvalidTokenError
+from rehearsal.arm.vault_service import vault_response
 from rehearsal.azure.errors import AzureError
 
 
 @dataclass
-class Server:
+class AzureServer:
     """The embedded Azure behind one base URL."""
 
-    live: Live
-    tokens: Tokens
+    live: LiveModel
+    tokens: IdentityPlatform
 
     @cached_property
-    def manager(self) -> Manager:
-        return Manager(self.live, self.tokens.base)
+    def manager(self) -> ResourceManager:
+        return ResourceManager(self.live, self.tokens.base)
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             call = await read(request)
             return self.answer(call)
         except AzureError as error:
-            return refusal(error, self.live.clock)
+            return error_response(error, self.live.clock)
         except (ConnectionError, web.HTTPException):
             raise
         except Exception:  # noqa: BLE001 a client must be told, and who runs this must see it
@@ -50,42 +50,42 @@ class Server:
             return reply(404, {"error": "Not found. Only the instance metadata service is here, below /imds<resource id of the instance>."})
         return await self(request)
 
-    def answer(self, call: Call) -> web.Response:
+    def answer(self, call: HttpRequest) -> web.Response:
         """Answer one call, once whatever the answer tells of is kept; nothing else happens meanwhile."""
         try:
             self.live.catch_up()
             answer = self._answer(call)
         except AzureError as error:
-            answer = refusal(error, self.live.clock)
+            answer = error_response(error, self.live.clock)
         except InvalidTokenError as error:
-            answer = sign_in.refused(error)
+            answer = sign_in.token_error_response(error)
         except MetadataRequestError as error:
             answer = reply(error.status, error.body())
         self.live.settle()
         return answer
 
-    def _answer(self, call: Call) -> web.Response:
+    def _answer(self, call: HttpRequest) -> web.Response:
         match call.parts[0].lower():
             case "subscriptions":
                 return self.manager.answer(call, self._signed_in(call, MANAGEMENT))
             case "imds":
-                return metadata(call, self.live, self.tokens)
+                return metadata_response(call, self.live, self.tokens)
             case "keyvault":
-                return vault_service(call, self.live, self.tokens.base, self._signed_in(call, VAULT))
+                return vault_response(call, self.live, self.tokens.base, self._signed_in(call, VAULT))
             case "admin":
                 self._signed_in(call, MANAGEMENT)
-                return administer(call, self.live)
+                return admin_response(call, self.live)
             case "tenants" if not call.parts[1:]:
                 self._signed_in(call, MANAGEMENT)
-                return reply(200, tenants_told(self.live.cloud))
+                return reply(200, tenants_body(self.live.cloud))
             case "healthz":
                 return web.Response(text="ok\n")
-        found = sign_in.sign_in(call, self.tokens)
+        found = sign_in.sign_in_response(call, self.tokens)
         if found is None:
             raise AzureError(404, "InvalidRequestUri", f"The request URI {call.path[:300]} is none of this service's.")
         return found
 
-    def _signed_in(self, call: Call, audiences: tuple[str, ...]) -> str:
+    def _signed_in(self, call: HttpRequest, audiences: tuple[str, ...]) -> str:
         """Who asks; AzureError 401 with the challenge to sign in."""
         try:
             return self.tokens.check(call.headers.get("Authorization", ""), audiences)

@@ -11,16 +11,16 @@ from typing import Any
 
 from aiohttp import web
 
-from rehearsal.arm.http_request import Call
+from rehearsal.arm.http_request import HttpRequest
 from rehearsal.arm.responses import reply
-from rehearsal.arm.tokens import ALGORITHM, MANAGEMENT, InvalidTokenError, Tokens
+from rehearsal.arm.tokens import ALGORITHM, MANAGEMENT, IdentityPlatform, InvalidTokenError
 from rehearsal.azure.resource import Json
 
 FIRST_DICTIONARY = "2020-06-01"
 """API version of /metadata/endpoints from which one environment is answered; earlier ones answer a list of them."""
 
 
-def sign_in(call: Call, tokens: Tokens) -> web.Response | None:
+def sign_in_response(call: HttpRequest, tokens: IdentityPlatform) -> web.Response | None:
     """The answer to a call about signing in, None where it is about something else; TokenRefused."""
     tail = tuple(part.lower() for part in call.parts[1:])
     tenant = call.parts[0]
@@ -34,23 +34,23 @@ def sign_in(call: Call, tokens: Tokens) -> web.Response | None:
             return reply(200, openid_configuration(tokens))
         case "GET", ("discovery", "v2.0", "keys") | ("discovery", "keys"):
             tokens.check_tenant(tenant)
-            return reply(200, keys(tokens))
+            return reply(200, public_keys(tokens))
         case "GET", ("discovery", "instance") if tenant.lower() == "common":
             return reply(200, instance_discovery(tokens))
         case "GET", ("endpoints",) if tenant.lower() == "metadata":
-            one = endpoints(tokens)
+            one = cloud_endpoints(tokens)
             old = call.query.get("api-version", FIRST_DICTIONARY) < FIRST_DICTIONARY
             return reply(200, [one] if old else one)
         case _:
             return None
 
 
-def refused(error: InvalidTokenError) -> web.Response:
+def token_error_response(error: InvalidTokenError) -> web.Response:
     """A refusal in the shape of the identity platform."""
     return reply(error.status, error.body(), {"Cache-Control": "no-store"})
 
 
-def endpoints(tokens: Tokens) -> Json:
+def cloud_endpoints(tokens: IdentityPlatform) -> Json:
     """What this cloud has, as clients with a metadata host of their own want it; all that is not here has a name that leads nowhere.
 
     https://github.com/pulumi/pulumi-azure-native/blob/0ca7570c3443ba3247c6b16e2ebd117deb6760fd/provider/pkg/azure/cloud/metadata/client.go
@@ -94,7 +94,7 @@ def endpoints(tokens: Tokens) -> Json:
     }
 
 
-def instance_discovery(tokens: Tokens) -> Json:
+def instance_discovery(tokens: IdentityPlatform) -> Json:
     """Which hosts are this cloud: only this one."""
     host = tokens.base.removeprefix("https://")
     return {
@@ -104,7 +104,7 @@ def instance_discovery(tokens: Tokens) -> Json:
     }
 
 
-def openid_configuration(tokens: Tokens) -> Json:
+def openid_configuration(tokens: IdentityPlatform) -> Json:
     """OpenID Connect discovery: https://openid.net/specs/openid-connect-discovery-1_0.html"""
     base = f"{tokens.base}/{tokens.tenant}"
     return {
@@ -124,14 +124,14 @@ def openid_configuration(tokens: Tokens) -> Json:
     }
 
 
-def keys(tokens: Tokens) -> Json:
+def public_keys(tokens: IdentityPlatform) -> Json:
     """The public key, as a JSON web key set."""
     numbers = tokens.identity.key.public_key().public_numbers()
     key = {"kty": "RSA", "use": "sig", "kid": tokens.identity.key_id, "alg": ALGORITHM, "n": _number(numbers.n), "e": _number(numbers.e)}
     return {"keys": [key]}
 
 
-def old_style(granted: dict[str, Any], resource: str) -> Json:
+def version_one_token(granted: dict[str, Any], resource: str) -> Json:
     """A granted token as the first version of the protocol, and the instance metadata service, write it: numbers are texts."""
     now = int(time.time())
     lasting = granted["expires_in"]
@@ -146,12 +146,12 @@ def old_style(granted: dict[str, Any], resource: str) -> Json:
     }
 
 
-def _version_one(call: Call, tokens: Tokens) -> Json:
+def _version_one(call: HttpRequest, tokens: IdentityPlatform) -> Json:
     form = call.form()
     if "resource" not in form:
         raise InvalidTokenError(400, "invalid_request", "AADSTS900144: The request body must contain the following parameter: 'resource'.")
     granted = tokens.grant(form, call.parts[0], call.headers.get("Authorization", ""))
-    return old_style(granted, form["resource"])
+    return version_one_token(granted, form["resource"])
 
 
 def _number(value: int) -> str:

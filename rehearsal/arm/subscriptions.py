@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rehearsal.arm.url_paths import OfLocation, OfSubscription
+from rehearsal.arm.url_paths import LocationPath, SubscriptionPath
 from rehearsal.azure.api_versions import api_versions
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
@@ -10,7 +10,7 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json
 
 
-def subscription_told(cloud: Cloud, what: OfSubscription) -> Json:
+def subscription_body(cloud: Cloud, what: SubscriptionPath) -> Json:
     """The subscription itself, its locations or its providers; AzureError where there is no such thing."""
     if what.subscription.lower() not in cloud.subscriptions:
         raise AzureError(404, "SubscriptionNotFound", f"The subscription '{what.subscription}' could not be found.")
@@ -28,17 +28,17 @@ def subscription_told(cloud: Cloud, what: OfSubscription) -> Json:
             raise AzureError(404, "InvalidRequestUri", f"A subscription has no '{what.what}' here.")
 
 
-def subscriptions_told(cloud: Cloud) -> Json:
+def subscriptions_body(cloud: Cloud) -> Json:
     """Every subscription, as a list."""
     return {"value": [_subscription(cloud, one) for one in sorted(cloud.subscriptions)]}
 
 
-def tenants_told(cloud: Cloud) -> Json:
+def tenants_body(cloud: Cloud) -> Json:
     """The one tenant, as a list."""
     return {"value": [{"id": f"/tenants/{cloud.tenant}", "tenantId": cloud.tenant, "tenantCategory": "Home", "displayName": "embedded"}]}
 
 
-def location_told(cloud: Cloud, what: OfLocation) -> Json:
+def location_body(cloud: Cloud, what: LocationPath) -> Json:
     """Usage against quota of a provider in a location; AzureError for what the embedded Azure does not tell."""
     if what.subscription.lower() not in cloud.subscriptions:
         raise AzureError(404, "SubscriptionNotFound", f"The subscription '{what.subscription}' could not be found.")

@@ -18,7 +18,7 @@ SOON = timedelta(days=7)
 
 
 @dataclass(frozen=True)
-class Files:
+class TlsFiles:
     """Where the certificate authority, the server's certificate and its key lie."""
 
     authority: Path
@@ -26,11 +26,11 @@ class Files:
     key: Path
 
     @classmethod
-    def below(cls, folder: Path) -> Files:
+    def below(cls, folder: Path) -> TlsFiles:
         return cls(folder / "ca.pem", folder / "server.pem", folder / "server-key.pem")
 
 
-def server_context(files: Files, host: str) -> ssl.SSLContext:
+def server_context(files: TlsFiles, host: str) -> ssl.SSLContext:
     """The TLS side of a server on a host; certificates are made where there are none, or where they end within a week."""
     if not _usable(files, host):
         _make(files, host)
@@ -40,7 +40,7 @@ def server_context(files: Files, host: str) -> ssl.SSLContext:
     return context
 
 
-def _usable(files: Files, host: str) -> bool:
+def _usable(files: TlsFiles, host: str) -> bool:
     """Whether all three files are there, and the certificate is for the host and lasts."""
     if not all(path.is_file() for path in (files.authority, files.certificate, files.key)):
         return False
@@ -52,7 +52,7 @@ def _usable(files: Files, host: str) -> bool:
     return _name(host) in names and certificate.not_valid_after_utc - datetime.now(UTC) > SOON
 
 
-def _make(files: Files, host: str) -> None:
+def _make(files: TlsFiles, host: str) -> None:
     now, hosts = datetime.now(UTC), dict.fromkeys((host, "127.0.0.1", "localhost"))
     addresses = tuple(one for one in hosts if isinstance(_name(one), x509.IPAddress))
     names = tuple(one for one in hosts if one not in addresses)

@@ -49,7 +49,7 @@ class InvalidTokenError(GpufleetError):
 
 
 @dataclass(frozen=True)
-class Identity:
+class ClientIdentity:
     """What an embedded Azure keeps of its identity platform: the client that may sign in, its secret, and the key that signs tokens."""
 
     client: str
@@ -58,7 +58,7 @@ class Identity:
     key_id: str
 
     @classmethod
-    def kept_in(cls, folder: Path) -> Identity:
+    def kept_in(cls, folder: Path) -> ClientIdentity:
         """The identity of a state directory, made where there is none, so that a restart keeps its clients signed in; ValueError."""
         path = folder / "identity.json"
         if not path.is_file():
@@ -78,12 +78,12 @@ class Identity:
 
 
 @dataclass
-class Tokens:
+class IdentityPlatform:
     """The identity platform of one tenant at a base URL."""
 
     tenant: str
     base: str
-    identity: Identity
+    identity: ClientIdentity
     _good: dict[str, tuple[float, str, str]] = field(default_factory=dict)
 
     def grant(self, form: Mapping[str, str], tenant: str, authorization: str = "") -> dict[str, Any]:

@@ -9,7 +9,7 @@ from rehearsal.azure.arm_id import ArmId, parse
 
 
 @dataclass(frozen=True, slots=True)
-class OfResource:
+class ResourcePath:
     """One resource, or with a tail an action on it or a view of it."""
 
     id: ArmId
@@ -17,7 +17,7 @@ class OfResource:
 
 
 @dataclass(frozen=True, slots=True)
-class OfList:
+class ListPath:
     """All resources of a type below a scope; an empty type is every type."""
 
     scope: str
@@ -25,7 +25,7 @@ class OfList:
 
 
 @dataclass(frozen=True, slots=True)
-class OfOperation:
+class OperationPath:
     """The status of an operation, or with result what it came to."""
 
     subscription: str
@@ -34,7 +34,7 @@ class OfOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class OfLocation:
+class LocationPath:
     """Something that Azure tells of a location: usages, vmSizes."""
 
     subscription: str
@@ -44,7 +44,7 @@ class OfLocation:
 
 
 @dataclass(frozen=True, slots=True)
-class OfSubscription:
+class SubscriptionPath:
     """Something that Azure tells of a subscription itself: itself (empty), locations, providers, resources; with a provider's name."""
 
     subscription: str
@@ -53,10 +53,10 @@ class OfSubscription:
     tail: str = ""
 
 
-Asked = OfResource | OfList | OfOperation | OfLocation | OfSubscription
+ArmPath = ResourcePath | ListPath | OperationPath | LocationPath | SubscriptionPath
 
 
-def asked(parts: Sequence[str], types: Container[str]) -> Asked | None:
+def parse_arm_path(parts: Sequence[str], types: Container[str]) -> ArmPath | None:
     """What the parts of a path ask for; types are the modelled ones in lower case; None where it is no path of ARM's.
 
     AzureError for an id that is none.
@@ -65,7 +65,7 @@ def asked(parts: Sequence[str], types: Container[str]) -> Asked | None:
         return None
     lowered = [part.lower() for part in parts]
     if len(parts) == 1:
-        return OfList("", "Microsoft.Resources/subscriptions")
+        return ListPath("", "Microsoft.Resources/subscriptions")
     if "providers" not in lowered or lowered[2:] == ["providers"]:
         return _outside_providers(parts, lowered)
     last = len(lowered) - 1 - lowered[::-1].index("providers")
@@ -77,47 +77,47 @@ def asked(parts: Sequence[str], types: Container[str]) -> Asked | None:
     if len(tail) < 2:
         return None
     if len(tail) % 2 == 1:
-        return OfResource(parse("/" + "/".join(parts)))
+        return ResourcePath(parse("/" + "/".join(parts)))
     resource_type = "/".join((tail[0], *tail[1::2]))
     if resource_type.lower() in types or len(tail) == 2:
-        return OfList(scope if len(tail) == 2 else "/" + "/".join(parts[:-1]), resource_type)
-    return OfResource(parse("/" + "/".join(parts[:-1])), tail[-1])
+        return ListPath(scope if len(tail) == 2 else "/" + "/".join(parts[:-1]), resource_type)
+    return ResourcePath(parse("/" + "/".join(parts[:-1])), tail[-1])
 
 
-def _outside_providers(parts: Sequence[str], lowered: list[str]) -> Asked | None:
+def _outside_providers(parts: Sequence[str], lowered: list[str]) -> ArmPath | None:
     """Subscriptions, resource groups and what is asked of them."""
     subscription = "/" + "/".join(parts[:2])
     match lowered[2:]:
         case []:
-            return OfSubscription(parts[1], "")
+            return SubscriptionPath(parts[1], "")
         case ["resourcegroups"]:
-            return OfList(subscription, "Microsoft.Resources/resourceGroups")
+            return ListPath(subscription, "Microsoft.Resources/resourceGroups")
         case ["resourcegroups", _]:
-            return OfResource(parse(f"{subscription}/resourceGroups/{parts[3]}"))
+            return ResourcePath(parse(f"{subscription}/resourceGroups/{parts[3]}"))
         case ["resourcegroups", _, "resources"]:
-            return OfList(f"{subscription}/resourceGroups/{parts[3]}", "")
+            return ListPath(f"{subscription}/resourceGroups/{parts[3]}", "")
         case ["resources"]:
-            return OfList(subscription, "")
+            return ListPath(subscription, "")
         case [what] if what in ("locations", "providers"):
-            return OfSubscription(parts[1], what)
+            return SubscriptionPath(parts[1], what)
         case ["operationresults", operation]:
-            return OfOperation(parts[1], operation, result=True)
+            return OperationPath(parts[1], operation, result=True)
         case _:
             return None
 
 
-def _of_provider(subscription: str, tail: Sequence[str]) -> Asked | None:
+def _of_provider(subscription: str, tail: Sequence[str]) -> ArmPath | None:
     """What hangs on a provider of a subscription and is no resource: the provider itself, operations, usages."""
     match tail:
         case [provider]:
-            return OfSubscription(subscription, "providers", provider)
+            return SubscriptionPath(subscription, "providers", provider)
         case [provider, verb] if verb.lower() in ("register", "unregister"):
-            return OfSubscription(subscription, "providers", provider, verb.lower())
+            return SubscriptionPath(subscription, "providers", provider, verb.lower())
         case [_, locations, _, kind, operation] if locations.lower() == "locations" and kind.lower().startswith("operation"):
-            return OfOperation(subscription, operation, result=kind.lower() == "operationresults")
+            return OperationPath(subscription, operation, result=kind.lower() == "operationresults")
         case [provider, locations, location, what] if locations.lower() == "locations":
-            return OfLocation(subscription, provider, location, what.lower())
+            return LocationPath(subscription, provider, location, what.lower())
         case [provider, what] if what.lower() == "skus":
-            return OfLocation(subscription, provider, "", "skus")
+            return LocationPath(subscription, provider, "", "skus")
         case _:
             return None

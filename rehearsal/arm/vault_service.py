@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from rehearsal.arm.http_request import Call
-from rehearsal.arm.live_model import Live
+from rehearsal.arm.http_request import HttpRequest
+from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.responses import reply
 from rehearsal.azure import change_log
 from rehearsal.azure.cloud import Cloud
@@ -26,19 +26,19 @@ TOLD = ("recoveryLevel", "recoverableDays")
 """Attributes that a client may send back as it read them."""
 
 
-def vault_service(call: Call, live: Live, base: str, principal: str) -> web.Response:
+def vault_response(call: HttpRequest, live: LiveModel, base: str, principal: str) -> web.Response:
     """Answer a call to a vault; AzureError as a vault refuses."""
     version = call.query.get("api-version", "")
     if version not in VERSIONS:
         told = f"The specified version ({version[:40]}) is not recognized." if version else "api-version must be specified."
-        raise bad(f"{told} Consider using the latest supported version ({VERSIONS[-1]}).")
+        raise bad_parameter(f"{told} Consider using the latest supported version ({VERSIONS[-1]}).")
     vault = find_vault(live.cloud, call.parts[1] if len(call.parts) > 1 else "")
     what = {"do": change_log.SECRET, "vault": vault.id.name, "owner": principal}
     match call.method, _lower_first(call.parts[2:]):
         case "PUT", ("secrets", name):
-            return reply(200, live.make({**what, "verb": "set", "name": name, "body": checked(call.json(), value=True)}))
+            return reply(200, live.make({**what, "verb": "set", "name": name, "body": check_secret_body(call.json(), value=True)}))
         case "PATCH", ("secrets", name, secret_version):
-            body = checked(call.json(), value=False)
+            body = check_secret_body(call.json(), value=False)
             return reply(200, live.make({**what, "verb": "update", "name": name, "version": secret_version, "body": body}))
         case "DELETE", ("secrets", name):
             return reply(200, live.make({**what, "verb": "delete", "name": name}))
@@ -61,7 +61,7 @@ def find_vault(cloud: Cloud, name: str) -> Resource:
     return vault
 
 
-def checked(body: Json | None, *, value: bool) -> Json:
+def check_secret_body(body: Json | None, *, value: bool) -> Json:
     """A body of a secret that a vault takes; AzureError BadParameter."""
     told = dict(body or {})
     known = {"contentType": TEXT, "attributes": (dict,), "tags": (dict,), **({"value": TEXT} if value else {})}
@@ -70,11 +70,11 @@ def checked(body: Json | None, *, value: bool) -> Json:
     tags = told.get("tags") or {}
     _check_types(tags, dict.fromkeys(tags, TEXT), "tags.")
     if value and told.get("value") is None:
-        raise bad("The parameter value is not specified.")
+        raise bad_parameter("The parameter value is not specified.")
     return {key: one for key, one in told.items() if one is not None}
 
 
-def bad(message: str) -> VaultError:
+def bad_parameter(message: str) -> VaultError:
     """A request that a vault cannot mean."""
     return VaultError(400, "BadParameter", message, "BadParameter")
 
@@ -82,13 +82,13 @@ def bad(message: str) -> VaultError:
 def _check_types(told: Json, known: Mapping[str, tuple[type, ...]], where: str) -> None:
     for key, one in told.items():
         if key not in known:
-            raise bad(f"Property {where}{key[:60]} is not known.")
+            raise bad_parameter(f"Property {where}{key[:60]} is not known.")
         flag = isinstance(one, bool)
         if one is not None and (not isinstance(one, known[key]) or (flag and bool not in known[key])):
-            raise bad(f"Property {where}{key[:60]} is of the wrong type.")
+            raise bad_parameter(f"Property {where}{key[:60]} is of the wrong type.")
 
 
-def _read(call: Call, cloud: Cloud, vault: Resource, tail: tuple[str, ...], base: str) -> Json:
+def _read(call: HttpRequest, cloud: Cloud, vault: Resource, tail: tuple[str, ...], base: str) -> Json:
     start, most = _number(call, "$skiptoken", 0, 10**9), _number(call, "maxresults", PAGE, PAGE)
     match tail:
         case ("secrets",):
@@ -107,19 +107,19 @@ def _read(call: Call, cloud: Cloud, vault: Resource, tail: tuple[str, ...], base
             raise VaultError(404, "NotFound", "A vault has secrets and deletedsecrets here.", "NotFound")
 
 
-def _page(call: Call, base: str, page: SecretPage) -> Json:
+def _page(call: HttpRequest, base: str, page: SecretPage) -> Json:
     if page.next is None:
         return {"value": page.value, "nextLink": None}
     kept = "".join(f"{quote(key)}={quote(value)}&" for key, value in call.query.items() if key != "$skiptoken")
     return {"value": page.value, "nextLink": f"{base}{call.path}?{kept}$skiptoken={page.next}"}
 
 
-def _number(call: Call, name: str, default: int, most: int) -> int:
+def _number(call: HttpRequest, name: str, default: int, most: int) -> int:
     text = call.query.get(name)
     if text is None:
         return default
     if not text.isascii() or not text.isdecimal() or len(text) > 10 or not int(text) <= most or (name == "maxresults" and int(text) < 1):
-        raise bad(f"Parameter {name} must be a whole number, up to {most}.")
+        raise bad_parameter(f"Parameter {name} must be a whole number, up to {most}.")
     return int(text)
 
 

@@ -19,7 +19,7 @@ class UnknownTypeError(GpufleetError):
     def __init__(self, resource_type: str) -> None:
         self.resource_type = resource_type
         remedy = (
-            "add its path to rehearsal/azure/azure_native_paths.py" if resource_type.startswith(AZURE) else "use a cloud face that knows it"
+            "add its path to rehearsal/azure/azure_native_paths.py" if resource_type.startswith(AZURE) else "use a backend that supports it"
         )
         super().__init__(f"no rule says what id {resource_type} gets; {remedy}")
 

@@ -30,21 +30,21 @@ class OtherRegionError(GpufleetError):
         super().__init__(f"{folder} holds the region {held}, not {wanted}; give another --state")
 
 
-def new_azure(plan: RegionPlan, scenario: Scenario) -> Cloud:
+def new_region_cloud(plan: RegionPlan, scenario: Scenario) -> Cloud:
     """An empty Azure for a region, in a scenario that begins now; FileRefused where the scenario does not fit the region."""
-    return build(subscriptions(plan), plan.spec.access.tenant, seed=scenario.seed, scenario=in_region(scenario, plan))
+    return build(region_subscriptions(plan), plan.spec.access.tenant, seed=scenario.seed, scenario=in_region(scenario, plan))
 
 
-def kept_azure(directory: StateDirectory, plan: RegionPlan, scenario: Scenario) -> Cloud:
+def open_region_cloud(directory: StateDirectory, plan: RegionPlan, scenario: Scenario) -> Cloud:
     """The Azure that a state directory holds, an hour after it was left, or a new one; in a scenario that begins now.
 
     StateBroken; OtherRegion; FileRefused where the scenario does not fit the region.
     """
-    cloud = open_cloud(directory, lambda: new_azure(plan, scenario))
+    cloud = open_cloud(directory, lambda: new_region_cloud(plan, scenario))
     _refuse_other(directory.folder, plan, cloud)
     if cloud.resources:
         cloud.advance(cloud.now + PAUSE_SECONDS)
-    cloud.subscriptions |= {one.lower() for one in subscriptions(plan)}
+    cloud.subscriptions |= {one.lower() for one in region_subscriptions(plan)}
     begin(cloud, in_region(scenario, plan))
     return cloud
 
@@ -57,7 +57,7 @@ def _refuse_other(folder: Path, plan: RegionPlan, cloud: Cloud) -> None:
         raise OtherRegionError(folder, min(others, key=len).removesuffix(BASE), plan.name)
 
 
-def subscriptions(plan: RegionPlan) -> set[str]:
+def region_subscriptions(plan: RegionPlan) -> set[str]:
     """Every subscription in which the region has something, or takes something from."""
     return {plan.spec.subscription, *(cluster.subscription for cluster in plan.clusters), *_of_others(plan)}
 

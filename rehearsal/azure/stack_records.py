@@ -15,7 +15,7 @@ SERVICE = "stacks"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StackRecord:
     """One resource that a stack has: id is the Azure resource id of what lives in Azure, the provider's otherwise, empty for a component.
 
     dependencies are URNs that must outlive it, its parent among them. kept holds inputs and outputs of what lives nowhere else (keys,
@@ -43,24 +43,24 @@ class Record:
 
 
 @dataclass(slots=True)
-class Stack:
+class StackState:
     """What one stack has, by URN in the order of making, and what it exports; secrets are plain here, and the file is its owner's alone."""
 
-    records: dict[str, Record] = field(default_factory=dict)
+    records: dict[str, StackRecord] = field(default_factory=dict)
     exports: Json = field(default_factory=dict)
 
 
-class Stacks:
+class StackStates:
     """Every stack of a state, by name."""
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Stack] = {}
+        self.by_name: dict[str, StackState] = {}
 
-    def of(self, name: str) -> Stack:
+    def of(self, name: str) -> StackState:
         """A stack, which is empty before its first update."""
-        return self.by_name.setdefault(name, Stack())
+        return self.by_name.setdefault(name, StackState())
 
-    def __iter__(self) -> Iterator[tuple[str, Record]]:
+    def __iter__(self) -> Iterator[tuple[str, StackRecord]]:
         """Stack name and record of everything, base stacks as they were made first."""
         return ((name, record) for name, stack in self.by_name.items() for record in stack.records.values())
 
@@ -76,16 +76,16 @@ class Stacks:
         self.by_name = {name: _stack(saved) for name, saved in data.items()}
 
 
-def _stack(saved: Mapping[str, Any]) -> Stack:
-    records = (Record(**{**item, "dependencies": tuple(item["dependencies"])}) for item in saved["records"])
-    return Stack({record.urn: record for record in records}, saved["exports"])
+def _stack(saved: Mapping[str, Any]) -> StackState:
+    records = (StackRecord(**{**item, "dependencies": tuple(item["dependencies"])}) for item in saved["records"])
+    return StackState({record.urn: record for record in records}, saved["exports"])
 
 
-def resource_of(cloud: Cloud, record: Record) -> Resource | None:
+def resource_of(cloud: Cloud, record: StackRecord) -> Resource | None:
     """What of a record lives in Azure; None where it lives elsewhere, or is gone."""
     return cloud.find(record.id) if record.azure else None
 
 
-def stacks_of(cloud: Cloud) -> Stacks:
+def stacks_of(cloud: Cloud) -> StackStates:
     """The stacks of a model's state."""
-    return cast("Stacks", cloud.services.setdefault(SERVICE, Stacks()))
+    return cast("StackStates", cloud.services.setdefault(SERVICE, StackStates()))

@@ -1,14 +1,14 @@
 """Cross-checks of a rehearsal: what a program registered against the plan, and against itself from the other side."""
 
 from components.plan.model import RegionPlan
-from rehearsal.checks.address_layout import APART, FITS, laid_out
+from rehearsal.checks.address_layout import APART, FITS, check_addresses
 from rehearsal.checks.finding import Finding
-from rehearsal.checks.inventory import ALL_THERE, AS_PLANNED, NOTHING_ELSE, compared
-from rehearsal.checks.network_model import Fabric, azure_part
-from rehearsal.checks.reachability import REACHABILITY, reached
-from rehearsal.checks.request_bodies import TAKEN, sent
-from rehearsal.checks.role_assignments import GRANTS, granted
-from rehearsal.checks.usage import COUNTED, counted
+from rehearsal.checks.inventory import ALL_THERE, AS_PLANNED, NOTHING_ELSE, check_inventory
+from rehearsal.checks.network_model import NetworkModel, azure_part
+from rehearsal.checks.reachability import REACHABILITY, check_reachability
+from rehearsal.checks.request_bodies import TAKEN, check_requests
+from rehearsal.checks.role_assignments import GRANTS, check_role_assignments
+from rehearsal.checks.usage import COUNTED, check_usage
 from rehearsal.program.graph import Graph
 
 CHECKS = (ALL_THERE, NOTHING_ELSE, AS_PLANNED, GRANTS, COUNTED, TAKEN, APART, FITS, *REACHABILITY)
@@ -32,12 +32,17 @@ def from_graph(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding,
 
 
 def _against_plan(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
-    return (*compared(plan, base, clusters), *granted(plan, base, clusters))
+    return (*check_inventory(plan, base, clusters), *check_role_assignments(plan, base, clusters))
 
 
 def _from_graph(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
-    fabric = Fabric(base, clusters)
-    return (*counted(plan, fabric), *sent(plan, base, clusters), *laid_out(fabric), *reached(plan, fabric))
+    network = NetworkModel(base, clusters)
+    return (
+        *check_usage(plan, network),
+        *check_requests(plan, base, clusters),
+        *check_addresses(network),
+        *check_reachability(plan, network),
+    )
 
 
 __all__ = ["CHECKS", "Finding", "against_plan", "cross_check", "from_graph"]

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from components.plan.addresses import RESERVED_PER_SUBNET
 from rehearsal.checks import range_sets
 from rehearsal.checks.finding import Finding
-from rehearsal.checks.network_model import Fabric, key
-from rehearsal.checks.registered_properties import facts_of
-from rehearsal.checks.usage import held_addresses
+from rehearsal.checks.network_model import NetworkModel, key
+from rehearsal.checks.registered_properties import properties_of
+from rehearsal.checks.usage import used_addresses
 
 APART = "subnets lie in their network, and no two networks, nor two subnets, overlap"
 FITS = "every subnet has room for what stands in it, and no address is held twice"
@@ -20,25 +20,26 @@ def _network(cidr: str) -> ipaddress.IPv4Network:
     return ipaddress.IPv4Network(cidr)
 
 
-def laid_out(fabric: Fabric) -> tuple[Finding, ...]:
+def check_addresses(network: NetworkModel) -> tuple[Finding, ...]:
     """Check address ranges, and that machines fit them, in the networks of a region's two stacks."""
-    return (*_overlaps(fabric), *_crowded(fabric), *_doubles(fabric))
+    return (*_overlaps(network), *_crowded(network), *_doubles(network))
 
 
-def _overlaps(fabric: Fabric) -> Iterator[Finding]:
+def _overlaps(network: NetworkModel) -> Iterator[Finding]:
     ranges = [
-        (str(vnet.id), [_network(cidr) for cidr in facts_of(vnet)["address prefixes"]]) for vnet in fabric.of_type("network:VirtualNetwork")
+        (str(vnet.id), [_network(cidr) for cidr in properties_of(vnet)["address prefixes"]])
+        for vnet in network.of_type("network:VirtualNetwork")
     ]
-    yield from _pairs("network", [(name, network) for name, networks in ranges for network in networks])
-    around = {key(name): networks for name, networks in ranges}
+    yield from _pairs("network", [(name, block) for name, blocks in ranges for block in blocks])
+    around = {key(name): blocks for name, blocks in ranges}
     subnets = [
-        (str(subnet.id), _network(cidr)) for subnet in fabric.of_type("network:Subnet") for cidr in facts_of(subnet)["address prefix"]
+        (str(subnet.id), _network(cidr)) for subnet in network.of_type("network:Subnet") for cidr in properties_of(subnet)["address prefix"]
     ]
     yield from _pairs("subnet", subnets)
-    for name, network in subnets:
-        if not any(network.subnet_of(outer) for outer in around.get(key(name).rpartition("/subnets/")[0], ())):
+    for name, block in subnets:
+        if not any(block.subnet_of(outer) for outer in around.get(key(name).rpartition("/subnets/")[0], ())):
             yield Finding(
-                APART, name.rpartition("/")[2], "inside its network", str(network), "give the subnet a part of its network's prefixes"
+                APART, name.rpartition("/")[2], "inside its network", str(block), "give the subnet a part of its network's prefixes"
             )
 
 
@@ -53,11 +54,11 @@ def _pairs(kind: str, named: Iterable[tuple[str, ipaddress.IPv4Network]]) -> Ite
             last = (name, network)
 
 
-def _crowded(fabric: Fabric) -> Iterator[Finding]:
+def _crowded(network: NetworkModel) -> Iterator[Finding]:
     room = {
-        subnet.key: range_sets.size(subnet.addresses) - RESERVED_PER_SUBNET for subnet in fabric.places.values() if not subnet.dialled_in
+        subnet.key: range_sets.size(subnet.addresses) - RESERVED_PER_SUBNET for subnet in network.places.values() if not subnet.dialled_in
     }
-    for subnet, count in held_addresses(fabric).items():
+    for subnet, count in used_addresses(network).items():
         if count > room.get(subnet, 0):
             yield Finding(
                 FITS,
@@ -68,10 +69,10 @@ def _crowded(fabric: Fabric) -> Iterator[Finding]:
             )
 
 
-def _doubles(fabric: Fabric) -> Iterator[Finding]:
+def _doubles(network: NetworkModel) -> Iterator[Finding]:
     """Fixed addresses that two things hold, or that lie outside their subnet or among those that Azure keeps."""
     held: dict[str, str] = {}
-    for owner, subnet, address in _fixed(fabric):
+    for owner, subnet, address in _fixed(network):
         if address in held:
             yield Finding(
                 FITS,
@@ -81,23 +82,23 @@ def _doubles(fabric: Fabric) -> Iterator[Finding]:
                 "give it another address",
             )
         held[address] = owner
-        place, number = fabric.places.get(subnet), int(ipaddress.IPv4Address(address))
+        place, number = network.places.get(subnet), int(ipaddress.IPv4Address(address))
         if place and not any(low + RESERVED_PER_SUBNET - 2 < number < high for low, high in place.addresses):
             yield Finding(FITS, owner.rpartition("/")[2], f"an address that {place.name} can give", address, "give it another address")
 
 
-def _fixed(fabric: Fabric) -> Iterator[tuple[str, str, str]]:
+def _fixed(network: NetworkModel) -> Iterator[tuple[str, str, str]]:
     """Everything with a fixed private address: its id, its subnet's key and the address."""
     for type_, field in (
         ("network:NetworkInterface", "ipConfigurations"),
         ("network:LoadBalancer", "frontendIPConfigurations"),
         ("network:PrivateLinkService", "ipConfigurations"),
     ):
-        for resource in fabric.of_type(type_):
+        for resource in network.of_type(type_):
             for item in resource.inputs.get(field) or ():
                 if item.get("privateIPAddress"):
                     yield str(resource.id), key((item.get("subnet") or {}).get("id")), item["privateIPAddress"]
-    for resource in fabric.of_type("network:PrivateEndpoint"):
+    for resource in network.of_type("network:PrivateEndpoint"):
         inputs = resource.inputs
         yield from (
             (str(resource.id), key((inputs.get("subnet") or {}).get("id")), item["privateIPAddress"])

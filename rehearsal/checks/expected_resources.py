@@ -15,20 +15,20 @@ from rehearsal.checks.network_model import key
 
 NETWORK, COMPUTE, VAULTS, STORAGE = "Microsoft.Network", "Microsoft.Compute", "Microsoft.KeyVault", "Microsoft.Storage"
 
-Facts = Mapping[str, Any]
+Properties = Mapping[str, Any]
 """What is planned or found about a resource, by a word for a person; resource ids in lower case, lists as tuples."""
 
 
 @dataclass(frozen=True)
-class Thing:
+class ExpectedResource:
     """One planned resource: its Azure id, and what is planned about it."""
 
     id: str
-    facts: Facts = field(default_factory=dict)
+    facts: Properties = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Group:
+class ResourceGroupIds:
     """One resource group, and the ids of what lies in it."""
 
     subscription: str
@@ -48,20 +48,20 @@ class Group:
         return self.of(NETWORK, "virtualNetworks", name)
 
 
-def planned_things(plan: RegionPlan) -> Iterator[Thing]:
+def expected_resources(plan: RegionPlan) -> Iterator[ExpectedResource]:
     """Every Azure resource of the region but role assignments, whose names no plan knows."""
-    base = Group(plan.spec.subscription, plan.base_resource_group)
-    yield Thing(base.id, {"location": plan.spec.location})
+    base = ResourceGroupIds(plan.spec.subscription, plan.base_resource_group)
+    yield ExpectedResource(base.id, {"location": plan.spec.location})
     yield from _hub(plan, base)
     yield from _gallery(plan, base)
     yield from _backup(plan, base)
     for cluster in plan.clusters:
-        group = Group(cluster.subscription, cluster.resource_group)
-        yield Thing(group.id, {"location": plan.spec.location})
+        group = ResourceGroupIds(cluster.subscription, cluster.resource_group)
+        yield ExpectedResource(group.id, {"location": plan.spec.location})
         for vault in cluster.vaults:
-            yield Thing(vault.id)
-            yield from (Thing(f"{vault.id}/secrets/{secret}") for secret in vault.secrets)
-        yield from (Thing(identity.id) for identity in cluster.identities)
+            yield ExpectedResource(vault.id)
+            yield from (ExpectedResource(f"{vault.id}/secrets/{secret}") for secret in vault.secrets)
+        yield from (ExpectedResource(identity.id) for identity in cluster.identities)
         yield from _network(cluster, group, base, plan)
         yield from _endpoints(cluster, group, base, plan)
         yield from _control_plane(cluster, group)
@@ -71,38 +71,38 @@ def planned_things(plan: RegionPlan) -> Iterator[Thing]:
             yield from _pool(cluster, pool, group)
 
 
-def _subnets(vnet: str, group: Group, subnets: tuple[SubnetPlan, ...]) -> Iterator[Thing]:
+def _subnets(vnet: str, group: ResourceGroupIds, subnets: tuple[SubnetPlan, ...]) -> Iterator[ExpectedResource]:
     for subnet in subnets:
         facts = {
             "address prefix": (subnet.cidr,),
             "security group": key(group.of(NETWORK, "networkSecurityGroups", subnet.security_group)) if subnet.security_group else None,
             "NAT gateway": key(group.of(NETWORK, "natGateways", subnet.nat_gateway)) if subnet.nat_gateway else None,
         }
-        yield Thing(f"{vnet}/subnets/{subnet.name}", facts)
+        yield ExpectedResource(f"{vnet}/subnets/{subnet.name}", facts)
 
 
-def _security_groups(group: Group, groups: tuple[SecurityGroupPlan, ...]) -> Iterator[Thing]:
+def _security_groups(group: ResourceGroupIds, groups: tuple[SecurityGroupPlan, ...]) -> Iterator[ExpectedResource]:
     for item in groups:
         rules = tuple((r.name, r.priority, r.direction, r.access, r.protocol, r.sources, r.destinations, r.ports) for r in item.rules)
-        yield Thing(group.of(NETWORK, "networkSecurityGroups", item.name), {"rules": rules})
+        yield ExpectedResource(group.of(NETWORK, "networkSecurityGroups", item.name), {"rules": rules})
 
 
-def _nat_gateways(group: Group, gateways: tuple[NatGatewayPlan, ...]) -> Iterator[Thing]:
+def _nat_gateways(group: ResourceGroupIds, gateways: tuple[NatGatewayPlan, ...]) -> Iterator[ExpectedResource]:
     for gateway in gateways:
         prefix = group.of(NETWORK, "publicIPPrefixes", gateway.prefix_name)
-        yield Thing(prefix, {"prefix length": gateway.prefix_length})
+        yield ExpectedResource(prefix, {"prefix length": gateway.prefix_length})
         zones = (gateway.zone,) if gateway.zone else ()
-        yield Thing(group.of(NETWORK, "natGateways", gateway.name), {"public prefixes": (key(prefix),), "zones": zones})
+        yield ExpectedResource(group.of(NETWORK, "natGateways", gateway.name), {"public prefixes": (key(prefix),), "zones": zones})
 
 
-def _zone(group: Group, zone: str, vnet: str, name: str) -> Iterator[Thing]:
+def _zone(group: ResourceGroupIds, zone: str, vnet: str, name: str) -> Iterator[ExpectedResource]:
     """A private DNS zone and its link to a network."""
     own = group.of(NETWORK, "privateDnsZones", zone)
-    yield Thing(own)
-    yield Thing(f"{own}/virtualNetworkLinks/{name}", {"network": key(vnet)})
+    yield ExpectedResource(own)
+    yield ExpectedResource(f"{own}/virtualNetworkLinks/{name}", {"network": key(vnet)})
 
 
-def _hub(plan: RegionPlan, base: Group) -> Iterator[Thing]:
+def _hub(plan: RegionPlan, base: ResourceGroupIds) -> Iterator[ExpectedResource]:
     hub = plan.hub
     vnet = base.vnet(hub.vnet_name)
     resolver = base.of(NETWORK, "dnsResolvers", hub.resolver_name)
@@ -110,61 +110,61 @@ def _hub(plan: RegionPlan, base: Group) -> Iterator[Thing]:
     def subnet(role: str) -> str:
         return key(f"{vnet}/subnets/{hub.subnet(role).name}")
 
-    yield Thing(vnet, {"address prefixes": (hub.address_prefix,), "subnets written inline": 0})
+    yield ExpectedResource(vnet, {"address prefixes": (hub.address_prefix,), "subnets written inline": 0})
     yield from _subnets(vnet, base, hub.subnets)
     yield from _security_groups(base, hub.security_groups)
     yield from _nat_gateways(base, hub.nat_gateways)
-    yield Thing(resolver, {"network": key(vnet)})
-    yield Thing(f"{resolver}/inboundEndpoints/inbound", {"addresses": (hub.resolver_address,), "subnets": (subnet("resolver"),)})
-    yield Thing(base.of(NETWORK, "publicIPAddresses", hub.gateway_address_name))
+    yield ExpectedResource(resolver, {"network": key(vnet)})
+    yield ExpectedResource(f"{resolver}/inboundEndpoints/inbound", {"addresses": (hub.resolver_address,), "subnets": (subnet("resolver"),)})
+    yield ExpectedResource(base.of(NETWORK, "publicIPAddresses", hub.gateway_address_name))
     size = plan.spec.hub.gateway.value
     facts = {"size": size, "people's addresses": (hub.client_pool,), "subnets": (subnet("gateway"),)}
-    yield Thing(base.of(NETWORK, "virtualNetworkGateways", hub.gateway_name), facts)
+    yield ExpectedResource(base.of(NETWORK, "virtualNetworkGateways", hub.gateway_name), facts)
     yield from _zone(base, hub.private_zone, vnet, hub.vnet_name)
 
 
-def _gallery(plan: RegionPlan, base: Group) -> Iterator[Thing]:
-    yield Thing(base.of(COMPUTE, "galleries", plan.gallery.name))
-    yield from (Thing(definition) for definition in dict.fromkeys(image.definition_id for image in plan.gallery.images))
+def _gallery(plan: RegionPlan, base: ResourceGroupIds) -> Iterator[ExpectedResource]:
+    yield ExpectedResource(base.of(COMPUTE, "galleries", plan.gallery.name))
+    yield from (ExpectedResource(definition) for definition in dict.fromkeys(image.definition_id for image in plan.gallery.images))
     for image in plan.gallery.images:
-        yield Thing(image.version_id, {"replicas": (image.replicas,), "made from": key(image.capture)})
+        yield ExpectedResource(image.version_id, {"replicas": (image.replicas,), "made from": key(image.capture)})
 
 
-def _backup(plan: RegionPlan, base: Group) -> Iterator[Thing]:
+def _backup(plan: RegionPlan, base: ResourceGroupIds) -> Iterator[ExpectedResource]:
     account, days = base.of(STORAGE, "storageAccounts", plan.backup.account), plan.backup.retention_days
-    yield Thing(account, {"SKU": plan.backup.sku})
-    yield Thing(f"{account}/blobServices/default", {"days that deleted blobs are kept": days})
-    yield Thing(f"{account}/managementPolicies/default")
+    yield ExpectedResource(account, {"SKU": plan.backup.sku})
+    yield ExpectedResource(f"{account}/blobServices/default", {"days that deleted blobs are kept": days})
+    yield ExpectedResource(f"{account}/managementPolicies/default")
     for cluster in plan.clusters:
         container = f"{account}/blobServices/default/containers/{cluster.backup_container}"
-        yield Thing(container)
-        yield Thing(f"{container}/immutabilityPolicies/default", {"days": days})
+        yield ExpectedResource(container)
+        yield ExpectedResource(f"{container}/immutabilityPolicies/default", {"days": days})
 
 
-def _network(cluster: ClusterPlan, group: Group, base: Group, plan: RegionPlan) -> Iterator[Thing]:
+def _network(cluster: ClusterPlan, group: ResourceGroupIds, base: ResourceGroupIds, plan: RegionPlan) -> Iterator[ExpectedResource]:
     network = cluster.network
     vnet = group.vnet(network.vnet_name)
-    yield Thing(vnet, {"address prefixes": network.address_prefixes, "subnets written inline": 0})
+    yield ExpectedResource(vnet, {"address prefixes": network.address_prefixes, "subnets written inline": 0})
     yield from _subnets(vnet, group, network.subnets)
     yield from _security_groups(group, network.security_groups)
     yield from _nat_gateways(group, network.nat_gateways)
     if network.peering_name and network.hub_peering_name:
         hub = base.vnet(plan.hub.vnet_name)
-        yield Thing(f"{vnet}/virtualNetworkPeerings/{network.peering_name}", {"network": key(hub)})
-        yield Thing(f"{hub}/virtualNetworkPeerings/{network.hub_peering_name}", {"network": key(vnet)})
+        yield ExpectedResource(f"{vnet}/virtualNetworkPeerings/{network.peering_name}", {"network": key(hub)})
+        yield ExpectedResource(f"{hub}/virtualNetworkPeerings/{network.hub_peering_name}", {"network": key(vnet)})
     yield from _zone(group, network.private_zone, vnet, network.vnet_name)
     zone = group.of(NETWORK, "privateDnsZones", network.private_zone)
     named = [(member.dns_name, member.address) for ring in (cluster.etcd, cluster.events_etcd) for member in ring.members]
     for name, address in (*named, (cluster.api_servers.dns_name, cluster.api_servers.address)):
-        yield Thing(f"{zone}/A/{name.removesuffix(f'.{network.private_zone}')}", {"addresses": (address,)})
+        yield ExpectedResource(f"{zone}/A/{name.removesuffix(f'.{network.private_zone}')}", {"addresses": (address,)})
 
 
-def _subnet_of(cluster: ClusterPlan, group: Group, role: str) -> str:
+def _subnet_of(cluster: ClusterPlan, group: ResourceGroupIds, role: str) -> str:
     """Key of a cluster's subnet."""
     return key(f"{group.vnet(cluster.network.vnet_name)}/subnets/{cluster.network.subnet(role).name}")
 
 
-def _endpoints(cluster: ClusterPlan, group: Group, base: Group, plan: RegionPlan) -> Iterator[Thing]:
+def _endpoints(cluster: ClusterPlan, group: ResourceGroupIds, base: ResourceGroupIds, plan: RegionPlan) -> Iterator[ExpectedResource]:
     vnet = group.vnet(cluster.network.vnet_name)
     for zone in ZONES.values():
         yield from _zone(group, zone, vnet, cluster.network.vnet_name)
@@ -172,17 +172,17 @@ def _endpoints(cluster: ClusterPlan, group: Group, base: Group, plan: RegionPlan
     targets.append((cluster.backup_endpoint_name, "blob", base.of(STORAGE, "storageAccounts", plan.backup.account)))
     for name, kind, target in targets:
         endpoint = group.of(NETWORK, "privateEndpoints", name)
-        yield Thing(endpoint, {"target": (key(target),), "subnets": (_subnet_of(cluster, group, "endpoints"),), "addresses": ()})
+        yield ExpectedResource(endpoint, {"target": (key(target),), "subnets": (_subnet_of(cluster, group, "endpoints"),), "addresses": ()})
         zone = key(group.of(NETWORK, "privateDnsZones", ZONES[kind]))
-        yield Thing(f"{endpoint}/privateDnsZoneGroups/default", {"zones": (zone,)})
+        yield ExpectedResource(f"{endpoint}/privateDnsZoneGroups/default", {"zones": (zone,)})
 
 
-def _control_plane(cluster: ClusterPlan, group: Group) -> Iterator[Thing]:
+def _control_plane(cluster: ClusterPlan, group: ResourceGroupIds) -> Iterator[ExpectedResource]:
     for ring in (cluster.etcd, cluster.events_etcd):
         yield from _ring(cluster, ring, group)
     servers = cluster.api_servers
     subnet = _subnet_of(cluster, group, "api")
-    yield Thing(group.of(NETWORK, "loadBalancers", servers.load_balancer), {"front ends": ((servers.address, subnet),)})
+    yield ExpectedResource(group.of(NETWORK, "loadBalancers", servers.load_balancer), {"front ends": ((servers.address, subnet),)})
     facts = {
         "machines": servers.count,
         "size": servers.size.name,
@@ -195,13 +195,13 @@ def _control_plane(cluster: ClusterPlan, group: Group) -> Iterator[Thing]:
         "one placement group": False,
         "spot": False,
     }
-    yield Thing(group.of(COMPUTE, "virtualMachineScaleSets", servers.name), facts)
+    yield ExpectedResource(group.of(COMPUTE, "virtualMachineScaleSets", servers.name), facts)
 
 
-def _ring(cluster: ClusterPlan, ring: EtcdPlan, group: Group) -> Iterator[Thing]:
+def _ring(cluster: ClusterPlan, ring: EtcdPlan, group: ResourceGroupIds) -> Iterator[ExpectedResource]:
     for member in ring.members:
         nic = group.of(NETWORK, "networkInterfaces", member.nic_name)
-        yield Thing(nic, {"addresses": (member.address,), "subnets": (_subnet_of(cluster, group, ring.role),)})
+        yield ExpectedResource(nic, {"addresses": (member.address,), "subnets": (_subnet_of(cluster, group, ring.role),)})
         facts = {
             "size": ring.size.name,
             "zones": (member.zone,),
@@ -210,30 +210,32 @@ def _ring(cluster: ClusterPlan, ring: EtcdPlan, group: Group) -> Iterator[Thing]
             "host name": member.name,
             "identities": (key(cluster.identity("etcd").id),),
         }
-        yield Thing(group.of(COMPUTE, "virtualMachines", member.name), facts)
+        yield ExpectedResource(group.of(COMPUTE, "virtualMachines", member.name), facts)
 
 
-def _api_entry(cluster: ClusterPlan, group: Group, base: Group, plan: RegionPlan) -> Iterator[Thing]:
+def _api_entry(cluster: ClusterPlan, group: ResourceGroupIds, base: ResourceGroupIds, plan: RegionPlan) -> Iterator[ExpectedResource]:
     """The hub's way to the API servers: their name there, and the private link where there is one."""
     servers = cluster.api_servers
     record = servers.dns_name.removesuffix(f".{plan.hub.private_zone}")
     zone = base.of(NETWORK, "privateDnsZones", plan.hub.private_zone)
-    yield Thing(f"{zone}/A/{record}", {"addresses": (servers.endpoint_address or servers.address,)})
+    yield ExpectedResource(f"{zone}/A/{record}", {"addresses": (servers.endpoint_address or servers.address,)})
     if servers.private_link_name and servers.endpoint_name:
         service = group.of(NETWORK, "privateLinkServices", servers.private_link_name)
-        yield Thing(service, {"addresses": servers.private_link_addresses, "subnets": (_subnet_of(cluster, group, "private-link"),)})
+        yield ExpectedResource(
+            service, {"addresses": servers.private_link_addresses, "subnets": (_subnet_of(cluster, group, "private-link"),)}
+        )
         entry = key(f"{base.vnet(plan.hub.vnet_name)}/subnets/{plan.hub.subnet('endpoints').name}")
         facts = {"target": (key(service),), "subnets": (entry,), "addresses": (servers.endpoint_address,)}
-        yield Thing(base.of(NETWORK, "privateEndpoints", servers.endpoint_name), facts)
+        yield ExpectedResource(base.of(NETWORK, "privateEndpoints", servers.endpoint_name), facts)
 
 
-def _ingress(cluster: ClusterPlan, group: Group) -> Iterator[Thing]:
+def _ingress(cluster: ClusterPlan, group: ResourceGroupIds) -> Iterator[ExpectedResource]:
     if cluster.ingress is not None:
         front_end = (cluster.ingress.address, _subnet_of(cluster, group, "ingress"))
-        yield Thing(group.of(NETWORK, "loadBalancers", cluster.ingress.load_balancer), {"front ends": (front_end,)})
+        yield ExpectedResource(group.of(NETWORK, "loadBalancers", cluster.ingress.load_balancer), {"front ends": (front_end,)})
 
 
-def _pool(cluster: ClusterPlan, pool: PoolPlan, group: Group) -> Iterator[Thing]:
+def _pool(cluster: ClusterPlan, pool: PoolPlan, group: ResourceGroupIds) -> Iterator[ExpectedResource]:
     for item in pool.scale_sets:
         facts = {
             "machines": item.capacity,
@@ -247,4 +249,4 @@ def _pool(cluster: ClusterPlan, pool: PoolPlan, group: Group) -> Iterator[Thing]
             "one placement group": item.single_placement_group,
             "spot": pool.spec.capacity is Capacity.SPOT,
         }
-        yield Thing(group.of(COMPUTE, "virtualMachineScaleSets", item.name), facts)
+        yield ExpectedResource(group.of(COMPUTE, "virtualMachineScaleSets", item.name), facts)

@@ -5,49 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from components.plan.model import RegionPlan
-from rehearsal.checks.expected_resources import Thing, planned_things
+from rehearsal.checks.expected_resources import ExpectedResource, expected_resources
 from rehearsal.checks.finding import Finding
 from rehearsal.checks.network_model import key
-from rehearsal.checks.registered_properties import facts_of
+from rehearsal.checks.registered_properties import properties_of
 from rehearsal.program.graph import Graph, Resource
 
 ALL_THERE = "every planned thing is registered, exactly once"
 NOTHING_ELSE = "nothing is registered that is not planned"
 AS_PLANNED = "everything registered is as planned"
 
-GRANT = "azure-native:authorization:RoleAssignment"
+ROLE_ASSIGNMENT = "azure-native:authorization:RoleAssignment"
 """Who may do what is checked by rehearsal.checks.role_assignments."""
 SHOWN = 240
 """Characters of a value that a finding shows."""
 
 
-def compared(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+def check_inventory(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
     """Compare the Azure resources of a region's two stacks with its plan, by Azure id."""
     registered: dict[str, list[Resource]] = {}
     for resource in (*base, *clusters):
-        if resource.type != GRANT:
+        if resource.type != ROLE_ASSIGNMENT:
             registered.setdefault(key(resource.id), []).append(resource)
-    planned = {key(thing.id): thing for thing in planned_things(plan)}
+    planned = {key(thing.id): thing for thing in expected_resources(plan)}
     return (*_amiss(planned, registered), *_unplanned(planned, registered))
 
 
-def _amiss(planned: dict[str, Thing], registered: dict[str, list[Resource]]) -> Iterator[Finding]:
+def _amiss(planned: dict[str, ExpectedResource], registered: dict[str, list[Resource]]) -> Iterator[Finding]:
     for name, thing in planned.items():
         found = registered.get(name, [])
         if not found:
-            yield Finding(ALL_THERE, short(thing.id), "registered once", "nothing", "let the program register it")
+            yield Finding(ALL_THERE, short_id(thing.id), "registered once", "nothing", "let the program register it")
         elif len(found) > 1:
-            yield Finding(ALL_THERE, short(thing.id), "registered once", _urns(found), "let the program register it once")
+            yield Finding(ALL_THERE, short_id(thing.id), "registered once", _urns(found), "let the program register it once")
         for resource in found:
             yield from _differences(thing, resource)
 
 
-def _differences(thing: Thing, resource: Resource) -> Iterator[Finding]:
-    found = facts_of(resource)
+def _differences(thing: ExpectedResource, resource: Resource) -> Iterator[Finding]:
+    found = properties_of(resource)
     for word, value in thing.facts.items():
         if word not in found or found[word] != value:
             planned, registered = _sides(value, found.get(word))
-            yield Finding(AS_PLANNED, f"{short(thing.id)}: {word}", planned, registered, "let the program take the value from the plan")
+            yield Finding(AS_PLANNED, f"{short_id(thing.id)}: {word}", planned, registered, "let the program take the value from the plan")
 
 
 def _sides(planned: object, found: object) -> tuple[str, str]:
@@ -59,17 +59,17 @@ def _sides(planned: object, found: object) -> tuple[str, str]:
     return _shown(planned), _shown(found)
 
 
-def _unplanned(planned: dict[str, Thing], registered: dict[str, list[Resource]]) -> Iterator[Finding]:
+def _unplanned(planned: dict[str, ExpectedResource], registered: dict[str, list[Resource]]) -> Iterator[Finding]:
     for name, found in registered.items():
         if name not in planned:
-            yield Finding(NOTHING_ELSE, short(str(found[0].id)), "nothing", _urns(found), "plan it, or let the program leave it out")
+            yield Finding(NOTHING_ELSE, short_id(str(found[0].id)), "nothing", _urns(found), "plan it, or let the program leave it out")
 
 
 def _urns(resources: Sequence[Resource]) -> str:
     return f"{resources[0].type} {', '.join(resource.name for resource in resources)}"
 
 
-def short(resource_id: str) -> str:
+def short_id(resource_id: str) -> str:
     """A resource id without its subscription, for a person."""
     return resource_id.partition("/resourceGroups/")[2].replace("/providers/Microsoft.", "/") or resource_id
 

@@ -8,8 +8,18 @@ from functools import cached_property
 from typing import Any
 
 from rehearsal.checks import range_sets
-from rehearsal.checks.range_sets import Spans
-from rehearsal.checks.security_rules import INBOUND, OUTBOUND, PROTOCOLS, Flows, Neighbourhood, Rule, common_to_all, default_rules, passed
+from rehearsal.checks.range_sets import RangeSet
+from rehearsal.checks.security_rules import (
+    INBOUND,
+    OUTBOUND,
+    PROTOCOLS,
+    FlowSet,
+    SecurityRule,
+    ServiceTags,
+    allowed_flows,
+    default_rules,
+    intersections,
+)
 from rehearsal.program.graph import Graph, Resource, Secret, reveal
 
 AZURE = "azure-native:"
@@ -49,13 +59,13 @@ def prefixes(rule: Mapping[str, Any], singular: str, plural: str) -> tuple[str, 
 
 
 @dataclass(frozen=True)
-class Place:
+class NetworkSegment:
     """Addresses that the same rules hold for: one subnet, or the people behind a VPN gateway, who have no subnet; key is lower-case."""
 
     key: str
     name: str
     vnet: str
-    addresses: Spans
+    addresses: RangeSet
     group: str | None
     rules_on_endpoints: bool = False
     dialled_in: bool = False
@@ -72,19 +82,19 @@ class Peering:
     uses_gateway: bool
 
 
-class Fabric:
+class NetworkModel:
     """The networks of some graphs, of which it needs the azure_part; ids in it are lower-case."""
 
     def __init__(self, *graphs: Graph) -> None:
         self._graphs = graphs
-        self._rules: dict[tuple[str, str], tuple[Rule, ...]] = {}
+        self._rules: dict[tuple[str, str], tuple[SecurityRule, ...]] = {}
 
     def of_type(self, name: str) -> tuple[Resource, ...]:
         """All resources of an azure-native type such as network:Subnet."""
         return tuple(resource for graph in self._graphs for resource in graph.of_type(f"{AZURE}{name}"))
 
     @cached_property
-    def vnets(self) -> dict[str, Spans]:
+    def vnets(self) -> dict[str, RangeSet]:
         """Addresses of each virtual network."""
         return {
             key(resource.id): range_sets.of_networks(resource.inputs.get("addressSpace", {}).get("addressPrefixes", ()))
@@ -92,16 +102,16 @@ class Fabric:
         }
 
     @cached_property
-    def places(self) -> dict[str, Place]:
+    def places(self) -> dict[str, NetworkSegment]:
         """Every subnet, and the people behind each VPN gateway, by key."""
         return {place.key: place for place in (*self._subnets(), *self._people())}
 
-    def _subnets(self) -> Iterable[Place]:
+    def _subnets(self) -> Iterable[NetworkSegment]:
         for resource in self.of_type("network:Subnet"):
             inputs = resource.inputs
             cidrs = prefixes(inputs, "addressPrefix", "addressPrefixes")
             group = inputs.get("networkSecurityGroup")
-            yield Place(
+            yield NetworkSegment(
                 key=key(resource.id),
                 name=str(resource.id).rpartition("/")[2],
                 vnet=key(resource.id).rpartition("/subnets/")[0],
@@ -110,14 +120,14 @@ class Fabric:
                 rules_on_endpoints=inputs.get("privateEndpointNetworkPolicies") in ENDPOINTS_UNDER_RULES,
             )
 
-    def _people(self) -> Iterable[Place]:
+    def _people(self) -> Iterable[NetworkSegment]:
         for resource in self.of_type("network:VirtualNetworkGateway"):
             inputs = resource.inputs
             pool = inputs.get("vpnClientConfiguration", {}).get("vpnClientAddressPool", {}).get("addressPrefixes", ())
             subnet = next((key(item["subnet"]["id"]) for item in inputs.get("ipConfigurations", ()) if item.get("subnet")), "")
             if pool and subnet:
                 vnet = subnet.rpartition("/subnets/")[0]
-                yield Place(key(resource.id), "dialled-in people", vnet, range_sets.of_networks(pool), None, dialled_in=True)
+                yield NetworkSegment(key(resource.id), "dialled-in people", vnet, range_sets.of_networks(pool), None, dialled_in=True)
 
     def interfaces(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Every ipConfiguration of the graphs' scale sets and network interfaces, with the id of what has it."""
@@ -129,7 +139,7 @@ class Fabric:
             yield from ((str(resource.id), item) for item in resource.inputs.get("ipConfigurations") or ())
 
     @cached_property
-    def behind(self) -> dict[str, tuple[Place, ...]]:
+    def behind(self) -> dict[str, tuple[NetworkSegment, ...]]:
         """The subnets of the machines in each load balancer's backend pool."""
         subnets: dict[str, dict[str, None]] = {}
         for _, item in self.interfaces():
@@ -165,7 +175,7 @@ class Fabric:
         used = any(side.near == vnet and side.far == with_gateway and side.uses_gateway for side in self._peerings)
         return offered and used and with_gateway in self.peers.get(vnet, ())
 
-    def routed(self, source: Place, destination: Place) -> bool:
+    def routed(self, source: NetworkSegment, destination: NetworkSegment) -> bool:
         """Whether packets find their way from one place to another, rules left aside."""
         if source.dialled_in or destination.dialled_in:
             near, far = (source, destination) if source.dialled_in else (destination, source)
@@ -173,11 +183,11 @@ class Fabric:
         return source.vnet == destination.vnet or destination.vnet in self.peers.get(source.vnet, ())
 
     @cached_property
-    def _around(self) -> dict[str, Neighbourhood]:
+    def _around(self) -> dict[str, ServiceTags]:
         """What the tag VirtualNetwork means in each network: itself, its peers, and who dials in."""
         people = [place for place in self.places.values() if place.dialled_in]
         return {
-            vnet: Neighbourhood(
+            vnet: ServiceTags(
                 range_sets.union(
                     own,
                     *(self.vnets.get(peer, ()) for peer in self.peers[vnet]),
@@ -193,52 +203,52 @@ class Fabric:
         groups = self.of_type("network:NetworkSecurityGroup")
         return {key(group.id): tuple(group.inputs.get("securityRules") or ()) for group in groups}
 
-    def rules(self, place: Place) -> tuple[Rule, ...]:
+    def rules(self, place: NetworkSegment) -> tuple[SecurityRule, ...]:
         """The rules that hold for a place, Azure's own included; none without a security group, which lets everything pass."""
         if place.group is None:
             return ()
         known = (place.vnet, place.group)
         if known not in self._rules:
-            around = self._around.get(place.vnet, Neighbourhood(range_sets.NONE))
+            around = self._around.get(place.vnet, ServiceTags(range_sets.EMPTY))
             own = tuple(_rule(rule, around) for rule in self._groups.get(place.group, ()))
             self._rules[known] = (*own, *default_rules(around))
         return self._rules[known]
 
-    def internet(self, place: Place) -> Spans:
+    def internet(self, place: NetworkSegment) -> RangeSet:
         """The addresses that are the internet to a place: public ones outside every private range."""
-        around = self._around.get(place.vnet, Neighbourhood(range_sets.NONE))
-        return range_sets.without(
+        around = self._around.get(place.vnet, ServiceTags(range_sets.EMPTY))
+        return range_sets.difference(
             around.internet, range_sets.of_networks(("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"))
         )
 
-    def let_out(self, source: Place, asked: Flows) -> tuple[Flows, ...]:
+    def let_out(self, source: NetworkSegment, asked: FlowSet) -> tuple[FlowSet, ...]:
         """What of some flows a place's own rules let out."""
-        return passed(self.rules(source), OUTBOUND, asked) if source.group else (asked,)
+        return allowed_flows(self.rules(source), OUTBOUND, asked) if source.group else (asked,)
 
-    def let_in(self, destination: Place, asked: Flows) -> tuple[Flows, ...]:
+    def let_in(self, destination: NetworkSegment, asked: FlowSet) -> tuple[FlowSet, ...]:
         """What of some flows a place's own rules let in."""
-        return passed(self.rules(destination), INBOUND, asked) if destination.group else (asked,)
+        return allowed_flows(self.rules(destination), INBOUND, asked) if destination.group else (asked,)
 
-    def between(self, source: Place, destination: Place) -> tuple[Flows, ...]:
+    def between(self, source: NetworkSegment, destination: NetworkSegment) -> tuple[FlowSet, ...]:
         """Every flow that may be opened from one place to another: a route, and both sides' rules; answers need none."""
         if not self.routed(source, destination):
             return ()
-        asked = Flows(PROTOCOLS, source.addresses, destination.addresses, range_sets.ALL_PORTS)
-        return common_to_all(self.let_out(source, asked), self.let_in(destination, asked))
+        asked = FlowSet(PROTOCOLS, source.addresses, destination.addresses, range_sets.ALL_PORTS)
+        return intersections(self.let_out(source, asked), self.let_in(destination, asked))
 
 
-def _rule(rule: Mapping[str, Any], around: Neighbourhood) -> Rule:
+def _rule(rule: Mapping[str, Any], around: ServiceTags) -> SecurityRule:
     allows, protocol = rule.get("access") == "Allow", str(rule.get("protocol", "*"))
     sources, destinations = (
         range_sets.union(*(around.addresses(prefix, allows) for prefix in prefixes(rule, f"{side}AddressPrefix", f"{side}AddressPrefixes")))
         for side in ("source", "destination")
     )
-    return Rule(
+    return SecurityRule(
         name=str(rule.get("name", "")),
         priority=int(rule.get("priority") or 0),
         direction=str(rule.get("direction")),
         allows=allows,
-        flows=Flows(
+        flows=FlowSet(
             protocols=PROTOCOLS if protocol == "*" else frozenset({protocol}),
             sources=sources,
             destinations=destinations,

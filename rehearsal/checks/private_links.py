@@ -7,83 +7,83 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.checks import range_sets
-from rehearsal.checks.network_model import Fabric, Place, key
-from rehearsal.checks.range_sets import Spans
-from rehearsal.checks.security_rules import Flows, common_to_all
+from rehearsal.checks.network_model import NetworkModel, NetworkSegment, key
+from rehearsal.checks.range_sets import RangeSet
+from rehearsal.checks.security_rules import FlowSet, intersections
 
 TCP = frozenset({"Tcp"})
 
 
 @dataclass(frozen=True)
-class Backend:
+class LinkBackend:
     """Machines behind one rule of a load balancer: front is the port in front, port the one on the machines."""
 
-    place: Place
+    place: NetworkSegment
     front: int
     port: int
 
 
 @dataclass(frozen=True)
-class Link:
+class PrivateLink:
     """One private endpoint that leads to machines: entry is its subnet, addresses its own, source the addresses that the machines see."""
 
     name: str
-    entry: Place
-    addresses: Spans
-    source: Spans
-    backends: tuple[Backend, ...]
+    entry: NetworkSegment
+    addresses: RangeSet
+    source: RangeSet
+    backends: tuple[LinkBackend, ...]
 
-    def entering(self, fabric: Fabric, source: Place, backend: Backend) -> tuple[Flows, ...]:
+    def entering(self, network: NetworkModel, source: NetworkSegment, backend: LinkBackend) -> tuple[FlowSet, ...]:
         """The flows from a place that the endpoint takes for a backend."""
-        if not fabric.routed(source, self.entry):
+        if not network.routed(source, self.entry):
             return ()
-        asked = Flows(TCP, source.addresses, self.addresses, ((backend.front, backend.front),))
-        inside = fabric.let_in(self.entry, asked) if self.entry.rules_on_endpoints else (asked,)
-        return common_to_all(fabric.let_out(source, asked), inside)
+        asked = FlowSet(TCP, source.addresses, self.addresses, ((backend.front, backend.front),))
+        inside = network.let_in(self.entry, asked) if self.entry.rules_on_endpoints else (asked,)
+        return intersections(network.let_out(source, asked), inside)
 
-    def leaving(self, fabric: Fabric, backend: Backend) -> tuple[Flows, ...]:
+    def leaving(self, network: NetworkModel, backend: LinkBackend) -> tuple[FlowSet, ...]:
         """The flows from the service to the machines that their rules let in."""
-        return fabric.let_in(backend.place, self.to_machines(backend))
+        return network.let_in(backend.place, self.to_machines(backend))
 
-    def to_machines(self, backend: Backend) -> Flows:
+    def to_machines(self, backend: LinkBackend) -> FlowSet:
         """All flows from the service to the machines of a backend."""
-        return Flows(TCP, self.source, backend.place.addresses, ((backend.port, backend.port),))
+        return FlowSet(TCP, self.source, backend.place.addresses, ((backend.port, backend.port),))
 
 
-def links_of(fabric: Fabric) -> tuple[Link, ...]:
+def private_links_of(network: NetworkModel) -> tuple[PrivateLink, ...]:
     """Every private endpoint of the graphs whose target is a private link service of the graphs."""
-    services = {key(resource.id): resource.inputs for resource in fabric.of_type("network:PrivateLinkService")}
+    services = {key(resource.id): resource.inputs for resource in network.of_type("network:PrivateLinkService")}
     found = []
-    for resource in fabric.of_type("network:PrivateEndpoint"):
+    for resource in network.of_type("network:PrivateEndpoint"):
         inputs = resource.inputs
-        entry = fabric.places.get(key((inputs.get("subnet") or {}).get("id")))
+        entry = network.places.get(key((inputs.get("subnet") or {}).get("id")))
         for connection in inputs.get("privateLinkServiceConnections") or ():
             service = services.get(key(connection.get("privateLinkServiceId")))
             if service and entry:
-                found.append(_link(fabric, str(resource.id).rpartition("/")[2], entry, inputs, service))
+                found.append(_link(network, str(resource.id).rpartition("/")[2], entry, inputs, service))
     return tuple(found)
 
 
-def _link(fabric: Fabric, name: str, entry: Place, endpoint: Mapping[str, Any], service: Mapping[str, Any]) -> Link:
+def _link(network: NetworkModel, name: str, entry: NetworkSegment, endpoint: Mapping[str, Any], service: Mapping[str, Any]) -> PrivateLink:
     own = [item["privateIPAddress"] for item in endpoint.get("ipConfigurations") or () if item.get("privateIPAddress")]
     given = [item["privateIPAddress"] for item in service.get("ipConfigurations") or () if item.get("privateIPAddress")]
     front_ends = [key(item.get("id")) for item in service.get("loadBalancerFrontendIpConfigurations") or ()]
-    return Link(
+    return PrivateLink(
         name=name,
         entry=entry,
         # An endpoint without a fixed address may be anywhere in its subnet.
         addresses=range_sets.of_networks(own) or entry.addresses,
         source=range_sets.of_networks(given),
-        backends=tuple(backend for front_end in front_ends for backend in _backends(fabric, front_end)),
+        backends=tuple(backend for front_end in front_ends for backend in _backends(network, front_end)),
     )
 
 
-def _backends(fabric: Fabric, front_end: str) -> Iterator[Backend]:
-    for balancer in fabric.of_type("network:LoadBalancer"):
+def _backends(network: NetworkModel, front_end: str) -> Iterator[LinkBackend]:
+    for balancer in network.of_type("network:LoadBalancer"):
         if not front_end.startswith(f"{key(balancer.id)}/"):
             continue
         for rule in balancer.inputs.get("loadBalancingRules") or ():
             if key((rule.get("frontendIPConfiguration") or {}).get("id")) == front_end:
                 pool = key((rule.get("backendAddressPool") or {}).get("id"))
                 front = int(rule["frontendPort"])
-                yield from (Backend(place, front, int(rule.get("backendPort") or front)) for place in fabric.behind.get(pool, ()))
+                yield from (LinkBackend(place, front, int(rule.get("backendPort") or front)) for place in network.behind.get(pool, ()))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
-Spans = tuple[tuple[int, int], ...]
+RangeSet = tuple[tuple[int, int], ...]
 
-NONE: Spans = ()
-ALL_ADDRESSES: Spans = ((0, 2**32 - 1),)
-ALL_PORTS: Spans = ((0, 65_535),)
+EMPTY: RangeSet = ()
+ALL_ADDRESSES: RangeSet = ((0, 2**32 - 1),)
+ALL_PORTS: RangeSet = ((0, 65_535),)
 
 
-def union(*sets: Spans) -> Spans:
+def union(*sets: RangeSet) -> RangeSet:
     """What is in any of the sets."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(span for spans in sets for span in spans):
@@ -23,12 +23,12 @@ def union(*sets: Spans) -> Spans:
     return tuple(merged)
 
 
-def common(first: Spans, second: Spans) -> Spans:
+def intersection(first: RangeSet, second: RangeSet) -> RangeSet:
     """What is in both sets."""
     return tuple((max(a, c), min(b, d)) for a, b in first for c, d in second if max(a, c) <= min(b, d))
 
 
-def without(first: Spans, second: Spans) -> Spans:
+def difference(first: RangeSet, second: RangeSet) -> RangeSet:
     """What is in the first set and not in the second."""
     left = list(first)
     for low, high in second:
@@ -36,18 +36,18 @@ def without(first: Spans, second: Spans) -> Spans:
     return tuple(left)
 
 
-def size(spans: Spans) -> int:
+def size(spans: RangeSet) -> int:
     """Number of members."""
     return sum(high - low + 1 for low, high in spans)
 
 
-def of_networks(cidrs: Iterable[str]) -> Spans:
+def of_networks(cidrs: Iterable[str]) -> RangeSet:
     """Addresses of IPv4 networks or single addresses; ValueError for anything else."""
     networks = [ipaddress.IPv4Network(cidr) for cidr in cidrs]
     return union(tuple((int(network.network_address), int(network.broadcast_address)) for network in networks))
 
 
-def of_ports(ranges: Iterable[str]) -> Spans:
+def of_ports(ranges: Iterable[str]) -> RangeSet:
     """Ports of ranges such as "443", "2379-2380" or "*"."""
     spans: list[tuple[int, int]] = []
     for text in ranges:
@@ -58,7 +58,7 @@ def of_ports(ranges: Iterable[str]) -> Spans:
     return union(tuple(spans))
 
 
-def networks_text(spans: Spans) -> str:
+def networks_text(spans: RangeSet) -> str:
     """Addresses as networks, the first three of them."""
     networks = [
         str(network)
@@ -69,7 +69,7 @@ def networks_text(spans: Spans) -> str:
     return ", ".join(networks[:3]) + more
 
 
-def ports_text(spans: Spans) -> str:
+def ports_text(spans: RangeSet) -> str:
     """Ports as ranges."""
     if spans == ALL_PORTS:
         return "all ports"

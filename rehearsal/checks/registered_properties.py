@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rehearsal.checks.expected_resources import Facts
+from rehearsal.checks.expected_resources import Properties
 from rehearsal.checks.network_model import key, prefixes
 from rehearsal.program.graph import Resource
 
 Inputs = Mapping[str, Any]
 
 
-def facts_of(resource: Resource) -> Facts:
+def properties_of(resource: Resource) -> Properties:
     """What is found about a resource; empty for a type of which a plan says no more than that it exists."""
     read = READERS.get(resource.type.removeprefix("azure-native:"))
     return read(resource.inputs) if read else {}
@@ -37,12 +37,12 @@ def _addresses(items: Iterable[Inputs] | None) -> tuple[str, ...]:
     return tuple(str(item["privateIPAddress"]) for item in items or () if item.get("privateIPAddress"))
 
 
-def _resolver_endpoint(inputs: Inputs) -> Facts:
+def _resolver_endpoint(inputs: Inputs) -> Properties:
     items = inputs.get("ipConfigurations") or ()
     return {"addresses": tuple(str(item.get("privateIpAddress")) for item in items), "subnets": _subnets(items)}
 
 
-def _rules(inputs: Inputs) -> Facts:
+def _rules(inputs: Inputs) -> Properties:
     sides = (
         ("sourceAddressPrefix", "sourceAddressPrefixes"),
         ("destinationAddressPrefix", "destinationAddressPrefixes"),
@@ -53,7 +53,7 @@ def _rules(inputs: Inputs) -> Facts:
     return {"rules": tuple((*(rule.get(word) for word in words), *(prefixes(rule, *side) for side in sides)) for rule in rules)}
 
 
-def _scale_set(inputs: Inputs) -> Facts:
+def _scale_set(inputs: Inputs) -> Properties:
     profile = inputs.get("virtualMachineProfile") or {}
     interfaces = (profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or ()
     addresses = [item for interface in interfaces for item in interface.get("ipConfigurations") or ()]
@@ -76,7 +76,7 @@ def _identities(inputs: Inputs) -> tuple[str, ...]:
     return tuple(key(identity) for identity in (inputs.get("identity") or {}).get("userAssignedIdentities") or ())
 
 
-def _machine(inputs: Inputs) -> Facts:
+def _machine(inputs: Inputs) -> Properties:
     return {
         "size": (inputs.get("hardwareProfile") or {}).get("vmSize"),
         "zones": tuple(inputs.get("zones") or ()),
@@ -87,7 +87,7 @@ def _machine(inputs: Inputs) -> Facts:
     }
 
 
-def _image_version(inputs: Inputs) -> Facts:
+def _image_version(inputs: Inputs) -> Properties:
     source = (inputs.get("storageProfile") or {}).get("source") or {}
     targets = (inputs.get("publishingProfile") or {}).get("targetRegions") or ()
     return {
@@ -96,7 +96,7 @@ def _image_version(inputs: Inputs) -> Facts:
     }
 
 
-def _gateway(inputs: Inputs) -> Facts:
+def _gateway(inputs: Inputs) -> Properties:
     pool = (inputs.get("vpnClientConfiguration") or {}).get("vpnClientAddressPool") or {}
     return {
         "size": (inputs.get("sku") or {}).get("name"),
@@ -105,7 +105,7 @@ def _gateway(inputs: Inputs) -> Facts:
     }
 
 
-READERS: Mapping[str, Callable[[Inputs], Facts]] = {
+READERS: Mapping[str, Callable[[Inputs], Properties]] = {
     "resources:ResourceGroup": lambda inputs: {"location": inputs.get("location")},
     "network:VirtualNetwork": lambda inputs: {
         "address prefixes": tuple((inputs.get("addressSpace") or {}).get("addressPrefixes") or ()),

@@ -19,7 +19,7 @@ TAKEN = "Azure takes every request: no body and no custom data in it is too larg
 NETWORK = "microsoft.network"
 
 
-def sent(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+def check_requests(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
     """Network writes that are not as many as the plan counted, and requests that are too large; both graphs are azure_parts."""
     graphs = {plan.base_stack: base, plan.stack: clusters}
     return (*_miscounted(network_writes(plan), graphs), *(finding for graph in graphs.values() for finding in _too_large(graph)))

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from components.identity import BLOB_CONTRIBUTOR, READER, SECRETS_USER
 from components.plan.model import ClusterPlan, RegionPlan
-from rehearsal.checks.expected_resources import STORAGE, Group
+from rehearsal.checks.expected_resources import STORAGE, ResourceGroupIds
 from rehearsal.checks.finding import Finding
-from rehearsal.checks.inventory import GRANT, short
+from rehearsal.checks.inventory import ROLE_ASSIGNMENT, short_id
 from rehearsal.checks.network_model import key
 from rehearsal.program.graph import Graph, reveal
 
@@ -19,7 +19,7 @@ Grant = tuple[str, str, str]
 """Key of an identity, id of a role definition, key of the scope."""
 
 
-def granted(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
+def check_role_assignments(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
     """Compare the role assignments of a region's two stacks with what the roles of its machines need."""
     principals = {
         str(reveal(resource.outputs.get("principalId"))): key(resource.id)
@@ -27,7 +27,7 @@ def granted(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ..
         for resource in graph.of_type(IDENTITY)
     }
     found: list[Grant] = []
-    for resource in (*base.of_type(GRANT), *clusters.of_type(GRANT)):
+    for resource in (*base.of_type(ROLE_ASSIGNMENT), *clusters.of_type(ROLE_ASSIGNMENT)):
         inputs = resource.inputs
         identity = principals.get(str(inputs.get("principalId")), f"principal {inputs.get('principalId')}")
         found.append((identity, key(inputs.get("roleDefinitionId")).rpartition("/")[2], key(inputs.get("scope"))))
@@ -36,7 +36,10 @@ def granted(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ..
 
 
 def _needed(plan: RegionPlan, cluster: ClusterPlan) -> Iterator[Grant]:
-    group, base = Group(cluster.subscription, cluster.resource_group), Group(plan.spec.subscription, plan.base_resource_group)
+    group, base = (
+        ResourceGroupIds(cluster.subscription, cluster.resource_group),
+        ResourceGroupIds(plan.spec.subscription, plan.base_resource_group),
+    )
     account = base.of(STORAGE, "storageAccounts", plan.backup.account)
     for identity in cluster.identities:
         own = key(identity.id)
@@ -63,4 +66,4 @@ def _surplus(needed: set[Grant], found: list[Grant]) -> Iterator[Finding]:
 
 def _name(lower_id: str) -> str:
     """A lower-case id for a person."""
-    return short(lower_id.replace("/resourcegroups/", "/resourceGroups/").replace("/providers/microsoft.", "/providers/Microsoft."))
+    return short_id(lower_id.replace("/resourcegroups/", "/resourceGroups/").replace("/providers/microsoft.", "/providers/Microsoft."))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rehearsal.checks import range_sets
-from rehearsal.checks.range_sets import Spans
+from rehearsal.checks.range_sets import RangeSet
 
 PROTOCOLS = frozenset({"Tcp", "Udp", "Icmp", "Esp", "Ah"})
 INBOUND, OUTBOUND = "Inbound", "Outbound"
@@ -18,13 +18,13 @@ PLATFORM = range_sets.of_networks(["168.63.129.16/32"])
 
 
 @dataclass(frozen=True)
-class Flows:
+class FlowSet:
     """All flows of some protocols from some addresses to some addresses at some destination ports."""
 
     protocols: frozenset[str]
-    sources: Spans
-    destinations: Spans
-    ports: Spans
+    sources: RangeSet
+    destinations: RangeSet
+    ports: RangeSet
 
     def __bool__(self) -> bool:
         """Whether there is any flow among them."""
@@ -37,61 +37,61 @@ class Flows:
         return f"{protocols} {range_sets.ports_text(self.ports)} {ends}"
 
 
-def common(first: Flows, second: Flows) -> Flows:
+def intersection(first: FlowSet, second: FlowSet) -> FlowSet:
     """The flows in both."""
-    return Flows(
+    return FlowSet(
         first.protocols & second.protocols,
-        range_sets.common(first.sources, second.sources),
-        range_sets.common(first.destinations, second.destinations),
-        range_sets.common(first.ports, second.ports),
+        range_sets.intersection(first.sources, second.sources),
+        range_sets.intersection(first.destinations, second.destinations),
+        range_sets.intersection(first.ports, second.ports),
     )
 
 
-def without(first: Flows, second: Flows) -> tuple[Flows, ...]:
+def difference(first: FlowSet, second: FlowSet) -> tuple[FlowSet, ...]:
     """The flows in the first and not in the second, as disjoint parts."""
-    middle = common(first, second)
+    middle = intersection(first, second)
     if not middle:
         return (first,)
     parts = (
         replace(first, protocols=first.protocols - middle.protocols),
-        replace(first, protocols=middle.protocols, sources=range_sets.without(first.sources, middle.sources)),
-        Flows(middle.protocols, middle.sources, range_sets.without(first.destinations, middle.destinations), first.ports),
-        Flows(middle.protocols, middle.sources, middle.destinations, range_sets.without(first.ports, middle.ports)),
+        replace(first, protocols=middle.protocols, sources=range_sets.difference(first.sources, middle.sources)),
+        FlowSet(middle.protocols, middle.sources, range_sets.difference(first.destinations, middle.destinations), first.ports),
+        FlowSet(middle.protocols, middle.sources, middle.destinations, range_sets.difference(first.ports, middle.ports)),
     )
     return tuple(part for part in parts if part)
 
 
-def common_to_all(first: Iterable[Flows], second: Sequence[Flows]) -> tuple[Flows, ...]:
+def intersections(first: Iterable[FlowSet], second: Sequence[FlowSet]) -> tuple[FlowSet, ...]:
     """The flows that are in any of the first and in any of the second."""
-    return tuple(both for one in first for other in second if (both := common(one, other)))
+    return tuple(both for one in first for other in second if (both := intersection(one, other)))
 
 
-def left_of(wanted: Flows, allowed: Iterable[Flows]) -> tuple[Flows, ...]:
+def remaining(wanted: FlowSet, allowed: Iterable[FlowSet]) -> tuple[FlowSet, ...]:
     """What of the wanted flows is not among the allowed ones."""
-    left: tuple[Flows, ...] = (wanted,)
+    left: tuple[FlowSet, ...] = (wanted,)
     for flows in allowed:
-        left = tuple(part for piece in left for part in without(piece, flows))
+        left = tuple(part for piece in left for part in difference(piece, flows))
     return left
 
 
 @dataclass(frozen=True)
-class Rule:
+class SecurityRule:
     """One rule: which flows it decides, at which priority and how."""
 
     name: str
     priority: int
     direction: str
     allows: bool
-    flows: Flows
+    flows: FlowSet
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
+class ServiceTags:
     """What the service tags mean to a security group: virtual_network is the network's and its peers' addresses."""
 
-    virtual_network: Spans
+    virtual_network: RangeSet
 
-    def addresses(self, prefix: str, allows: bool) -> Spans:
+    def addresses(self, prefix: str, allows: bool) -> RangeSet:
         """Addresses of a CIDR, `*` or service tag.
 
         Tags of public services are taken at their worst: all public addresses for a rule that allows, none for one that refuses.
@@ -108,34 +108,34 @@ class Neighbourhood:
             case _ if prefix[:1].isdigit():
                 return range_sets.of_networks([prefix])
             case _:
-                return self.internet if allows else range_sets.NONE
+                return self.internet if allows else range_sets.EMPTY
 
     @property
-    def internet(self) -> Spans:
+    def internet(self) -> RangeSet:
         """Every address outside the virtual network and its peers."""
-        return range_sets.without(range_sets.ALL_ADDRESSES, range_sets.union(self.virtual_network, PLATFORM))
+        return range_sets.difference(range_sets.ALL_ADDRESSES, range_sets.union(self.virtual_network, PLATFORM))
 
 
-def default_rules(around: Neighbourhood) -> tuple[Rule, ...]:
+def default_rules(around: ServiceTags) -> tuple[SecurityRule, ...]:
     """The rules that Azure puts behind those of every security group."""
-    everything = Flows(PROTOCOLS, range_sets.ALL_ADDRESSES, range_sets.ALL_ADDRESSES, range_sets.ALL_PORTS)
+    everything = FlowSet(PROTOCOLS, range_sets.ALL_ADDRESSES, range_sets.ALL_ADDRESSES, range_sets.ALL_PORTS)
     inside = replace(everything, sources=around.virtual_network, destinations=around.virtual_network)
     return (
-        Rule("AllowVnetInBound", 65_000, INBOUND, True, inside),
-        Rule("AllowAzureLoadBalancerInBound", 65_001, INBOUND, True, replace(everything, sources=PLATFORM)),
-        Rule("DenyAllInBound", 65_500, INBOUND, False, everything),
-        Rule("AllowVnetOutBound", 65_000, OUTBOUND, True, inside),
-        Rule("AllowInternetOutBound", 65_001, OUTBOUND, True, replace(everything, destinations=around.internet)),
-        Rule("DenyAllOutBound", 65_500, OUTBOUND, False, everything),
+        SecurityRule("AllowVnetInBound", 65_000, INBOUND, True, inside),
+        SecurityRule("AllowAzureLoadBalancerInBound", 65_001, INBOUND, True, replace(everything, sources=PLATFORM)),
+        SecurityRule("DenyAllInBound", 65_500, INBOUND, False, everything),
+        SecurityRule("AllowVnetOutBound", 65_000, OUTBOUND, True, inside),
+        SecurityRule("AllowInternetOutBound", 65_001, OUTBOUND, True, replace(everything, destinations=around.internet)),
+        SecurityRule("DenyAllOutBound", 65_500, OUTBOUND, False, everything),
     )
 
 
-def passed(rules: Iterable[Rule], direction: str, asked: Flows) -> tuple[Flows, ...]:
+def allowed_flows(rules: Iterable[SecurityRule], direction: str, asked: FlowSet) -> tuple[FlowSet, ...]:
     """What of some flows the rules of one direction let through: the first rule that matches a flow decides it."""
-    open_: tuple[Flows, ...] = (asked,)
-    through: list[Flows] = []
+    open_: tuple[FlowSet, ...] = (asked,)
+    through: list[FlowSet] = []
     for rule in sorted((rule for rule in rules if rule.direction == direction), key=lambda rule: rule.priority):
         if rule.allows:
-            through += [both for flows in open_ if (both := common(flows, rule.flows))]
-        open_ = tuple(part for flows in open_ for part in without(flows, rule.flows))
+            through += [both for flows in open_ if (both := intersection(flows, rule.flows))]
+        open_ = tuple(part for flows in open_ for part in difference(flows, rule.flows))
     return tuple(through)

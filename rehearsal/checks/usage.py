@@ -11,10 +11,10 @@ from components.plan.limits import HUB_ADDRESSES, check
 from components.plan.model import RegionPlan
 from components.plan.subscription_limits import SPOT_FAMILY, subscription_label
 from components.plan.vm_sizes import VM_SIZES
-from rehearsal.checks.expected_resources import Group
+from rehearsal.checks.expected_resources import ResourceGroupIds
 from rehearsal.checks.finding import Finding
-from rehearsal.checks.network_model import Fabric, key
-from rehearsal.checks.registered_properties import facts_of
+from rehearsal.checks.network_model import NetworkModel, key
+from rehearsal.checks.registered_properties import properties_of
 from rehearsal.program.graph import Resource
 
 COUNTED = "addresses, machines, vCPUs and GPUs counted in the graph are those of the plan"
@@ -26,9 +26,9 @@ Use = tuple[str, str]
 """A limit's name, or GPUs, and where it applies, both as the plan's rows name them."""
 
 
-def counted(plan: RegionPlan, fabric: Fabric) -> tuple[Finding, ...]:
+def check_usage(plan: RegionPlan, network: NetworkModel) -> tuple[Finding, ...]:
     """Compare counts with the plan's rows of limits: equal, but for the hub, whose plan sets a few addresses aside."""
-    found = uses(plan, fabric)
+    found = uses(plan, network)
     planned = {(row.limit, row.where): int(row.use) for row in check(plan) if row.limit in COUNTABLE} | _planned_gpus(plan)
     return tuple(_differences(planned, found))
 
@@ -41,10 +41,10 @@ def _differences(planned: dict[Use, int], found: Counter[Use]) -> Iterator[Findi
             yield Finding(COUNTED, f"{use[1]}: {use[0]}", f"{expected:,}", f"{count:,}", "find out which of the two miscounts")
 
 
-def uses(plan: RegionPlan, fabric: Fabric) -> Counter[Use]:
+def uses(plan: RegionPlan, network: NetworkModel) -> Counter[Use]:
     """What the graphs use, by limit and place."""
-    found = Counter(_addresses(plan, fabric))
-    for resource, size, count, spot in _machines(fabric):
+    found = Counter(_addresses(plan, network))
+    for resource, size, count, spot in _machines(network):
         where = _subscription(resource)
         found[azure_limits.MACHINES.name, where] += count
         found[azure_limits.INTERFACES.name, where] += count
@@ -54,11 +54,11 @@ def uses(plan: RegionPlan, fabric: Fabric) -> Counter[Use]:
             found[azure_limits.VCPUS.name, f"{where}/{family}"] += count * known.vcpus
             found[GPUS, f"{where}/{known.gpu}"] += count * known.gpus
     for limit, type_ in PER_SUBSCRIPTION.items():
-        for resource in fabric.of_type(type_):
+        for resource in network.of_type(type_):
             found[limit, _subscription(resource)] += 1
-    for resource in fabric.of_type("network:PublicIPPrefix"):
+    for resource in network.of_type("network:PublicIPPrefix"):
         found[azure_limits.PUBLIC_ADDRESSES.name, _subscription(resource)] += 1 << (32 - int(resource.inputs["prefixLength"]))
-    for resource in fabric.of_type("network:PublicIPAddress"):
+    for resource in network.of_type("network:PublicIPAddress"):
         found[azure_limits.PUBLIC_ADDRESSES.name, _subscription(resource)] += 1
     return found
 
@@ -83,13 +83,13 @@ def _subscription(resource: Resource) -> str:
     return subscription_label(str(resource.id).split("/")[2])
 
 
-def _machines(fabric: Fabric) -> Iterator[tuple[Resource, str, int, bool]]:
+def _machines(network: NetworkModel) -> Iterator[tuple[Resource, str, int, bool]]:
     """Every scale set and single machine: itself, its size, how many machines, whether spot."""
-    for resource in fabric.of_type("compute:VirtualMachineScaleSet"):
-        facts = facts_of(resource)
+    for resource in network.of_type("compute:VirtualMachineScaleSet"):
+        facts = properties_of(resource)
         yield resource, str(facts["size"]), int(facts["machines"] or 0), bool(facts["spot"])
-    for resource in fabric.of_type("compute:VirtualMachine"):
-        yield resource, str(facts_of(resource)["size"]), 1, resource.inputs.get("priority") == "Spot"
+    for resource in network.of_type("compute:VirtualMachine"):
+        yield resource, str(properties_of(resource)["size"]), 1, resource.inputs.get("priority") == "Spot"
 
 
 def _planned_gpus(plan: RegionPlan) -> dict[Use, int]:
@@ -101,20 +101,22 @@ def _planned_gpus(plan: RegionPlan) -> dict[Use, int]:
     return dict(found)
 
 
-def held_addresses(fabric: Fabric) -> Counter[str]:
+def used_addresses(network: NetworkModel) -> Counter[str]:
     """Private addresses in use by subnet, lower-case id: ipConfigurations times machines, interfaces, front ends and endpoints."""
     found: Counter[str] = Counter()
-    capacity = {str(resource.id): int(facts_of(resource)["machines"] or 0) for resource in fabric.of_type("compute:VirtualMachineScaleSet")}
-    for owner, item in fabric.interfaces():
+    capacity = {
+        str(resource.id): int(properties_of(resource)["machines"] or 0) for resource in network.of_type("compute:VirtualMachineScaleSet")
+    }
+    for owner, item in network.interfaces():
         found[_subnet(item)] += capacity.get(owner, 1)
     for type_, field in (
         ("network:LoadBalancer", "frontendIPConfigurations"),
         ("network:PrivateLinkService", "ipConfigurations"),
         ("dnsresolver:InboundEndpoint", "ipConfigurations"),
     ):
-        found.update(_subnet(item) for resource in fabric.of_type(type_) for item in resource.inputs.get(field) or ())
-    found.update(_subnet(resource.inputs) for resource in fabric.of_type("network:PrivateEndpoint"))
-    for resource in fabric.of_type("network:VirtualNetworkGateway"):
+        found.update(_subnet(item) for resource in network.of_type(type_) for item in resource.inputs.get(field) or ())
+    found.update(_subnet(resource.inputs) for resource in network.of_type("network:PrivateEndpoint"))
+    for resource in network.of_type("network:VirtualNetworkGateway"):
         for item in resource.inputs.get("ipConfigurations") or ():
             found[_subnet(item)] += GATEWAY_INSTANCES
     return found
@@ -125,15 +127,16 @@ def _subnet(item: Mapping[str, Any]) -> str:
     return key((item.get("subnet") or {}).get("id") or "")
 
 
-def _addresses(plan: RegionPlan, fabric: Fabric) -> dict[Use, int]:
+def _addresses(plan: RegionPlan, network: NetworkModel) -> dict[Use, int]:
     """Private addresses in use per cluster network, and in the hub's with all networks peered with it."""
     by_vnet: Counter[str] = Counter()
-    for subnet, count in held_addresses(fabric).items():
+    for subnet, count in used_addresses(network).items():
         by_vnet[subnet.rpartition("/subnets/")[0]] += count
     names = {
-        key(Group(cluster.subscription, cluster.resource_group).vnet(cluster.network.vnet_name)): cluster.name for cluster in plan.clusters
+        key(ResourceGroupIds(cluster.subscription, cluster.resource_group).vnet(cluster.network.vnet_name)): cluster.name
+        for cluster in plan.clusters
     }
-    hub = key(Group(plan.spec.subscription, plan.base_resource_group).vnet(plan.hub.vnet_name))
-    found = {(azure_limits.VNET_ADDRESSES.name, names.get(vnet, vnet)): by_vnet[vnet] for vnet in fabric.vnets if vnet != hub}
-    found[azure_limits.PEERED_ADDRESSES.name, f"{plan.name}/hub"] = sum(by_vnet[member] for member in (hub, *fabric.peers.get(hub, ())))
+    hub = key(ResourceGroupIds(plan.spec.subscription, plan.base_resource_group).vnet(plan.hub.vnet_name))
+    found = {(azure_limits.VNET_ADDRESSES.name, names.get(vnet, vnet)): by_vnet[vnet] for vnet in network.vnets if vnet != hub}
+    found[azure_limits.PEERED_ADDRESSES.name, f"{plan.name}/hub"] = sum(by_vnet[member] for member in (hub, *network.peers.get(hub, ())))
     return found

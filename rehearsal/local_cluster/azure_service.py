@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
-from rehearsal.arm.listeners import Listening, opened
-from rehearsal.arm.live_model import Live
-from rehearsal.arm.served_azure import as_met
+from rehearsal.arm.listeners import ServerAddresses, run_servers
+from rehearsal.arm.live_model import LiveModel
+from rehearsal.arm.served_azure import with_call_limits
 from rehearsal.arm.time_source import TimeSource
 from rehearsal.azure.cloud import Cloud
 
@@ -30,12 +30,12 @@ class AzureService(AbstractContextManager["AzureService"]):
     the serving thread: whoever wants to read or change it does so by ask.
     """
 
-    def __init__(self, live: Live, folder: Path, port: int = 0) -> None:
+    def __init__(self, live: LiveModel, folder: Path, port: int = 0) -> None:
         """To be entered; folder takes keys and certificates, port 0 is any that is free."""
         self._live, self._folder, self._port = live, folder, port
         self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=self._serve, name="embedded Azure", daemon=True)
-        self._listens: Future[Listening] = Future()
+        self._listens: Future[ServerAddresses] = Future()
         self._stop = asyncio.Event()
 
     def __enter__(self) -> Self:
@@ -94,15 +94,15 @@ class AzureService(AbstractContextManager["AzureService"]):
 
     async def _until_stopped(self) -> None:
         self._loop = asyncio.get_running_loop()
-        async with opened(self._live, self._folder, (LOOPBACK, self._port), 0) as listening:
+        async with run_servers(self._live, self._folder, (LOOPBACK, self._port), 0) as listening:
             self._listens.set_result(listening)
             await self._stop.wait()
         self._live.snapshot()
 
 
-def without_state(cloud: Cloud) -> Live:
+def without_state(cloud: Cloud) -> LiveModel:
     """The model on real time, of which nothing is kept."""
-    return Live(as_met(cloud), TimeSource(1.0, cloud.now))
+    return LiveModel(with_call_limits(cloud), TimeSource(1.0, cloud.now))
 
 
 def serve_azure(cloud: Cloud, folder: Path) -> AzureService:

@@ -13,12 +13,12 @@ from rehearsal.azure.azure_native_calls import MAINTAINED, SINGLETONS
 from rehearsal.azure.azure_native_ids import AZURE, arm_id
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Request, Resource
-from rehearsal.azure.stack_records import Record
+from rehearsal.azure.stack_records import StackRecord
 from rehearsal.local_up.ignore_changes import with_old_values
-from rehearsal.local_up.machine_counts import capacity, is_scale_set, machines, planned
+from rehearsal.local_up.machine_counts import capacity_of_body, is_scale_set, machine_count, requested_count
 from rehearsal.local_up.request_scheduler import Failure
-from rehearsal.local_up.update import Guarded, Span, Update
-from rehearsal.program.registration_types import Answered, Registration, Result
+from rehearsal.local_up.update import BlockedDeletion, Update, WorkSpan
+from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
 
 FIXED = ("PropertyChangeNotAllowed", "InvalidResourceLocation")
 """Codes with which Azure says that something is decided at creation."""
@@ -31,11 +31,11 @@ class AzureResources:
         self.update = update
         self.cloud = update.caller.cloud
 
-    def put(self, asked: Registration) -> Future[Answered]:
+    def put(self, asked: Registration) -> Future[RegistrationResponse]:
         """Make Azure what the program wants; MissingInput and its like raise, everything that Azure says is in the answer."""
         wanted = arm_id(asked.type, asked.name, asked.inputs, asked.provider.get("subscriptionId"))
         record, existing = self.update.stack.records.get(asked.urn), self.cloud.find(wanted)
-        work = _Work(self, asked, wanted)
+        work = _ResourceUpdate(self, asked, wanted)
         moved = self.cloud.find(record.id) if record is not None and record.id.lower() != wanted.lower() else None
         if record is not None and moved is not None:
             work.replace(record, moved, f"its id becomes {wanted}")
@@ -49,11 +49,11 @@ class AzureResources:
             work.change(record, existing)
         return work.future
 
-    def unchanged(self, existing: Resource, work: _Work) -> bool:
+    def unchanged(self, existing: Resource, work: _ResourceUpdate) -> bool:
         """Whether Azure was asked for just this before, reached it, and still has the machines."""
         if existing.body.get("properties", {}).get("provisioningState") in ("Failed", "Canceled"):
             return False
-        if is_scale_set(existing) and capacity(work.said) != planned(existing):
+        if is_scale_set(existing) and capacity_of_body(work.said) != requested_count(existing):
             return False
         request = Request("PUT", existing.id, body=work.said, principal=self.update.principal)
         try:
@@ -64,13 +64,13 @@ class AzureResources:
         return checked == ({**existing.sent, "properties": properties} if properties else existing.sent)
 
 
-class _Work:
+class _ResourceUpdate:
     """What is done for one registration; future is its answer."""
 
     def __init__(self, resources: AzureResources, asked: Registration, wanted: str) -> None:
         self.update, self.cloud = resources.update, resources.cloud
         self.asked, self.id = asked, wanted
-        self.future: Future[Answered] = Future()
+        self.future: Future[RegistrationResponse] = Future()
         self.began = self.cloud.now
         self.maintained = tuple(name for name in MAINTAINED.get(asked.type.removeprefix(AZURE), ()) if name not in asked.inputs)
         self.said: Json = {}
@@ -81,11 +81,11 @@ class _Work:
         """Put it, whatever is there."""
         self.update.caller.send(self._request(None), self.end)
 
-    def change(self, record: Record | None, existing: Resource) -> None:
+    def change(self, record: StackRecord | None, existing: Resource) -> None:
         """Put it over what is there; where Azure fixed something at creation, replace it."""
-        before = machines(existing)
-        if is_scale_set(existing) and capacity(self.said) < before:
-            self.update.losses[existing.id.name] = before - capacity(self.said)
+        before = machine_count(existing)
+        if is_scale_set(existing) and capacity_of_body(self.said) < before:
+            self.update.losses[existing.id.name] = before - capacity_of_body(self.said)
 
         def ended(failure: Failure | None) -> None:
             if failure is not None and failure.code in FIXED and record is not None:
@@ -95,13 +95,13 @@ class _Work:
 
         self.update.caller.send(self._request(existing), ended)
 
-    def replace(self, record: Record, old: Resource, why: str) -> None:
+    def replace(self, record: StackRecord, old: Resource, why: str) -> None:
         """Delete and make anew, as azure-native does, because the name is the same; refused for what is protected."""
-        going = machines(old)
+        going = machine_count(old)
         if record.protect and not self.update.allowed.opens(record):
             reason = f"would be deleted and made anew, because {why.rstrip('.')}"
             word = self.asked.type.rpartition(":")[2]
-            self.update.guarded.append(Guarded(word, old.id.name, going, reason, "take the change back"))
+            self.update.guarded.append(BlockedDeletion(word, old.id.name, going, reason, "take the change back"))
             self.end(Failure("Protected", reason))
             return
         if going:
@@ -119,16 +119,16 @@ class _Work:
     def end(self, failure: Failure | None) -> None:
         """Record what has become of it, and answer the program."""
         found = self.cloud.find(self.id)
-        self.update.spans[self.asked.urn] = Span(self.began, self.cloud.now)
+        self.update.spans[self.asked.urn] = WorkSpan(self.began, self.cloud.now)
         if found is not None and (failure is None or found.owner == self.update.principal):
             self.update.record(self.asked, found.id.text)
         if failure is not None or found is None:
             self.update.failures[self.asked.urn] = failure or Failure("ResourceNotFound", f"{self.id} is gone")
-            self.future.set_result(Answered("", {}, Result.FAIL))
+            self.future.set_result(RegistrationResponse("", {}, RegistrationResult.FAIL))
             return
         view = self.cloud.kind_of(found.id).view(self.cloud, found, {})
         outputs = {"name": found.id.name, **from_arm(self.asked.type, view)}
-        self.future.set_result(Answered(found.id.text, outputs))
+        self.future.set_result(RegistrationResponse(found.id.text, outputs))
 
     def _say(self, existing: Resource | None) -> None:
         """Make a body of the inputs; what the program ignores stays as it was asked for."""

@@ -12,14 +12,14 @@ from rehearsal.azure.azure_native_ids import AZURE
 from rehearsal.local_up.azure_resources import AzureResources
 from rehearsal.local_up.local_resources import LocalResources
 from rehearsal.local_up.update import Update
-from rehearsal.program.accepting_cloud import RegisteredFace
-from rehearsal.program.dispatch import LiveFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
+from rehearsal.program.dispatch import LiveBackend
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.monitor import STACK_TYPE
-from rehearsal.program.registration_types import Answered, Registration, Result
+from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
 
 
-class ModelFace(LiveFace):
+class ModelBackend(LiveBackend):
     """The embedded Azure and what stands beside it, for one update of one stack.
 
     As `pulumi up --continue-on-error` does, it lets everything go on that does not wait for what failed.
@@ -28,23 +28,23 @@ class ModelFace(LiveFace):
     def __init__(self, update: Update, *, tenant: str) -> None:
         self.update = update
         self._azure = AzureResources(update)
-        self._signed_in = RegisteredFace(tenant=tenant)
+        self._signed_in = AcceptingCloud(tenant=tenant)
 
     @override
-    def declare(self, registration: Registration, /) -> Result:
+    def declare(self, registration: Registration, /) -> RegistrationResult:
         update = self.update
         update.declared.add(registration.urn)
         lacking = sorted(urn for urn in registration.waits_for if urn in update.failures or urn in update.skipped)
         if lacking:
             first = lacking[0]
             update.skipped[registration.urn] = update.skipped.get(first, first)
-            return Result.SKIP
+            return RegistrationResult.SKIP
         if not registration.custom and registration.type != STACK_TYPE:
             update.record(registration, "")
-        return Result.SUCCESS
+        return RegistrationResult.SUCCESS
 
     @override
-    def put(self, registration: Registration, dynamic: DynamicProviders, /) -> Future[Answered]:
+    def put(self, registration: Registration, dynamic: DynamicProviders, /) -> Future[RegistrationResponse]:
         if registration.type.startswith(AZURE):
             return self._azure.put(registration)
         return LocalResources(self.update, dynamic).put(registration)
@@ -54,5 +54,5 @@ class ModelFace(LiveFace):
         return self._signed_in.invoke(token, args, provider)
 
     @override
-    def go_on(self) -> bool:
-        return self.update.caller.go_on()
+    def advance(self) -> bool:
+        return self.update.caller.advance()

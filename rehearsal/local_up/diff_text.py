@@ -8,35 +8,35 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.azure.arm_id import parse
-from rehearsal.local_up.snapshot import Change, Item, Op, Picture
+from rehearsal.local_up.snapshot import ChangeType, ResourceChange, ResourceSnapshot, Snapshot
 
-SCREEN = 34
+SCREEN_LINES = 34
 """Lines of a tree that still leave room for what stands above and below it."""
 PATHS_SHOWN, TYPES_SHOWN, VALUE_SHOWN = 3, 4, 60
 OUT_OF_DATE = "they keep their old model, image included, until they are reimaged or replaced, which no verb does yet"
-HIDDEN = ("azure-native:keyvault:Secret", "kubernetes:core/v1:Secret", "pulumi-python:dynamic")
+SECRET_TYPES = ("azure-native:keyvault:Secret", "kubernetes:core/v1:Secret", "pulumi-python:dynamic")
 """Types whose values are or hold secrets."""
-DONE = {Op.CREATE: "created", Op.UPDATE: "updated", Op.REPLACE: "replaced", Op.DELETE: "deleted"}
-PLANNED = {Op.CREATE: "to create", Op.UPDATE: "to update", Op.REPLACE: "to replace", Op.DELETE: "to delete"}
+DONE = {ChangeType.CREATE: "created", ChangeType.UPDATE: "updated", ChangeType.REPLACE: "replaced", ChangeType.DELETE: "deleted"}
+PLANNED = {ChangeType.CREATE: "to create", ChangeType.UPDATE: "to update", ChangeType.REPLACE: "to replace", ChangeType.DELETE: "to delete"}
 
 
 @dataclass
-class Node:
+class TreeNode:
     """A component or stack in the tree: what changes in it itself, and below it."""
 
     label: str
     sign: str = " "
-    changes: list[Change] = field(default_factory=list)
-    below: dict[str, Node] = field(default_factory=dict)
+    changes: list[ResourceChange] = field(default_factory=list)
+    below: dict[str, TreeNode] = field(default_factory=dict)
 
-    def all_changes(self) -> Iterator[Change]:
+    def all_changes(self) -> Iterator[ResourceChange]:
         """Every change in it and below it."""
         yield from self.changes
         for node in self.below.values():
             yield from node.all_changes()
 
 
-def tree_lines(changes: Sequence[Change], before: Picture, after: Picture, *, everything: bool = False) -> list[str]:
+def tree_lines(changes: Sequence[ResourceChange], before: Snapshot, after: Snapshot, *, everything: bool = False) -> list[str]:
     """The changes as a tree; with everything each resource by itself with its values, without as many lines as fit a screen."""
     root = _tree(changes, {**before, **after})
     if everything:
@@ -45,12 +45,12 @@ def tree_lines(changes: Sequence[Change], before: Picture, after: Picture, *, ev
     return [line for node in root.below.values() for line in _lines(node, 0, opened)]
 
 
-def _opened(root: Node) -> set[int]:
+def _opened(root: TreeNode) -> set[int]:
     """Which nodes are shown with what is in them: level by level, those with most changes first, as long as there is room."""
     opened: set[int] = set()
-    level, room = list(root.below.values()), SCREEN - len(root.below)
+    level, room = list(root.below.values()), SCREEN_LINES - len(root.below)
     while level:
-        deeper: list[Node] = []
+        deeper: list[TreeNode] = []
         for node in sorted(level, key=lambda one: -sum(1 for _ in one.all_changes())):
             inside = len(_groups(node.changes)) + len(node.below)
             if inside <= room:
@@ -61,26 +61,26 @@ def _opened(root: Node) -> set[int]:
     return opened
 
 
-def count_line(changes: Sequence[Change], after: Picture, words: Mapping[Op, str], failed: int = 0) -> str:
+def count_line(changes: Sequence[ResourceChange], after: Snapshot, words: Mapping[ChangeType, str], failed: int = 0) -> str:
     """How many resources change, how many failed, whether or not something is left of them, and how many do not change."""
     named = [change for change in changes if change.item.record.id]
     counted = Counter(change.op for change in named if not change.failed)
     same = sum(bool(item.record.id) for item in after.values()) - sum(change.after is not None for change in named)
-    told = [f"{op.value} {counted[op]:,} {words[op]}" for op in Op if counted[op]]
+    told = [f"{op.value} {counted[op]:,} {words[op]}" for op in ChangeType if counted[op]]
     told += [f"{failed:,} failed"] if failed else []
     return ", ".join([*told, f"{same:,} unchanged"])
 
 
-def machine_line(before: Picture, after: Picture) -> str:
+def machine_line(before: Snapshot, after: Snapshot) -> str:
     """Machines of the whole region before and after, and those of an older model, empty where neither is worth a word."""
-    old, new = (sum(item.machines or 0 for item in items.values()) for items in (before, after))
-    behind = sum(item.behind for item in after.values())
+    old, new = (sum(item.machine_count or 0 for item in items.values()) for items in (before, after))
+    behind = sum(item.outdated_count for item in after.values())
     notes = [f"instances: {old:,} -> {new:,}" if old != new else f"instances: {new:,}"] if old != new or behind else []
     return ", ".join([*notes, f"{_behind(behind)} ({OUT_OF_DATE})"] if behind else notes)
 
 
-def _tree(changes: Iterable[Change], items: Picture) -> Node:
-    root = Node("")
+def _tree(changes: Iterable[ResourceChange], items: Snapshot) -> TreeNode:
+    root = TreeNode("")
     for change in changes:
         record = change.item.record
         if not record.id:
@@ -92,19 +92,19 @@ def _tree(changes: Iterable[Change], items: Picture) -> Node:
     return root
 
 
-def _component(root: Node, item: Item, items: Picture) -> Node:
+def _component(root: TreeNode, item: ResourceSnapshot, items: Snapshot) -> TreeNode:
     """The node of a component, below those of the components that it is part of."""
     parent = items.get(item.record.parent or "")
     above = _stack(root, item.stack) if parent is None else _component(root, parent, items)
     name = item.record.name.removeprefix(f"{parent.record.name}-") if parent is not None else item.record.name
-    return above.below.setdefault(item.record.urn, Node(f"{_word(item)} {name}"))
+    return above.below.setdefault(item.record.urn, TreeNode(f"{_word(item)} {name}"))
 
 
-def _stack(root: Node, name: str) -> Node:
-    return root.below.setdefault(name, Node(f"stack {name}"))
+def _stack(root: TreeNode, name: str) -> TreeNode:
+    return root.below.setdefault(name, TreeNode(f"stack {name}"))
 
 
-def _lines(node: Node, indent: int, opened: set[int]) -> Iterator[str]:
+def _lines(node: TreeNode, indent: int, opened: set[int]) -> Iterator[str]:
     """A node with what is in it where it is opened, in one line otherwise."""
     changes = list(node.all_changes())
     if id(node) not in opened:
@@ -117,12 +117,12 @@ def _lines(node: Node, indent: int, opened: set[int]) -> Iterator[str]:
         yield from _lines(below, indent + 1, opened)
 
 
-def _whole(node: Node, indent: int) -> Iterator[str]:
+def _whole(node: TreeNode, indent: int) -> Iterator[str]:
     yield _line(indent, node.sign, node.label)
     for change in node.changes:
         yield _line(indent + 1, change.op.value, _group([change]))
         for path, (old, new) in change.values.items():
-            if change.item.record.type.startswith(HIDDEN):
+            if change.item.record.type.startswith(SECRET_TYPES):
                 yield _line(indent + 3, " ", path)
             else:
                 yield _line(indent + 3, " ", f"{path}: {_shown(old)} => {_shown(new)}")
@@ -130,15 +130,15 @@ def _whole(node: Node, indent: int) -> Iterator[str]:
         yield from _whole(below, indent + 1)
 
 
-def _groups(changes: Iterable[Change]) -> list[list[Change]]:
+def _groups(changes: Iterable[ResourceChange]) -> list[list[ResourceChange]]:
     """Changes that read alike, together."""
-    groups: dict[tuple[Any, ...], list[Change]] = {}
+    groups: dict[tuple[Any, ...], list[ResourceChange]] = {}
     for change in changes:
         groups.setdefault((change.op, change.failed, change.item.record.type, tuple(change.values)), []).append(change)
     return list(groups.values())
 
 
-def _group(group: Sequence[Change]) -> str:
+def _group(group: Sequence[ResourceChange]) -> str:
     """Changes that read alike, in one line."""
     first, names = group[0], sorted(_resource_name(change.item) for change in group)
     told = f"{_word(first.item)} {names[0]}" if len(group) == 1 else f"{len(group):,} {_word(first.item)} ({names[0]} … {names[-1]})"
@@ -149,7 +149,7 @@ def _group(group: Sequence[Change]) -> str:
     return " ".join([told, *(["failed"] if first.failed else []), *_bracketed(group)])
 
 
-def _summary(changes: Sequence[Change]) -> str:
+def _summary(changes: Sequence[ResourceChange]) -> str:
     """Changes in one line: how many of which types, by sign."""
     counted = Counter((change.op, _word(change.item)) for change in changes)
     told = [f"{op.value}{count:,} {word}" for (op, word), count in counted.most_common(TYPES_SHOWN)]
@@ -159,18 +159,18 @@ def _summary(changes: Sequence[Change]) -> str:
     return " ".join([", ".join(told), *_bracketed(changes)])
 
 
-def _bracketed(changes: Iterable[Change]) -> list[str]:
+def _bracketed(changes: Iterable[ResourceChange]) -> list[str]:
     notes = _machine_notes(changes)
     return [f"({'; '.join(notes)})"] if notes else []
 
 
-def _failures(changes: Iterable[Change]) -> list[str]:
+def _failures(changes: Iterable[ResourceChange]) -> list[str]:
     failed = sum(change.failed for change in changes)
     return [f"{failed:,} failed"] if failed else []
 
 
-def _machine_notes(changes: Iterable[Change]) -> list[str]:
-    told = [(change.machines, change.behind) for change in changes]
+def _machine_notes(changes: Iterable[ResourceChange]) -> list[str]:
+    told = [(change.machine_counts, change.outdated_count) for change in changes]
     before, after, behind = sum(one[0][0] for one in told), sum(one[0][1] for one in told), sum(one[1] for one in told)
     notes = [f"instances: {before:,} -> {after:,}"] if before != after else []
     return [*notes, _behind(behind)] if behind > 0 else notes
@@ -184,11 +184,11 @@ def _line(indent: int, sign: str, text: str) -> str:
     return f"{sign:>2} {'  ' * indent}{text}"
 
 
-def _word(item: Item) -> str:
+def _word(item: ResourceSnapshot) -> str:
     return item.record.type.rpartition(":")[2]
 
 
-def _resource_name(item: Item) -> str:
+def _resource_name(item: ResourceSnapshot) -> str:
     """Azure's name of what lives there, with those of what it is a part of but the outermost; Pulumi's name of the rest."""
     if not item.record.azure:
         return item.record.name.removeprefix(f"{(item.record.parent or '').rpartition('::')[2]}-")

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from rehearsal.azure.azure_native_calls import RETRIES
 from rehearsal.azure.stack_records import stacks_of
-from rehearsal.checks.machines_up import scale_set_id, scale_sets
-from rehearsal.local_up.machine_counts import planned, provisioned
+from rehearsal.local_up.machine_counts import provisioned_count, requested_count, scale_set_id, scale_sets
 from rehearsal.local_up.request_scheduler import Failure
-from rehearsal.local_up.up import Outcome
+from rehearsal.local_up.up import UpOutcome
 from rehearsal.local_up.update import Update
 
-NAMED = 3
+RESOURCES_NAMED = 3
 QUOTA = "Azure grants too few vCPUs: ask for the limit that is named above (Azure portal, Quotas), or lower nodes in the region file"
 HARDWARE = (
     "Azure has no more hardware free there now: run gpufleet up again later, which asks for what is missing only; or plan the pool in "
@@ -36,10 +35,10 @@ REMEDIES: Mapping[str, str] = {
     "ServiceUnavailable": "Azure's API is failing: run gpufleet up again when it has recovered",
     "InternalServerError": "Azure's API is failing: run gpufleet up again when it has recovered",
 }
-OTHERWISE = "mend what Azure names, then run gpufleet up again"
+DEFAULT_REMEDY = "mend what Azure names, then run gpufleet up again"
 
 
-def paragraphs(outcome: Outcome) -> list[str]:
+def paragraphs(outcome: UpOutcome) -> list[str]:
     """What is up and what is not, then a paragraph for each kind of failure with what to do; of a complete update what held it up."""
     if outcome.complete:
         return _held_up(outcome)
@@ -53,13 +52,13 @@ def paragraphs(outcome: Outcome) -> list[str]:
     return told
 
 
-def _standing(outcome: Outcome) -> str:
+def _standing(outcome: UpOutcome) -> str:
     """What is up, in one sentence."""
     running = wanted = up = sets = 0
     for cluster in outcome.plan.clusters:
         for name, capacity, _ in scale_sets(cluster):
             found = outcome.cloud.find(scale_set_id(cluster, name))
-            here = provisioned(found) if found is not None else 0
+            here = provisioned_count(found) if found is not None else 0
             running, wanted, sets, up = running + min(here, capacity), wanted + capacity, sets + 1, up + (here >= capacity)
     made = sum(bool(record.id) for _, record in stacks_of(outcome.cloud))
     failed = sum(len(one.failures) for one in outcome.updates)
@@ -70,7 +69,7 @@ def _standing(outcome: Outcome) -> str:
     )
 
 
-def _held_up(outcome: Outcome) -> list[str]:
+def _held_up(outcome: UpOutcome) -> list[str]:
     """What Azure refused at first and took later, in one paragraph; nothing where it took everything at once."""
     retried = outcome.updates[0].caller.retried
     if not retried:
@@ -82,39 +81,40 @@ def _held_up(outcome: Outcome) -> list[str]:
     return [f"Azure put off {calls} ({told}): {again}. {advice}"]
 
 
-def _by_code(outcome: Outcome, update: Update) -> list[str]:
+def _by_code(outcome: UpOutcome, update: Update) -> list[str]:
     groups: dict[str, list[tuple[str, Failure]]] = {}
     for urn, failure in update.failures.items():
         groups.setdefault(_root(failure).code, []).append((urn, failure))
     return [_paragraph(outcome, update, code, group) for code, group in groups.items()]
 
 
-def _lacking(outcome: Outcome, update: Update, group: Sequence[tuple[str, Failure]]) -> str:
+def _lacking(outcome: UpOutcome, update: Update, group: Sequence[tuple[str, Failure]]) -> str:
     """Which pools lack how many of the machines of their failed scale sets: a sentence after a space, or nothing."""
     failed = {record.id.lower() for urn, _ in group if (record := update.stack.records.get(urn)) is not None}
     told = []
     for cluster in outcome.plan.clusters:
         for pool in cluster.pools:
             ids = (scale_set_id(cluster, one.name) for one in pool.scale_sets)
-            sets = [(found, planned(found)) for one in ids if one.lower() in failed and (found := outcome.cloud.find(one)) is not None]
-            lacking = sum(count - provisioned(found) for found, count in sets)
+            sets = [found for one in ids if one.lower() in failed and (found := outcome.cloud.find(one)) is not None]
+            requested = sum(map(requested_count, sets))
+            lacking = requested - sum(map(provisioned_count, sets))
             if lacking:
-                zones = sorted({zone for found, _ in sets for zone in found.body.get("zones", ())})
+                zones = sorted({zone for found in sets for zone in found.body.get("zones", ())})
                 place = f" in zone {', '.join(zones)}" if zones else ", in no zone"
-                whole = f"{lacking:,} of {sum(count for _, count in sets):,} machines"
+                whole = f"{lacking:,} of {requested:,} machines"
                 told.append(f"pool {cluster.name}/{pool.name} lacks {whole} of {pool.spec.vm_size}{place}")
     return f" Missing: {'; '.join(told)}." if told else ""
 
 
-def _paragraph(outcome: Outcome, update: Update, code: str, group: Sequence[tuple[str, Failure]]) -> str:
+def _paragraph(outcome: UpOutcome, update: Update, code: str, group: Sequence[tuple[str, Failure]]) -> str:
     names = [_name(update, urn) for urn, _ in group]
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    more = f" and {len(names) - RESOURCES_NAMED:,} more" if len(names) > RESOURCES_NAMED else ""
     waiting = sum(cause in {urn for urn, _ in group} for cause in update.skipped.values())
     waits = f" {waiting:,} resources wait for {'it' if len(group) == 1 else 'them'}." if waiting else ""
     sentence = re.sub(r"\s+", " ", group[0][1].message).strip().rstrip(".")
-    remedy = REMEDIES.get(code, OTHERWISE)
+    remedy = REMEDIES.get(code, DEFAULT_REMEDY)
     missing = _lacking(outcome, update, group) if remedy == HARDWARE else ""
-    return f"{code}: {', '.join(names[:NAMED])}{more}: {sentence}.{missing}{waits} What to do: {remedy}."
+    return f"{code}: {', '.join(names[:RESOURCES_NAMED])}{more}: {sentence}.{missing}{waits} What to do: {remedy}."
 
 
 def _root(failure: Failure) -> Failure:

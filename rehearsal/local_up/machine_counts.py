@@ -1,7 +1,11 @@
-"""Counts the machines behind a resource: those of a scale set, those of them that run, and those that do not have its present model."""
+"""Counts of the machines behind a resource, planned and in the model."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from components.plan import naming
+from components.plan.model import ClusterPlan
 from rehearsal.azure.compute.instances import state_of
 from rehearsal.azure.compute.machine import SUCCEEDED
 from rehearsal.azure.resource import Json, Resource
@@ -11,32 +15,45 @@ MACHINE = "microsoft.compute/virtualmachines"
 
 
 def is_scale_set(resource: Resource) -> bool:
+    """Return whether a resource is a scale set."""
     return resource.id.type.lower() == SCALE_SET
 
 
-def machines(resource: Resource) -> int:
-    """Machines that would go with a resource; those that are being deleted already do not count."""
+def machine_count(resource: Resource) -> int:
+    """Return the number of machines that are lost with a resource; machines that are being deleted do not count."""
     if is_scale_set(resource):
         return len(state_of(resource).living())
     return int(resource.id.type.lower() == MACHINE)
 
 
-def provisioned(resource: Resource) -> int:
-    """Machines of a scale set that Azure has made, not counting those for which it failed."""
+def provisioned_count(resource: Resource) -> int:
+    """Return the number of machines of a scale set that Azure has provisioned; failed machines do not count."""
     return sum(one.state == SUCCEEDED for one in state_of(resource).living())
 
 
-def behind(resource: Resource) -> int:
-    """Machines of a scale set that do not have its present model."""
+def outdated_count(resource: Resource) -> int:
+    """Return the number of machines of a scale set that have an older model than the scale set."""
     state = state_of(resource)
     return sum(one.model != state.model for one in state.living())
 
 
-def planned(resource: Resource) -> int:
-    """Capacity of a scale set."""
-    return capacity(resource.body)
+def requested_count(resource: Resource) -> int:
+    """Return the capacity of a scale set."""
+    return capacity_of_body(resource.body)
 
 
-def capacity(body: Json) -> int:
-    """Machines that the body of a scale set asks for."""
+def capacity_of_body(body: Json) -> int:
+    """Return the capacity in the body of a scale set."""
     return int((body.get("sku") or {}).get("capacity") or 0)
+
+
+def scale_set_id(cluster: ClusterPlan, name: str) -> str:
+    """Return the Azure resource id of a cluster's scale set."""
+    return naming.resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachineScaleSets", name)
+
+
+def scale_sets(cluster: ClusterPlan) -> Iterator[tuple[str, int, int]]:
+    """Yield name, machines and addresses per machine of each planned scale set."""
+    yield cluster.api_servers.name, cluster.api_servers.count, 1
+    for pool in cluster.pools:
+        yield from ((one.name, one.capacity, pool.addresses_per_machine) for one in pool.scale_sets)

@@ -34,19 +34,19 @@ class Failure:
         return cls(error.get("code", ""), error.get("message", ""), tuple(map(cls.of, error.get("details", ()))))
 
 
-Tell = Callable[[Failure | None], None]
+OnEnd = Callable[[Failure | None], None]
 """Called when a request has ended: with why it failed, or None."""
 
 
 @dataclass(slots=True)
-class _Call:
+class _ScheduledRequest:
     request: Request
-    tell: Tell
+    tell: OnEnd
     attempt: int = 1
 
 
-class Caller:
-    """Sends requests to a model of Azure whose time it moves on; nothing happens but in go_on.
+class RequestScheduler:
+    """Sends requests to a model of Azure whose time it moves on; nothing happens but in advance.
 
     retried counts, by Azure's code, the refusals that were not taken for the last word.
     """
@@ -55,14 +55,14 @@ class Caller:
         self.cloud, self.parallel = cloud, parallel
         self.retried: Counter[str] = Counter()
         self._open = 0
-        self._waiting: deque[_Call] = deque()
+        self._waiting: deque[_ScheduledRequest] = deque()
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._set = 0
         self._progress = cloud.now
 
-    def send(self, request: Request, tell: Tell) -> None:
+    def send(self, request: Request, tell: OnEnd) -> None:
         """Send a request as soon as fewer than so many are open."""
-        self._waiting.append(_Call(request, tell))
+        self._waiting.append(_ScheduledRequest(request, tell))
         self._fill()
 
     def after(self, seconds: float, do: Callable[[], None]) -> None:
@@ -70,7 +70,7 @@ class Caller:
         self._set += 1
         heapq.heappush(self._timers, (self.cloud.now + seconds, self._set, do))
 
-    def go_on(self) -> bool:
+    def advance(self) -> bool:
         """Let the next event of Azure's, or the next timer, happen; False where nobody waits for any."""
         if not self._open and not self._timers:
             return False
@@ -89,7 +89,7 @@ class Caller:
 
     def finish(self) -> None:
         """Let time go on until every request has ended."""
-        while self.go_on():
+        while self.advance():
             pass
 
     def _fill(self) -> None:
@@ -97,7 +97,7 @@ class Caller:
             self._open += 1
             self._attempt(self._waiting.popleft())
 
-    def _attempt(self, call: _Call) -> None:
+    def _attempt(self, call: _ScheduledRequest) -> None:
         try:
             answer = self.cloud.handle(call.request)
         except AzureError as error:
@@ -109,7 +109,7 @@ class Caller:
             return
         self.cloud.watch(answer.operation, lambda operation: self._operated(call, operation))
 
-    def _refused(self, call: _Call, error: AzureError) -> None:
+    def _refused(self, call: _ScheduledRequest, error: AzureError) -> None:
         delay = error.retry_after or back_off(call.attempt)
         retried = error.status in RETRIED or error.code == RETRIED_CONFLICT
         if not retried or call.attempt > RETRIES or delay > LONGEST_DELAY:
@@ -119,14 +119,14 @@ class Caller:
         call.attempt += 1
         self.after(delay, lambda: self._attempt(call))
 
-    def _operated(self, call: _Call, operation: Operation) -> None:
+    def _operated(self, call: _ScheduledRequest, operation: Operation) -> None:
         """An operation has ended, which the sender notices when it looks next."""
         every = POLL_SECONDS[call.request.method]
         since_look = (self.cloud.now - operation.started) % every
         failure = Failure.of(operation.error or {}) if operation.error is not None else None
         self.after(every - since_look if since_look else 0.0, lambda: self._ended(call, failure))
 
-    def _ended(self, call: _Call, failure: Failure | None) -> None:
+    def _ended(self, call: _ScheduledRequest, failure: Failure | None) -> None:
         self._open -= 1
         call.tell(failure)
         self._fill()

@@ -11,27 +11,27 @@ from rehearsal.azure.azure_native_calls import MAINTAINED
 from rehearsal.azure.azure_native_ids import AZURE
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json
-from rehearsal.azure.stack_records import Record, resource_of, stacks_of
-from rehearsal.local_up.machine_counts import behind, is_scale_set, machines
+from rehearsal.azure.stack_records import StackRecord, resource_of, stacks_of
+from rehearsal.local_up.machine_counts import is_scale_set, machine_count, outdated_count
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ResourceSnapshot:
     """One resource of a stack: what it was asked to be, the moment since which it exists, its machines, and those of an older model."""
 
     stack: str
-    record: Record
-    asked: Json
-    since: float | None
-    machines: int | None
-    behind: int
+    record: StackRecord
+    requested: Json
+    created: float | None
+    machine_count: int | None
+    outdated_count: int
 
 
-Picture = Mapping[str, Item]
+Snapshot = Mapping[str, ResourceSnapshot]
 """Everything that all stacks have, by URN."""
 
 
-class Op(Enum):
+class ChangeType(Enum):
     """What becomes of a resource, by the sign that `pulumi preview` gives it."""
 
     CREATE = "+"
@@ -41,17 +41,17 @@ class Op(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ResourceChange:
     """What becomes of one resource: values by path, before and after, where it is updated or replaced; failed where that was begun only."""
 
-    op: Op
-    before: Item | None
-    after: Item | None
+    op: ChangeType
+    before: ResourceSnapshot | None
+    after: ResourceSnapshot | None
     values: Mapping[str, tuple[Any, Any]]
     failed: bool = False
 
     @property
-    def item(self) -> Item:
+    def item(self) -> ResourceSnapshot:
         """The resource as it is now, or as it was last."""
         found = self.after or self.before
         if found is None:
@@ -59,47 +59,47 @@ class Change:
         return found
 
     @property
-    def machines(self) -> tuple[int, int]:
+    def machine_counts(self) -> tuple[int, int]:
         """Machines before and after."""
-        return (self.before and self.before.machines) or 0, (self.after and self.after.machines) or 0
+        return (self.before and self.before.machine_count) or 0, (self.after and self.after.machine_count) or 0
 
     @property
-    def behind(self) -> int:
+    def outdated_count(self) -> int:
         """Machines that this left on an older model."""
-        return (self.after.behind if self.after else 0) - (self.before.behind if self.before and self.after else 0)
+        return (self.after.outdated_count if self.after else 0) - (self.before.outdated_count if self.before and self.after else 0)
 
 
-def picture(cloud: Cloud) -> Picture:
+def take_snapshot(cloud: Cloud) -> Snapshot:
     """What every stack has now. Bodies are Azure's own, which a later request replaces and never changes."""
     return {record.urn: _item(cloud, stack, record) for stack, record in stacks_of(cloud)}
 
 
-def changes(before: Picture, after: Picture, failed: Collection[str] = ()) -> list[Change]:
+def compare_snapshots(before: Snapshot, after: Snapshot, failed: Collection[str] = ()) -> list[ResourceChange]:
     """What differs between two pictures, in the order of making, what goes last; failed are the URNs of what did not end well."""
     made = (_change(before.get(urn), item) for urn, item in after.items())
-    gone = [Change(Op.DELETE, item, None, {}) for urn, item in before.items() if urn not in after]
+    gone = [ResourceChange(ChangeType.DELETE, item, None, {}) for urn, item in before.items() if urn not in after]
     found = [*(change for change in made if change is not None), *reversed(gone)]
     return [replace(change, failed=True) if change.item.record.urn in failed else change for change in found]
 
 
-def _item(cloud: Cloud, stack: str, record: Record) -> Item:
+def _item(cloud: Cloud, stack: str, record: StackRecord) -> ResourceSnapshot:
     found = resource_of(cloud, record)
     if found is None:
-        return Item(stack, record, (record.kept or {}).get("inputs", {}), None, None, 0)
-    has_machines = is_scale_set(found)
-    return Item(stack, record, found.sent, found.created, machines(found) if has_machines else None, behind(found) if has_machines else 0)
+        return ResourceSnapshot(stack, record, (record.kept or {}).get("inputs", {}), None, None, 0)
+    counts = (machine_count(found), outdated_count(found)) if is_scale_set(found) else (None, 0)
+    return ResourceSnapshot(stack, record, found.sent, found.created, *counts)
 
 
-def _change(before: Item | None, after: Item) -> Change | None:
+def _change(before: ResourceSnapshot | None, after: ResourceSnapshot) -> ResourceChange | None:
     if before is None:
-        return Change(Op.CREATE, None, after, {})
-    values = dict(_differences(before.asked, after.asked, "", MAINTAINED.get(after.record.type.removeprefix(AZURE), ())))
-    if before.record.id != after.record.id or before.since != after.since:
-        return Change(Op.REPLACE, before, after, values)
+        return ResourceChange(ChangeType.CREATE, None, after, {})
+    values = dict(_differences(before.requested, after.requested, "", MAINTAINED.get(after.record.type.removeprefix(AZURE), ())))
+    if before.record.id != after.record.id or before.created != after.created:
+        return ResourceChange(ChangeType.REPLACE, before, after, values)
     if not values and (before.record.kept or {}).get("outputs") != (after.record.kept or {}).get("outputs"):
         values = {"renewed": (None, None)}
-    moved = before.machines != after.machines or before.behind != after.behind
-    return Change(Op.UPDATE, before, after, values) if values or moved else None
+    moved = before.machine_count != after.machine_count or before.outdated_count != after.outdated_count
+    return ResourceChange(ChangeType.UPDATE, before, after, values) if values or moved else None
 
 
 def _differences(before: Any, after: Any, path: str, either: tuple[str, ...]) -> Iterator[tuple[str, tuple[Any, Any]]]:

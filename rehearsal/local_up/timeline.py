@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
 from rehearsal.azure.resource import Resource
-from rehearsal.azure.stack_records import Record, resource_of, stacks_of
-from rehearsal.local_up.machine_counts import behind, is_scale_set, planned, provisioned
-from rehearsal.local_up.up import Outcome
-from rehearsal.local_up.update import Span, Update
+from rehearsal.azure.stack_records import StackRecord, resource_of, stacks_of
+from rehearsal.local_up.machine_counts import is_scale_set, outdated_count, provisioned_count, requested_count
+from rehearsal.local_up.up import UpOutcome
+from rehearsal.local_up.update import Update, WorkSpan
 
 CLUSTER = "gpufleet:cluster:Cluster"
 
 
 @dataclass(frozen=True)
-class Bar:
+class TimelineBar:
     """A part of a row: seconds from the start at which work on its resources began and ended, and how many took time."""
 
     part: str
@@ -27,15 +27,15 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Row:
+class TimelineRow:
     """The base stack or a cluster: its name and its parts that took time."""
 
     name: str
-    bars: tuple[Bar, ...]
+    bars: tuple[TimelineBar, ...]
 
 
 @dataclass(frozen=True)
-class Course:
+class Timeline:
     """An update in Azure's time: seconds, rows, and what stands at its end.
 
     machines, running and behind count scale sets' machines: planned, provisioned, and of an older model. addresses are the private ones
@@ -43,49 +43,48 @@ class Course:
     """
 
     seconds: float
-    rows: tuple[Row, ...]
+    rows: tuple[TimelineRow, ...]
     machines: int
     running: int
-    behind: int
+    outdated_count: int
     addresses: int
 
 
-def course(outcome: Outcome) -> Course:
+def timeline_of(outcome: UpOutcome) -> Timeline:
     """The course of an update that has ended."""
     rows = tuple(row for update in outcome.updates for row in _rows(outcome, update))
     sets = [found for _, record in stacks_of(outcome.cloud) if (found := _scale_set(outcome.cloud, record)) is not None]
-    return Course(
+    return Timeline(
         seconds=outcome.seconds,
         rows=rows,
-        machines=sum(map(planned, sets)),
-        running=sum(map(provisioned, sets)),
-        behind=sum(map(behind, sets)),
+        machines=sum(map(requested_count, sets)),
+        running=sum(map(provisioned_count, sets)),
+        outdated_count=sum(map(outdated_count, sets)),
         addresses=sum(len(one.addresses) for found in sets for one in state_of(found).living()),
     )
 
 
-def _scale_set(cloud: Cloud, record: Record) -> Resource | None:
+def _scale_set(cloud: Cloud, record: StackRecord) -> Resource | None:
     found = resource_of(cloud, record)
     return found if found is not None and is_scale_set(found) else None
 
 
-def _rows(outcome: Outcome, update: Update) -> list[Row]:
+def _rows(outcome: UpOutcome, update: Update) -> list[TimelineRow]:
     """One row for each cluster of a stack, and for what is in none."""
-    spans: dict[str, dict[str, list[Span]]] = {}
+    spans: dict[str, dict[str, list[WorkSpan]]] = {}
     for urn, span in update.spans.items():
         if span.ended > span.began and urn in update.stack.records:
             row, part = _place(update, update.stack.records[urn], update.stack.records)
             spans.setdefault(row, {}).setdefault(part, []).append(span)
-    return [
-        Row(row, tuple(sorted((_bar(outcome, *part) for part in parts.items()), key=lambda bar: bar.began))) for row, parts in spans.items()
-    ]
+    bars = {row: [_bar(outcome, *part) for part in parts.items()] for row, parts in spans.items()}
+    return [TimelineRow(row, tuple(sorted(parts, key=lambda bar: bar.began))) for row, parts in bars.items()]
 
 
-def _bar(outcome: Outcome, part: str, spans: list[Span]) -> Bar:
-    return Bar(part, min(one.began for one in spans) - outcome.began, max(one.ended for one in spans) - outcome.began, len(spans))
+def _bar(outcome: UpOutcome, part: str, spans: list[WorkSpan]) -> TimelineBar:
+    return TimelineBar(part, min(one.began for one in spans) - outcome.began, max(one.ended for one in spans) - outcome.began, len(spans))
 
 
-def _place(update: Update, record: Record, records: Mapping[str, Record]) -> tuple[str, str]:
+def _place(update: Update, record: StackRecord, records: Mapping[str, StackRecord]) -> tuple[str, str]:
     """Row and part of a resource: the cluster that it is part of, else the stack, and the component right below that."""
     chain = [record]
     while (parent := records.get(chain[-1].parent or "")) is not None:
@@ -95,7 +94,7 @@ def _place(update: Update, record: Record, records: Mapping[str, Record]) -> tup
     return row, _short(chain, max(top - 1, 0))
 
 
-def _short(chain: list[Record], number: int) -> str:
+def _short(chain: list[StackRecord], number: int) -> str:
     """A logical name without that of what it is part of."""
     above = f"{chain[number + 1].name}-" if number + 1 < len(chain) else ""
     return chain[number].name.removeprefix(above)

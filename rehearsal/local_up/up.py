@@ -8,18 +8,18 @@ from functools import partial
 
 from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.region_cloud import new_azure
+from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.resource import Request
 from rehearsal.azure.scenario import NOTHING_WRONG
-from rehearsal.azure.stack_records import Record, stacks_of
-from rehearsal.local_up.backend import ModelFace
-from rehearsal.local_up.deleted_vaults import refuse_held, vaults_of
-from rehearsal.local_up.deletion import Removal, note_losses
-from rehearsal.local_up.request_scheduler import Caller, Failure
-from rehearsal.local_up.snapshot import Picture, picture
-from rehearsal.local_up.update import Allowed, Update, UpdateRefusedError, refuse_unknown
+from rehearsal.azure.stack_records import StackRecord, stacks_of
+from rehearsal.local_up.backend import ModelBackend
+from rehearsal.local_up.deleted_vaults import deleted_vaults_of, refuse_reserved_names
+from rehearsal.local_up.deletion import StackDeletion, record_losses
+from rehearsal.local_up.request_scheduler import Failure, RequestScheduler
+from rehearsal.local_up.snapshot import Snapshot, take_snapshot
+from rehearsal.local_up.update import Approvals, Update, UpdateRefusedError, refuse_unknown
 from rehearsal.program.graph import Graph
-from rehearsal.program.pulumi_values import from_plain, holds_unknown, to_plain
+from rehearsal.program.pulumi_values import decode_json, encode_json, has_unknown
 from rehearsal.program.run import rare_collections, run_program
 from stacks.program import make
 
@@ -30,7 +30,7 @@ Progress = Callable[[str, int, float], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class UpOutcome:
     """What an update came to: the Azure in which it was made, and how that was before and after.
 
     Moments are in seconds since 1970 of Azure's time; updates and graphs are one per stack that was tried. left counts resources that are
@@ -41,8 +41,8 @@ class Outcome:
     cloud: Cloud
     began: float
     ended: float
-    before: Picture
-    after: Picture
+    before: Snapshot
+    after: Snapshot
     updates: tuple[Update, ...]
     graphs: tuple[Graph, ...]
     left: int = 0
@@ -61,16 +61,16 @@ class Outcome:
 
 
 @rare_collections()
-def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progress) -> Outcome:
+def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Approvals, progress: Progress) -> UpOutcome:
     """Make a model what a plan says: the base stack, then the clusters, then what is no longer declared.
 
     NamesHeld and NothingProtected before anything is tried; UpRefused where that would do what nobody has allowed, ProgramFailed where the
     program does not reach its end: the model is then half-way, and whoever read it from a file reads it again.
     """
     refuse_unknown(allowed, (record for _, record in stacks_of(cloud)))
-    refuse_held(plan, cloud)
-    before, began = picture(cloud), cloud.now
-    caller = Caller(cloud, allowed.parallel)
+    refuse_reserved_names(plan, cloud)
+    before, began = take_snapshot(cloud), cloud.now
+    caller = RequestScheduler(cloud, allowed.parallel)
     updates, graphs = [], []
     for name in (plan.base_stack, plan.stack):
         update = Update(name, stacks_of(cloud).of(name), caller, allowed)
@@ -80,7 +80,7 @@ def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progres
             break
     going = [_undeclared(update) for update in updates]
     for update, records in zip(updates, going, strict=True):
-        note_losses(update, records, "no longer declared, so that it would be deleted", "put it back into the region file")
+        record_losses(update, records, "no longer declared, so that it would be deleted", "put it back into the region file")
     _refuse(updates, allowed)
     left = 0
     # A cluster that goes still uses what the base stack no longer declares.
@@ -88,40 +88,40 @@ def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progres
         if any(one.failures for one in updates):
             left += len(records)
         else:
-            Removal(update, records).run()
+            StackDeletion(update, records).run()
     unread = len(updates) < 2
-    return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), tuple(graphs), left, unread)
+    return UpOutcome(plan, cloud, began, cloud.now, before, take_snapshot(cloud), tuple(updates), tuple(graphs), left, unread)
 
 
-def bring_up_anew(plan: RegionPlan, progress: Progress = lambda *_: None) -> Outcome:
+def bring_up_anew(plan: RegionPlan, progress: Progress = lambda *_: None) -> UpOutcome:
     """Bring a region up, as bring_up does, in an empty Azure in which nothing goes wrong."""
-    return bring_up(plan, new_azure(plan, NOTHING_WRONG), Allowed(), progress)
+    return bring_up(plan, new_region_cloud(plan, NOTHING_WRONG), Approvals(), progress)
 
 
 @rare_collections()
-def tear_down(plan: RegionPlan, cloud: Cloud, allowed: Allowed, progress: Progress, *, purge: bool = False) -> Outcome:
+def tear_down(plan: RegionPlan, cloud: Cloud, allowed: Approvals, progress: Progress, *, purge: bool = False) -> UpOutcome:
     """Delete everything that both stacks have, the clusters first; UpRefused where something protected is not allowed to go.
 
     With purge the region's deleted vaults go too, which free their names. NothingProtected where what is allowed is not there.
     """
     refuse_unknown(allowed, (record for _, record in stacks_of(cloud)))
-    before, began = picture(cloud), cloud.now
-    caller = Caller(cloud, allowed.parallel)
+    before, began = take_snapshot(cloud), cloud.now
+    caller = RequestScheduler(cloud, allowed.parallel)
     updates = [Update(name, stacks_of(cloud).of(name), caller, allowed) for name in (plan.stack, plan.base_stack)]
     for update in updates:
-        note_losses(update, update.stack.records.values(), "would be destroyed", "leave it")
+        record_losses(update, update.stack.records.values(), "would be destroyed", "leave it")
     if guarded := [one for update in updates for one in update.guarded]:
         # Who destroys a region gives up its machines, those that are protected by name.
         raise UpdateRefusedError(guarded, {}, allowed)
     for update in updates:
         progress(update.name, 0, cloud.now - began)
-        Removal(update, list(update.stack.records.values())).run()
+        StackDeletion(update, list(update.stack.records.values())).run()
         if update.failures:
             break
     else:
         if purge:
             return _purge(plan, before, began, updates)
-    return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), ())
+    return UpOutcome(plan, cloud, began, cloud.now, before, take_snapshot(cloud), tuple(updates), ())
 
 
 def has_nothing(plan: RegionPlan, cloud: Cloud) -> bool:
@@ -129,22 +129,22 @@ def has_nothing(plan: RegionPlan, cloud: Cloud) -> bool:
     return not any(stacks_of(cloud).of(name).records for name in (plan.base_stack, plan.stack))
 
 
-def purge_only(plan: RegionPlan, cloud: Cloud, allowed: Allowed) -> Outcome:
+def purge_only(plan: RegionPlan, cloud: Cloud, allowed: Approvals) -> UpOutcome:
     """Purge the region's deleted vaults, and touch nothing that stands."""
-    update = Update(plan.base_stack, stacks_of(cloud).of(plan.base_stack), Caller(cloud, allowed.parallel), allowed)
-    return _purge(plan, picture(cloud), cloud.now, [update])
+    update = Update(plan.base_stack, stacks_of(cloud).of(plan.base_stack), RequestScheduler(cloud, allowed.parallel), allowed)
+    return _purge(plan, take_snapshot(cloud), cloud.now, [update])
 
 
-def _purge(plan: RegionPlan, before: Picture, began: float, updates: list[Update]) -> Outcome:
+def _purge(plan: RegionPlan, before: Snapshot, began: float, updates: list[Update]) -> UpOutcome:
     """Purge the vaults that the base stack's group had; its update comes last."""
     update = updates[-1]
-    cloud, going = update.caller.cloud, vaults_of(plan, update.caller.cloud)
+    cloud, going = update.caller.cloud, deleted_vaults_of(plan, update.caller.cloud)
     for vault in going:
         urn = f"urn:pulumi:{update.name}::{PROJECT}::azure-native:keyvault:DeletedVault::{vault.id.name}"
         update.caller.send(Request("POST", vault.id, "purge", principal=update.principal), partial(_note, update, urn))
     update.caller.finish()
-    purged = len(going) - len(vaults_of(plan, cloud))
-    return Outcome(plan, cloud, began, cloud.now, before, picture(cloud), tuple(updates), (), purged=purged)
+    purged = len(going) - len(deleted_vaults_of(plan, cloud))
+    return UpOutcome(plan, cloud, began, cloud.now, before, take_snapshot(cloud), tuple(updates), (), purged=purged)
 
 
 def _note(update: Update, urn: str, failure: Failure | None) -> None:
@@ -160,16 +160,16 @@ def _run(plan: RegionPlan, update: Update, began: float, progress: Progress) -> 
         lambda: make(plan, update.name),
         PROJECT,
         update.name,
-        face=ModelFace(update, tenant=plan.spec.access.tenant),
-        stack_outputs={name: from_plain(stack.exports) for name, stack in stacks.by_name.items() if name != update.name},
+        backend=ModelBackend(update, tenant=plan.spec.access.tenant),
+        stack_outputs={name: decode_json(stack.exports) for name, stack in stacks.by_name.items() if name != update.name},
         progress=lambda count: progress(update.name, count, cloud.now - began),
     )
-    exports = {key: to_plain(value) for key, value in graph.stack_outputs.items() if not holds_unknown(value)}
+    exports = {key: encode_json(value) for key, value in graph.stack_outputs.items() if not has_unknown(value)}
     update.stack.exports = {**update.stack.exports, **exports} if update.failures else exports
     return graph
 
 
-def _refuse(updates: Iterable[Update], allowed: Allowed) -> None:
+def _refuse(updates: Iterable[Update], allowed: Approvals) -> None:
     """UpRefused where something protected would go, or other than exactly the machines that a person has given up."""
     guarded = [one for update in updates for one in update.guarded]
     losses = {name: count for update in updates for name, count in update.losses.items()}
@@ -179,6 +179,6 @@ def _refuse(updates: Iterable[Update], allowed: Allowed) -> None:
         raise UpdateRefusedError(guarded, losses, allowed)
 
 
-def _undeclared(update: Update) -> list[Record]:
+def _undeclared(update: Update) -> list[StackRecord]:
     """What a stack has and its program no longer declares."""
     return [record for urn, record in update.stack.records.items() if urn not in update.declared]

@@ -6,10 +6,10 @@ from typing import Any
 
 from components.errors import GpufleetError
 from rehearsal.azure.azure_native_ids import AZURE, MissingInputError, UnknownTypeError, arm_id, stable_uuid
-from rehearsal.program.dispatch import Created
+from rehearsal.program.dispatch import CreatedResource
 
 KUBERNETES, DYNAMIC = "kubernetes:", "pulumi-python:dynamic"
-WHO_IS_SIGNED_IN = "azure-native:authorization:getClientConfig"
+GET_CLIENT_CONFIG = "azure-native:authorization:getClientConfig"
 
 
 class UnknownFunctionError(GpufleetError):
@@ -20,8 +20,8 @@ class UnknownFunctionError(GpufleetError):
         super().__init__(f"{token} needs a cloud to answer; give the program the value as configuration")
 
 
-class RegisteredFace:
-    """A `CloudFace` without a model behind it: nothing is refused for quota, capacity or conflict, and nothing takes time.
+class AcceptingCloud:
+    """A `CloudBackend` without a model behind it: nothing is refused for quota, capacity or conflict, and nothing takes time.
 
     `subscription` and `tenant` (UUIDs) serve resources that have no explicit provider, or one that names none.
     """
@@ -30,33 +30,33 @@ class RegisteredFace:
         self._subscription = subscription
         self._tenant = tenant
 
-    def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> Created:
+    def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> CreatedResource:
         """The id and computed outputs; UnknownType or MissingInput where there is no telling."""
         if resource_type.startswith(AZURE):
             return self._azure(resource_type, name, inputs, provider)
         if resource_type.startswith(KUBERNETES):
-            return kubernetes_answer(name, inputs)
+            return create_kubernetes_object(name, inputs)
         if resource_type.startswith(DYNAMIC):
-            return Created(stable_uuid(resource_type, name), {})
+            return CreatedResource(stable_uuid(resource_type, name), {})
         raise UnknownTypeError(resource_type)
 
     def invoke(self, token: str, _args: Mapping[str, Any], provider: Mapping[str, Any], /) -> Mapping[str, Any]:
         """Who is signed in; UnknownFunction for anything else."""
-        if token != WHO_IS_SIGNED_IN:
+        if token != GET_CLIENT_CONFIG:
             raise UnknownFunctionError(token)
         subscription = self._subscription_of(provider)
         client, person = stable_uuid(subscription, "client"), stable_uuid(subscription, "object")
         return {"subscriptionId": subscription, "tenantId": self._tenant_of(provider), "clientId": client, "objectId": person}
 
-    def _azure(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any]) -> Created:
+    def _azure(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any]) -> CreatedResource:
         module_type = resource_type.removeprefix(AZURE)
         resource_id = arm_id(resource_type, name, inputs, provider.get("subscriptionId") or self._subscription)
         arm_name = resource_id.rpartition("/")[2]
-        computed = COMPUTED.get(module_type)
+        computed = COMPUTED_OUTPUTS.get(module_type)
         outputs = {"name": arm_name, **(computed(resource_id, arm_name, inputs) if computed else {})}
         if module_type == "managedidentity:UserAssignedIdentity":
             outputs["tenantId"] = self._tenant_of(provider)
-        return Created(resource_id, outputs)
+        return CreatedResource(resource_id, outputs)
 
     def _subscription_of(self, provider: Mapping[str, Any]) -> str:
         subscription = provider.get("subscriptionId") or self._subscription
@@ -68,12 +68,12 @@ class RegisteredFace:
         return str(provider.get("tenantId") or self._tenant or stable_uuid(self._subscription_of(provider), "tenant"))
 
 
-def kubernetes_answer(name: str, inputs: Mapping[str, Any]) -> Created:
+def create_kubernetes_object(name: str, inputs: Mapping[str, Any]) -> CreatedResource:
     """Id and metadata that an API server gives an object; one without a name gets one of the logical name."""
     metadata = inputs.get("metadata") or {}
     object_name = metadata.get("name") or f"{name}-{stable_uuid(name)[:8]}"
     object_id = f"{metadata['namespace']}/{object_name}" if metadata.get("namespace") else object_name
-    return Created(object_id, {"metadata": {**metadata, "name": object_name, "uid": stable_uuid("kubernetes", object_id)}})
+    return CreatedResource(object_id, {"metadata": {**metadata, "name": object_name, "uid": stable_uuid("kubernetes", object_id)}})
 
 
 def _identity(resource_id: str, _name: str, _inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _machine_identity(_resource_id: str, _name: str, inputs: Mapping[str, Any]) 
     return {"identity": {**identity, "userAssignedIdentities": who}}
 
 
-COMPUTED: Mapping[str, Callable[[str, str, Mapping[str, Any]], dict[str, Any]]] = MappingProxyType(
+COMPUTED_OUTPUTS: Mapping[str, Callable[[str, str, Mapping[str, Any]], dict[str, Any]]] = MappingProxyType(
     {
         "compute:VirtualMachine": _machine_identity,
         "compute:VirtualMachineScaleSet": _machine_identity,

@@ -11,20 +11,20 @@ from pulumi.runtime.mocks import MockCallArgs, MockResourceArgs, Mocks
 from components.errors import GpufleetError
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.graph import Secret
-from rehearsal.program.registration_types import Answered, Registration, Result
+from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
 
 STACK_REFERENCE = "pulumi:pulumi:StackReference"
 PROVIDER_PREFIX = "pulumi:providers:"
 
 
-class Created(NamedTuple):
+class CreatedResource(NamedTuple):
     """A cloud's answer to a create: the provider's id, never empty, and the outputs it computed beyond the inputs."""
 
     id: str
     outputs: Mapping[str, Any]
 
 
-class CloudFace(Protocol):
+class CloudBackend(Protocol):
     """The cloud that a program meets in a rehearsal.
 
     Inputs and arguments come with plaintext secrets and the provider's names. `provider` holds the inputs of the explicit provider
@@ -32,30 +32,30 @@ class CloudFace(Protocol):
     Outputs are JSON-like; a `Secret` in them stays secret. What the cloud does not know or allow it raises, in one line.
     """
 
-    def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> Created:
+    def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> CreatedResource:
         """Puts one resource; `name` is Pulumi's logical name."""
 
     def invoke(self, token: str, args: Mapping[str, Any], provider: Mapping[str, Any], /) -> Mapping[str, Any]:
         """Answers a provider function, such as `azure-native:authorization:getClientConfig`."""
 
 
-class LiveFace(ABC):
+class LiveBackend(ABC):
     """A cloud in which things take time and may fail: it answers when they have happened, and the program goes on meanwhile."""
 
     @abstractmethod
-    def declare(self, registration: Registration, /) -> Result:
+    def declare(self, registration: Registration, /) -> RegistrationResult:
         """Hears of every resource, components and providers included, and says whether to go on with it: SKIP where it waits in vain."""
 
     @abstractmethod
-    def put(self, registration: Registration, dynamic: DynamicProviders, /) -> Future[Answered]:
+    def put(self, registration: Registration, dynamic: DynamicProviders, /) -> Future[RegistrationResponse]:
         """Makes a resource what the program wants it to be; the future has its result once that has happened."""
 
     @abstractmethod
     def invoke(self, token: str, args: Mapping[str, Any], provider: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """Answers a provider function, as a CloudFace does."""
+        """Answers a provider function, as a CloudBackend does."""
 
     @abstractmethod
-    def go_on(self) -> bool:
+    def advance(self) -> bool:
         """Lets the next thing happen for which somebody waits; False where nothing will."""
 
 
@@ -76,29 +76,31 @@ class ReadUnsupportedError(GpufleetError):
         super().__init__(f"reads existing resource {resource_id}, but a rehearsal starts from an empty cloud; compute its id instead")
 
 
-class Answers(Mocks):
-    """Pulumi's interface to a mocked cloud, with a face behind it."""
+class BackendMocks(Mocks):
+    """Pulumi's interface to a mocked cloud, with a backend behind it."""
 
-    def __init__(self, face: CloudFace | LiveFace, stack_outputs: Mapping[str, Mapping[str, Any]], dynamic: DynamicProviders) -> None:
-        self._face = face
+    def __init__(
+        self, backend: CloudBackend | LiveBackend, stack_outputs: Mapping[str, Mapping[str, Any]], dynamic: DynamicProviders
+    ) -> None:
+        self._backend = backend
         self._stack_outputs = stack_outputs
         self._dynamic = dynamic
         self._provider_inputs: dict[str, Mapping[str, Any]] = {}
 
-    def answer(self, asked: Registration) -> Answered | Future[Answered]:
+    def answer(self, asked: Registration) -> RegistrationResponse | Future[RegistrationResponse]:
         """Id and outputs of a resource, at once or when it is there; whatever refuses it raises."""
-        if isinstance(self._face, LiveFace) and (result := self._face.declare(asked)) is not Result.SUCCESS:
-            return Answered("", {}, result)
+        if isinstance(self._backend, LiveBackend) and (result := self._backend.declare(asked)) is not RegistrationResult.SUCCESS:
+            return RegistrationResponse("", {}, result)
         if not asked.custom:
-            return Answered("", {})
+            return RegistrationResponse("", {})
         if asked.type.startswith(PROVIDER_PREFIX):
-            return Answered(self._provider(asked.type, asked.name, asked.inputs), {})
-        if isinstance(self._face, LiveFace):
-            return self._face.put(asked, self._dynamic)
+            return RegistrationResponse(self._provider(asked.type, asked.name, asked.inputs), {})
+        if isinstance(self._backend, LiveBackend):
+            return self._backend.put(asked, self._dynamic)
         if self._dynamic.answers(asked.type, asked.inputs):
-            return Answered(*self._dynamic.create(asked.inputs))
+            return RegistrationResponse(*self._dynamic.create(asked.inputs))
         inputs = {key: value for key, value in asked.inputs.items() if key != DynamicProviders.KEY}
-        return Answered(*self._face.create(asked.type, asked.name, inputs, asked.provider))
+        return RegistrationResponse(*self._backend.create(asked.type, asked.name, inputs, asked.provider))
 
     def new_resource(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
         """Not asked: the monitor registers by answer, which knows more of a resource."""
@@ -106,7 +108,7 @@ class Answers(Mocks):
 
     def call(self, args: MockCallArgs) -> tuple[dict[str, Any], None]:
         """Answers a provider function with the cloud's result."""
-        return dict(self._face.invoke(args.token, args.args, self.provider_inputs(args.provider))), None
+        return dict(self._backend.invoke(args.token, args.args, self.provider_inputs(args.provider))), None
 
     def read(self, args: MockResourceArgs) -> dict[str, Any]:
         """Properties of a resource looked up by id, which only a StackReference can be; else ReadUnsupported, or UnknownStack."""

@@ -12,7 +12,7 @@ from pulumi.dynamic.dynamic import PROVIDER_KEY
 from components.errors import GpufleetError
 
 
-class CheckError(GpufleetError):
+class DynamicCheckError(GpufleetError):
     """A dynamic provider's own check refused the inputs."""
 
     def __init__(self, failures: Mapping[str, str]) -> None:
@@ -20,7 +20,7 @@ class CheckError(GpufleetError):
         super().__init__("; ".join(f"{path}: {reason}" for path, reason in failures.items()))
 
 
-class Updated(NamedTuple):
+class DynamicUpdate(NamedTuple):
     """What a provider's update came to: "same", "updated" or "replaced", the id, and the outputs."""
 
     how: Literal["same", "updated", "replaced"]
@@ -53,29 +53,29 @@ class DynamicProviders:
         return f"{provider.__module__}.{provider.__qualname__}"
 
     def create(self, inputs: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """Id and outputs from the provider's check and create, in the engine's order; `CheckError`, or what the provider raises."""
+        """Id and outputs from the provider's check and create, in the engine's order; `DynamicCheckError`, or what the provider raises."""
         return self._create(inputs, self._checked({}, inputs))
 
-    def update(self, resource_id: str, old: Mapping[str, Any], outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> Updated:
+    def update(self, resource_id: str, old: Mapping[str, Any], outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> DynamicUpdate:
         """What becomes of a resource that exists with old inputs and outputs, in the engine's order: check, diff, and what the diff says.
 
-        A provider that has no diff of its own is asked to update when the inputs differ. `CheckError`, or what the provider raises.
+        A provider that has no diff of its own is asked to update when the inputs differ. `DynamicCheckError`, or what the provider raises.
         """
         provider, checked = self._provider(inputs), self._checked(old, inputs)
         said = provider.diff(resource_id, dict(outputs), {**checked, PROVIDER_KEY: inputs[PROVIDER_KEY]})
         changes = _without_provider(inputs) != dict(old) if said.changes is None else said.changes
         if said.replaces:
-            return Updated("replaced", *self._create(inputs, checked))
+            return DynamicUpdate("replaced", *self._create(inputs, checked))
         if not changes:
-            return Updated("same", resource_id, outputs)
+            return DynamicUpdate("same", resource_id, outputs)
         updated = provider.update(resource_id, dict(outputs), {**checked, PROVIDER_KEY: inputs[PROVIDER_KEY]})
-        return Updated("updated", resource_id, _without_provider(updated.outs or {}))
+        return DynamicUpdate("updated", resource_id, _without_provider(updated.outs or {}))
 
     def _checked(self, old: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs after the provider's check, without the provider itself."""
         checked = self._provider(inputs).check(dict(old), dict(inputs))
         if checked.failures:
-            raise CheckError({failure.property: failure.reason for failure in checked.failures})
+            raise DynamicCheckError({failure.property: failure.reason for failure in checked.failures})
         return _without_provider(checked.inputs)
 
     def _create(self, inputs: Mapping[str, Any], checked: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -11,12 +11,12 @@ from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs
 from pulumi.runtime.proto import resource_pb2
 from typing_extensions import override
 
-from rehearsal.program.dispatch import Answers
+from rehearsal.program.dispatch import BackendMocks
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.error_text import RegistrationError, one_line
 from rehearsal.program.graph import Graph, Resource, Secret, reveal
 from rehearsal.program.pulumi_values import from_struct, to_struct
-from rehearsal.program.registration_types import Answered, Registration, Result
+from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
 
 T = TypeVar("T")
 STACK_TYPE = "pulumi:pulumi:Stack"
@@ -39,10 +39,10 @@ class Monitor(MockMonitor):
     (https://github.com/pulumi/pulumi/blob/master/proto/pulumi/resource.proto) and must be called on the event loop's own thread.
     """
 
-    mocks: Answers
+    mocks: BackendMocks
 
     def __init__(
-        self, answers: Answers, dynamic: DynamicProviders, *, project: str, stack: str, progress: Callable[[int], None] | None
+        self, answers: BackendMocks, dynamic: DynamicProviders, *, project: str, stack: str, progress: Callable[[int], None] | None
     ) -> None:
         super().__init__(answers)
         self._dynamic = dynamic
@@ -91,10 +91,10 @@ class Monitor(MockMonitor):
         return promised
 
     def _respond(
-        self, request: resource_pb2.RegisterResourceRequest, urn: str, inputs: dict[str, Any], answered: Answered
+        self, request: resource_pb2.RegisterResourceRequest, urn: str, inputs: dict[str, Any], answered: RegistrationResponse
     ) -> resource_pb2.RegisterResourceResponse:
         """Record what a resource has become, and tell the program."""
-        if answered.result is not Result.SUCCESS:
+        if answered.result is not RegistrationResult.SUCCESS:
             return resource_pb2.RegisterResourceResponse(urn=urn, result=answered.result.value)
         with _naming(request):
             if request.custom and not answered.id:

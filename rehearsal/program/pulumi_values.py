@@ -40,46 +40,46 @@ def _from_value(value: struct_pb2.Value) -> Any:
 def to_struct(properties: Mapping[str, Any]) -> struct_pb2.Struct:
     """The properties of a response, from JSON-like values and `Secret`s; TypeError for anything else."""
     struct = struct_pb2.Struct()
-    struct.update({key: to_plain(value) for key, value in properties.items()})
+    struct.update({key: encode_json(value) for key, value in properties.items()})
     return struct
 
 
-def to_plain(value: Any) -> Any:
+def encode_json(value: Any) -> Any:
     """A value as JSON, with each `Secret` as the wire has it; TypeError for what is not JSON-like."""
     match value:
         case Secret():
-            return {SIGNATURE_KEY: SECRET_SIGNATURE, "value": to_plain(value.value)}
+            return {SIGNATURE_KEY: SECRET_SIGNATURE, "value": encode_json(value.value)}
         case Mapping():
-            return {key: to_plain(item) for key, item in value.items()}
+            return {key: encode_json(item) for key, item in value.items()}
         case list() | tuple():
-            return [to_plain(item) for item in value]
+            return [encode_json(item) for item in value]
         case None | bool() | int() | float() | str():
             return value
         case _:
             raise TypeError(f"an output of type {type(value).__name__} was answered; outputs are JSON-like values")
 
 
-def from_plain(value: Any) -> Any:
+def decode_json(value: Any) -> Any:
     """The value that to_plain was given."""
     match value:
         case Mapping():
             if value.get(SIGNATURE_KEY) == SECRET_SIGNATURE:
-                return Secret(from_plain(value["value"]))
-            return {key: from_plain(item) for key, item in value.items()}
+                return Secret(decode_json(value["value"]))
+            return {key: decode_json(item) for key, item in value.items()}
         case list():
-            return [from_plain(item) for item in value]
+            return [decode_json(item) for item in value]
         case _:
             return value
 
 
-def holds_unknown(value: Any) -> bool:
+def has_unknown(value: Any) -> bool:
     """Whether a value, or one in it, is what the SDK sends for what never came to be."""
     match value:
         case Secret():
-            return holds_unknown(value.value)
+            return has_unknown(value.value)
         case Mapping():
-            return any(map(holds_unknown, value.values()))
+            return any(map(has_unknown, value.values()))
         case list() | tuple():
-            return any(map(holds_unknown, value))
+            return any(map(has_unknown, value))
         case _:
             return bool(value == rpc.UNKNOWN)

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 
-class Result(Enum):
+class RegistrationResult(Enum):
     """How a registration ended, by the names of Pulumi's own protocol.
 
     A failed resource, and one that is skipped because it waits for a failed one, has no outputs: the program goes on without them.
@@ -40,9 +40,9 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class RegistrationResponse:
     """What the program is told: the provider's id, empty for a component, and the outputs beyond the inputs."""
 
     id: str
     outputs: Mapping[str, Any]
-    result: Result = Result.SUCCESS
+    result: RegistrationResult = RegistrationResult.SUCCESS

@@ -16,7 +16,7 @@ from pulumi.runtime.config import set_all_config
 from pulumi.runtime.stack import run_in_stack
 
 from components.errors import GpufleetError
-from rehearsal.program.dispatch import Answers, CloudFace, LiveFace
+from rehearsal.program.dispatch import BackendMocks, CloudBackend, LiveBackend
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.error_text import one_line
 from rehearsal.program.graph import Graph
@@ -44,12 +44,12 @@ def run_program(
     project: str,
     stack: str,
     *,
-    face: CloudFace | LiveFace,
+    backend: CloudBackend | LiveBackend,
     config: Mapping[str, str] = NOTHING,
     stack_outputs: Mapping[str, Mapping[str, Any]] = NOTHING,
     progress: Callable[[int], None] | None = None,
 ) -> Graph:
-    """Runs `program` as Pulumi would run it, and returns everything that it registered, but what a live face let fail.
+    """Runs `program` as Pulumi would run it, and returns everything that it registered, but what a live backend let fail.
 
     `config` has full keys (`azure-native:location`); `stack_outputs` gives the exports of stacks rehearsed before, by stack name, to
     StackReferences; `progress` is called with the number of resources that are there so far after each. Nothing of a run stays behind
@@ -57,10 +57,11 @@ def run_program(
     Must not be called while an event loop runs in this thread.
     """
     dynamic = DynamicProviders(config, project)
-    monitor = Monitor(Answers(face, stack_outputs, dynamic), dynamic, project=project, stack=stack, progress=progress)
+    monitor = Monitor(BackendMocks(backend, stack_outputs, dynamic), dynamic, project=project, stack=stack, progress=progress)
     with rare_collections(), _no_word_of_abandoned_coroutines():
         try:
-            _run_to_end(_run(program, project, stack, monitor, config), face.go_on if isinstance(face, LiveFace) else _nothing_happens)
+            advance = backend.advance if isinstance(backend, LiveBackend) else _nothing_happens
+            _run_to_end(_run(program, project, stack, monitor, config), advance)
         except _NothingLeftToRunError as error:
             last = monitor.last_registered() or "none"
             reason = f"waits for a value that nothing will ever produce; the last resource registered was {last}"
@@ -71,8 +72,8 @@ def run_program(
     return monitor.take_graph()
 
 
-def _run_to_end(program: Coroutine[Any, Any, None], go_on: Callable[[], bool]) -> None:
-    selector = _Selector(go_on)
+def _run_to_end(program: Coroutine[Any, Any, None], advance: Callable[[], bool]) -> None:
+    selector = _Selector(advance)
     with asyncio.Runner(loop_factory=lambda: _loop(selector)) as runner:
         try:
             runner.run(program)
@@ -175,16 +176,16 @@ class _Selector(selectors.DefaultSelector):
     So the program sees every answer at the virtual moment at which it comes, and no real time passes.
     """
 
-    def __init__(self, go_on: Callable[[], bool]) -> None:
+    def __init__(self, advance: Callable[[], bool]) -> None:
         super().__init__()
         self.may_wait = False
-        self._go_on = go_on
+        self._advance = advance
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None or self.may_wait:
             return super().select(timeout)
         while not (woken := super().select(0)):
-            if not self._go_on():
+            if not self._advance():
                 self.may_wait = True
                 raise _NothingLeftToRunError
         return woken

@@ -9,14 +9,25 @@ from typing import Any
 
 from rehearsal.azure.azure_native_ids import AZURE, PLACEHOLDER
 from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
-from rehearsal.azure.stack_records import Record
+from rehearsal.azure.stack_records import StackRecord
 from rehearsal.local_up.diff_text import DONE, PLANNED, tree_lines
-from rehearsal.local_up.snapshot import Change, Item, Op
+from rehearsal.local_up.snapshot import ChangeType, ResourceChange, ResourceSnapshot
 from rehearsal.local_up.update import SCALE_SET
 from rehearsal.pulumi_cli.events import REPLACEMENT_STEPS, STACK, UNCHANGED, Json, OperationTimeline, ResourceStep
 
-OPS: Mapping[str, Op] = {"create": Op.CREATE, "import": Op.CREATE, "update": Op.UPDATE, "replace": Op.REPLACE, "delete": Op.DELETE}
-REFRESH_WORDS: Mapping[Op, str] = {Op.CREATE: "found", Op.UPDATE: "changed by hand", Op.REPLACE: "replaced by hand", Op.DELETE: "gone"}
+OPS: Mapping[str, ChangeType] = {
+    "create": ChangeType.CREATE,
+    "import": ChangeType.CREATE,
+    "update": ChangeType.UPDATE,
+    "replace": ChangeType.REPLACE,
+    "delete": ChangeType.DELETE,
+}
+REFRESH_WORDS: Mapping[ChangeType, str] = {
+    ChangeType.CREATE: "found",
+    ChangeType.UPDATE: "changed by hand",
+    ChangeType.REPLACE: "replaced by hand",
+    ChangeType.DELETE: "gone",
+}
 KEY = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 REPLACE_MARK = " (forces replacement)"
 UNKNOWN_GROUP = "unknown"
@@ -51,13 +62,13 @@ def value_at(properties: Any, path: str) -> Any:
     return properties
 
 
-def _change(timeline: OperationTimeline, step: ResourceStep, item: Item) -> Change | None:
+def _change(timeline: OperationTimeline, step: ResourceStep, item: ResourceSnapshot) -> ResourceChange | None:
     op = OPS.get(REPLACEMENT_STEPS.get(step.op, step.op))
     if op is None or step.op in UNCHANGED:
         return None
-    before = None if op is Op.CREATE else _item(timeline.stack, step, old=True)
-    values = dict(_values(timeline, step)) if op in (Op.UPDATE, Op.REPLACE) else {}
-    return Change(op, before, None if op is Op.DELETE else item, values, failed=step.urn in timeline.failed)
+    before = None if op is ChangeType.CREATE else _item(timeline.stack, step, old=True)
+    values = dict(_values(timeline, step)) if op in (ChangeType.UPDATE, ChangeType.REPLACE) else {}
+    return ResourceChange(op, before, None if op is ChangeType.DELETE else item, values, failed=step.urn in timeline.failed)
 
 
 def _values(timeline: OperationTimeline, step: ResourceStep) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -83,10 +94,10 @@ def _without_common_prefix(old: Any, new: Any) -> tuple[Any, Any]:
     return (f"…{old.removeprefix(shared)}", f"…{new.removeprefix(shared)}") if shared else (old, new)
 
 
-def _item(stack: str, step: ResourceStep, *, old: bool = False) -> Item:
+def _item(stack: str, step: ResourceStep, *, old: bool = False) -> ResourceSnapshot:
     state = (step.old if old else step.state) or step.state
     inputs = state.get("inputs") or {}
-    record = Record(
+    record = StackRecord(
         urn=step.urn,
         type=step.type,
         parent=None if STACK in state.get("parent", "").rpartition("::")[0].rpartition("$")[2] else state.get("parent") or None,
@@ -94,7 +105,7 @@ def _item(stack: str, step: ResourceStep, *, old: bool = False) -> Item:
         protect=bool(state.get("protect")),
     )
     capacity = (inputs.get("sku") or {}).get("capacity") if step.type.rpartition(":")[2] == SCALE_SET else None
-    return Item(stack, record, inputs, None, capacity if isinstance(capacity, int) else None, 0)
+    return ResourceSnapshot(stack, record, inputs, None, capacity if isinstance(capacity, int) else None, 0)
 
 
 def _id(step: ResourceStep, state: Json, inputs: Json) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from rehearsal.local_up.failure_text import NAMED, REMEDIES
+from rehearsal.local_up.failure_text import REMEDIES, RESOURCES_NAMED
 from rehearsal.pulumi_cli import change_tree
 from rehearsal.pulumi_cli.events import STACK, OperationTimeline
 from rehearsal.pulumi_cli.region_commands import RegionResult
@@ -74,8 +74,8 @@ def _interrupted_text(urns: Sequence[str]) -> str:
     """Return a clause on the operations that were cut off."""
     if not urns:
         return ""
-    names = ", ".join(_resource_label(urn).rstrip(": ") for urn in urns[:NAMED])
-    more = f" and {len(urns) - NAMED:,} more" if len(urns) > NAMED else ""
+    names = ", ".join(_resource_label(urn).rstrip(": ") for urn in urns[:RESOURCES_NAMED])
+    more = f" and {len(urns) - RESOURCES_NAMED:,} more" if len(urns) > RESOURCES_NAMED else ""
     return f": {len(urns):,} operation{'' if len(urns) == 1 else 's'} cut off ({names}{more}), which Azure may still finish"
 
 
@@ -88,8 +88,8 @@ def _failures(timeline: OperationTimeline, cut_off: Collection[str]) -> Iterator
         message = messages[0]
         groups.setdefault((_remedy(message), _failure_group(message)), []).append(f"{_resource_label(urn)}{message}")
     for (remedy, _), parts in groups.items():
-        more = f"\nand {len(parts) - NAMED:,} more of the same kind" if len(parts) > NAMED else ""
-        yield "{}{}\nWhat to do: {}.".format("\n".join(parts[:NAMED]), more, remedy)
+        more = f"\nand {len(parts) - RESOURCES_NAMED:,} more of the same kind" if len(parts) > RESOURCES_NAMED else ""
+        yield "{}{}\nWhat to do: {}.".format("\n".join(parts[:RESOURCES_NAMED]), more, remedy)
 
 
 def _failure_group(message: str) -> str:

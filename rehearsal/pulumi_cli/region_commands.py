@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from components.plan.model import RegionPlan
-from rehearsal.azure.stack_records import Record
-from rehearsal.checks.machines_up import scale_set_id, scale_sets
-from rehearsal.local_up.update import SCALE_SET, Allowed, Guarded, UpdateRefusedError, refuse_unknown
+from rehearsal.azure.stack_records import StackRecord
+from rehearsal.local_up.machine_counts import scale_set_id, scale_sets
+from rehearsal.local_up.update import SCALE_SET, Approvals, BlockedDeletion, UpdateRefusedError, refuse_unknown
 from rehearsal.pulumi_cli.events import OperationTimeline
 from rehearsal.pulumi_cli.stack_operations import RegionEngine
 
@@ -38,7 +38,7 @@ class RegionResult:
         return not self.untried and not self.interrupted and all(timeline.complete for timeline in self.timelines)
 
 
-def bring_up(engine: RegionEngine, allowed: Allowed) -> RegionResult:
+def bring_up(engine: RegionEngine, allowed: Approvals) -> RegionResult:
     """Deploy both stacks as the region file says, the base first.
 
     Raise NothingProtectedError or UpdateRefusedError, before any change, where machines would be deleted without permission.
@@ -52,7 +52,7 @@ def bring_up(engine: RegionEngine, allowed: Allowed) -> RegionResult:
     return _run_in_order(engine, "up", (plan.base_stack, plan.stack), (*WITHOUT_PROMPT, CONTINUE_ON_ERROR, *_parallel(allowed)))
 
 
-def preview(engine: RegionEngine, allowed: Allowed) -> RegionResult:
+def preview(engine: RegionEngine, allowed: Approvals) -> RegionResult:
     """Preview bring_up; the clusters only where a base stack exists for them to read."""
     plan = engine.plan
     records = _open_stacks(engine, (plan.base_stack, plan.stack))
@@ -64,7 +64,7 @@ def preview(engine: RegionEngine, allowed: Allowed) -> RegionResult:
     return RegionResult(plan, "preview", outcome.timelines, reason if outcome.complete else outcome.untried, outcome.interrupted)
 
 
-def refresh(engine: RegionEngine, allowed: Allowed, *, only_show: bool) -> RegionResult:
+def refresh(engine: RegionEngine, allowed: Approvals, *, only_show: bool) -> RegionResult:
     """Read the state of all resources from Azure and the clusters; update Pulumi's state, or with only_show print the differences."""
     plan = engine.plan
     _open_stacks(engine, (plan.base_stack, plan.stack))
@@ -72,7 +72,7 @@ def refresh(engine: RegionEngine, allowed: Allowed, *, only_show: bool) -> Regio
     return _run_in_order(engine, "refresh", (plan.base_stack, plan.stack), (*flags, *_parallel(allowed)))
 
 
-def tear_down(engine: RegionEngine, allowed: Allowed, *, purge: bool) -> RegionResult:
+def tear_down(engine: RegionEngine, allowed: Approvals, *, purge: bool) -> RegionResult:
     """Delete everything in both stacks, the clusters first; with purge also the names of the vaults.
 
     Raise UpdateRefusedError where a protected resource may not be deleted, NothingProtectedError where an allowed one does not exist.
@@ -96,12 +96,12 @@ def purge_only(engine: RegionEngine) -> RegionResult:
     return RegionResult(engine.plan, "destroy", (), purged=engine.purge_vaults())
 
 
-def protected_resource(record: Record, why: str, instead: str) -> Guarded:
+def protected_resource(record: StackRecord, why: str, instead: str) -> BlockedDeletion:
     """Return a protected resource that would be deleted, with the reason."""
-    return Guarded(record.type.rpartition(":")[2], record.id.rpartition("/")[2] or record.name, _capacity(record), why, instead)
+    return BlockedDeletion(record.type.rpartition(":")[2], record.id.rpartition("/")[2] or record.name, _capacity(record), why, instead)
 
 
-def _open_stacks(engine: RegionEngine, stacks: Sequence[str]) -> dict[str, list[Record]]:
+def _open_stacks(engine: RegionEngine, stacks: Sequence[str]) -> dict[str, list[StackRecord]]:
     for stack in stacks:
         engine.open_stack(stack)
     return {stack: engine.records(stack) for stack in stacks}
@@ -122,7 +122,7 @@ def _run_in_order(
     return RegionResult(engine.plan, verb, tuple(timelines), reason, engine.interrupted)
 
 
-def _refuse_losses(plan: RegionPlan, records: Iterable[Record], allowed: Allowed) -> None:
+def _refuse_losses(plan: RegionPlan, records: Iterable[StackRecord], allowed: Approvals) -> None:
     """Raise UpdateRefusedError where a scale set would shrink or be deleted: Azure would choose the machines, drained or not."""
     declared = {scale_set_id(cluster, name).lower(): capacity for cluster in plan.clusters for name, capacity, _ in scale_sets(cluster)}
     guarded, losses = [], {}
@@ -142,7 +142,7 @@ def _refuse_losses(plan: RegionPlan, records: Iterable[Record], allowed: Allowed
         raise UpdateRefusedError(guarded, losses, allowed)
 
 
-def _capacity(record: Record) -> int:
+def _capacity(record: StackRecord) -> int:
     """Return the machines of a scale set, as the program last declared it; 1 for a single machine."""
     inputs = (record.kept or {}).get("inputs", {})
     if record.type.rpartition(":")[2] == "VirtualMachine":
@@ -150,9 +150,9 @@ def _capacity(record: Record) -> int:
     return int((inputs.get("sku") or {}).get("capacity") or 0) if record.type.rpartition(":")[2] == SCALE_SET else 0
 
 
-def _flatten(records: Mapping[str, Sequence[Record]]) -> Iterator[Record]:
+def _flatten(records: Mapping[str, Sequence[StackRecord]]) -> Iterator[StackRecord]:
     return (record for found in records.values() for record in found)
 
 
-def _parallel(allowed: Allowed) -> tuple[str, str]:
+def _parallel(allowed: Approvals) -> tuple[str, str]:
     return "--parallel", str(allowed.parallel)

@@ -14,7 +14,7 @@ from pulumi.automation.errors import CommandError
 
 from components.errors import GpufleetError
 from components.plan.model import RegionPlan
-from rehearsal.azure.stack_records import Record
+from rehearsal.azure.stack_records import StackRecord
 from rehearsal.local_cluster.hub.hub_network import HubNamespace
 from rehearsal.local_up.up import PROJECT
 from rehearsal.pulumi_cli import state_repair
@@ -77,7 +77,7 @@ class RegionEngine:
         """Return a stack's state as `pulumi stack export` prints it, with encrypted secrets."""
         return json.loads(self._run_cli("stack", "export", "--stack", stack)).get("deployment") or {}
 
-    def records(self, stack: str) -> list[Record]:
+    def records(self, stack: str) -> list[StackRecord]:
         """Return the resources of a stack."""
         return [stack_record(item) for item in self.deployment(stack).get("resources") or ()]
 
@@ -159,9 +159,9 @@ def region_engine(
         yield RegionEngine(plan, folder, cli, workspace, reporter)
 
 
-def stack_record(item: Mapping[str, Any]) -> Record:
+def stack_record(item: Mapping[str, Any]) -> StackRecord:
     """Return a resource of a state as the record that the commands of the local up use."""
-    return Record(
+    return StackRecord(
         urn=item["urn"],
         type=item["type"],
         parent=item.get("parent"),

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from components.plan.limits import LimitRow
 from components.plan.model import RegionPlan
 from rehearsal.checks.finding import Finding
-from rehearsal.local_up.timeline import Course
+from rehearsal.local_up.timeline import Timeline
 from rehearsal.program.graph import Graph
 from rehearsal.report.address_figures import address_use, block_map
 from rehearsal.report.limit_lines import BAR_WIDTH, TIGHT, limit_lines
@@ -36,11 +36,11 @@ def render_report(
     findings: Sequence[Finding],
     timings: Mapping[str, float],
     made: str,
-    course: Course,
+    timeline: Timeline,
 ) -> str:
     """The page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order.
 
-    made says when, of what and by which version the page was made; course how the region came up in the embedded Azure.
+    made says when, of what and by which version the page was made; timeline how the region came up in the embedded Azure.
     """
     environment = Environment(
         loader=PackageLoader("rehearsal.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -69,8 +69,8 @@ def render_report(
         map=region_map(plan),
         address_use=address_use(plan, limits),
         blocks=block_map(plan),
-        course=course,
-        timeline=up_timeline(plan, course),
+        timeline=timeline,
+        timeline_drawing=up_timeline(plan, timeline),
         clock=clock,
         number=number,
         percent=percent,
@@ -90,13 +90,15 @@ def write_report(
     checks: Sequence[str],
     findings: Sequence[Finding],
     timings: Mapping[str, float],
-    course: Course,
+    timeline: Timeline,
 ) -> Path:
     """Write `<out>/<region>/report.html` whole or not at all, and return its path; OSError where that cannot be written."""
     folder = out / plan.name
     folder.mkdir(parents=True, exist_ok=True)
     made = provenance(plan)
-    text = render_report(plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings, made=made, course=course)
+    text = render_report(
+        plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings, made=made, timeline=timeline
+    )
     return write_whole(folder / PAGE, text)
 
 

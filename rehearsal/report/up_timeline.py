@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from components.plan.model import RegionPlan
-from rehearsal.local_up.timeline import Bar, Course
+from rehearsal.local_up.timeline import Timeline, TimelineBar
 from rehearsal.report.drawing import Drawing, fitted
 from rehearsal.report.palette import pool_looks
 
@@ -17,15 +17,15 @@ MOST_STROKES = 9
 POOL = "pool-"
 
 
-def up_timeline(plan: RegionPlan, course: Course) -> Drawing:
-    """The course of an up: a line for each part of the base stack and of each cluster."""
+def up_timeline(plan: RegionPlan, timeline: Timeline) -> Drawing:
+    """The timeline of an up: a line for each part of the base stack and of each cluster."""
     drawing = Drawing(f"When each part of {plan.name} is worked on while it is brought up", WIDTH)
-    scale = (WIDTH - LEFT - RIGHT) / max(course.seconds, 1.0)
-    height = 24 + sum(LINE * (len(row.bars) + 1) + 6 for row in course.rows)
-    _axis(drawing, course.seconds, scale, height)
+    scale = (WIDTH - LEFT - RIGHT) / max(timeline.seconds, 1.0)
+    height = 24 + sum(LINE * (len(row.bars) + 1) + 6 for row in timeline.rows)
+    _axis(drawing, timeline.seconds, scale, height)
     looks = pool_looks(plan)
     y = 24.0
-    for row in course.rows:
+    for row in timeline.rows:
         drawing.text("label", 0, y + 12, fitted(row.name, LEFT - 10, FONT), title=row.name)
         y += LINE
         for bar in row.bars:
@@ -50,7 +50,7 @@ def _axis(drawing: Drawing, seconds: float, scale: float, height: float) -> None
         drawing.text("detail middle", x, 12, clock(stroke * step))
 
 
-def _bar(drawing: Drawing, where: str, bar: Bar, y: float, scale: float, looks: dict[str, str]) -> None:
+def _bar(drawing: Drawing, where: str, bar: TimelineBar, y: float, scale: float, looks: dict[str, str]) -> None:
     pool = bar.part.removeprefix(POOL)
     look = f"cell {looks[pool]}" if bar.part.startswith(POOL) and pool in looks else "cell ours"
     x, width = LEFT + bar.began * scale, max((bar.ended - bar.began) * scale, 1.5)

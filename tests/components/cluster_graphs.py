@@ -13,7 +13,7 @@ from components.plan.region import plan_region
 from components.spec.cluster import Cluster
 from components.spec.pool import Capacity
 from components.spec.region import Region
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.graph import Graph, Resource, reveal
 from rehearsal.program.run import run_program
 from stacks.load import load_catalog, load_region
@@ -56,10 +56,10 @@ def _small(cluster: Cluster) -> Cluster:
 def graph(name: str) -> Graph:
     """The region's own stack, on its rehearsed base stack."""
     plan = planned(name)
-    face = RegisteredFace(tenant=plan.spec.access.tenant)
-    base = run_program(lambda: make(plan, plan.base_stack), "gpufleet", plan.base_stack, face=face)
+    backend = AcceptingCloud(tenant=plan.spec.access.tenant)
+    base = run_program(lambda: make(plan, plan.base_stack), "gpufleet", plan.base_stack, backend=backend)
     outputs = {plan.base_stack: base.stack_outputs}
-    return run_program(lambda: make(plan, plan.stack), "gpufleet", plan.stack, face=face, stack_outputs=outputs)
+    return run_program(lambda: make(plan, plan.stack), "gpufleet", plan.stack, backend=backend, stack_outputs=outputs)
 
 
 def of_cluster(name: str, cluster: ClusterPlan) -> tuple[Resource, ...]:

@@ -15,7 +15,7 @@ from components.network import Network, NetworkArgs
 from components.pki import Pki, PkiArgs
 from components.plan.model import ClusterPlan, RegionPlan
 from components.vault_secrets import VaultSecrets, VaultSecretsArgs
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.graph import Graph, Resource, reveal
 from rehearsal.program.run import run_program
 from stacks.load import load_plan
@@ -40,7 +40,7 @@ def base_graph(region: str) -> Graph:
         for name, value in RegionBase("base", RegionBaseArgs(plan)).exports.items():
             pulumi.export(name, value)
 
-    return run_program(program, PROJECT, plan.base_stack, face=RegisteredFace())
+    return run_program(program, PROJECT, plan.base_stack, backend=AcceptingCloud())
 
 
 @cache
@@ -63,7 +63,7 @@ def lay_ground(plan: RegionPlan, base_stack: Graph) -> Graph:
             _lay(plan, cluster, base, in_base)
 
     outputs = {plan.base_stack: base_stack.stack_outputs}
-    return run_program(program, PROJECT, plan.stack, face=RegisteredFace(), stack_outputs=outputs)
+    return run_program(program, PROJECT, plan.stack, backend=AcceptingCloud(), stack_outputs=outputs)
 
 
 def _lay(region: RegionPlan, cluster: ClusterPlan, base: BaseOutputs, in_base: azure.Provider) -> None:

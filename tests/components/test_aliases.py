@@ -6,10 +6,10 @@ from pulumi_azure_native import network
 from pulumi_kubernetes.rbac.v1 import ClusterRole
 
 from components.aliases import drop_version_aliases
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.run import run_program
 
-FACE = RegisteredFace(subscription="11111111-1111-1111-1111-111111111111")
+BACKEND = AcceptingCloud(subscription="11111111-1111-1111-1111-111111111111")
 RENAMED = pulumi.Alias(name="old")
 
 
@@ -30,7 +30,7 @@ def aliases_sent(resource: str, *, dropped: bool, own: list[pulumi.Input[pulumi.
         else:
             ClusterRole("role", metadata={"name": "role"}, opts=opts)
 
-    run_program(program, "gpufleet", "dev", face=FACE)
+    run_program(program, "gpufleet", "dev", backend=BACKEND)
     return seen
 
 

@@ -9,7 +9,7 @@ from components.base_outputs import BaseOutputs
 from components.gallery import source
 from components.plan import naming
 from components.plan.model import RegionPlan
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.run import run_program
 
 STORAGE, VAULT = "azure-native:storage:StorageAccount", "azure-native:keyvault:Vault"
@@ -75,7 +75,7 @@ def test_what_the_region_stack_reads_is_what_the_plan_names(region: str) -> None
         pulumi.export("version", base.image_id(cluster.etcd.image))
 
     outputs = {plan.base_stack: base_graph(region).stack_outputs}
-    read = run_program(program, PROJECT, plan.stack, face=RegisteredFace(), stack_outputs=outputs).stack_outputs
+    read = run_program(program, PROJECT, plan.stack, backend=AcceptingCloud(), stack_outputs=outputs).stack_outputs
     endpoints = plan.hub.subnet("endpoints").name
     hub = (plan.spec.subscription, plan.base_resource_group, "Microsoft.Network", "virtualNetworks", plan.hub.vnet_name)
     assert read == {
@@ -218,5 +218,5 @@ def test_what_the_provider_can_only_fail_to_delete_is_left_where_it_is() -> None
         pulumi.runtime.register_stack_transformation(note)
         RegionBase("base", RegionBaseArgs(planned("dev")))
 
-    run_program(program, PROJECT, planned("dev").base_stack, face=RegisteredFace())
+    run_program(program, PROJECT, planned("dev").base_stack, backend=AcceptingCloud())
     assert retained == {"azure-native:storage:BlobContainerImmutabilityPolicy"}

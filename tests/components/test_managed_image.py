@@ -6,7 +6,7 @@ from components.plan.model import RegionPlan
 from components.plan.region import plan_region
 from components.spec.images import ImageCatalog, ImageStore
 from rehearsal.checks import cross_check
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.graph import Graph
 from rehearsal.program.run import run_program
 from stacks.load import load_catalog, load_region
@@ -31,10 +31,10 @@ def _catalog() -> ImageCatalog:
 
 
 def _stacks(plan: RegionPlan) -> tuple[Graph, Graph]:
-    face = RegisteredFace(tenant=plan.spec.access.tenant)
-    base = run_program(lambda: make(plan, plan.base_stack), "gpufleet", plan.base_stack, face=face)
+    backend = AcceptingCloud(tenant=plan.spec.access.tenant)
+    base = run_program(lambda: make(plan, plan.base_stack), "gpufleet", plan.base_stack, backend=backend)
     outputs = {plan.base_stack: base.stack_outputs}
-    return base, run_program(lambda: make(plan, plan.stack), "gpufleet", plan.stack, face=face, stack_outputs=outputs)
+    return base, run_program(lambda: make(plan, plan.stack), "gpufleet", plan.stack, backend=backend, stack_outputs=outputs)
 
 
 def test_machines_are_made_from_a_managed_image_and_the_gallery_does_not_hold_it() -> None:

@@ -5,7 +5,7 @@ from region_graphs import PROJECT, planned
 
 from components.base_outputs import BaseOutputs, vault_key
 from components.vault_secrets import VaultSecrets, VaultSecretsArgs
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.graph import Graph, reveal
 from rehearsal.program.run import ProgramError, run_program
 
@@ -29,7 +29,7 @@ def written(values: dict[tuple[str, str], str], retained: set[str]) -> Graph:
         secrets = {key: pulumi.Output.from_input(value) for key, value in values.items()}
         VaultSecrets("secrets", VaultSecretsArgs(CLUSTER, secrets, base, provider))
 
-    return run_program(program, PROJECT, PLAN.stack, face=RegisteredFace())
+    return run_program(program, PROJECT, PLAN.stack, backend=AcceptingCloud())
 
 
 def test_each_value_goes_into_its_own_vault_and_is_hidden_even_if_it_came_plain() -> None:

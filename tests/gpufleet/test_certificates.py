@@ -24,12 +24,12 @@ from gpufleet.certificate_vaults import VaultReadError, read_embedded, read_key_
 from gpufleet.certificates import draw
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.persistence import keep
-from rehearsal.azure.region_cloud import kept_azure
+from rehearsal.azure.region_cloud import open_region_cloud
 from rehearsal.azure.scenario import Scenario
 from rehearsal.azure.state_directory import StateDirectory
 from rehearsal.local_cluster.azure_service import serve_azure
 from rehearsal.local_up.up import bring_up
-from rehearsal.local_up.update import Allowed
+from rehearsal.local_up.update import Approvals
 from stacks.load import load_plan
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Cloud]:
     """A directory with the embedded Azure of dev after an up, and that Azure."""
     folder = tmp_path_factory.mktemp("certificates") / "state"
     with StateDirectory(folder) as directory:
-        outcome = bring_up(DEV, kept_azure(directory, DEV, Scenario()), Allowed(), lambda *_: None)
+        outcome = bring_up(DEV, open_region_cloud(directory, DEV, Scenario()), Approvals(), lambda *_: None)
         assert outcome.complete
         keep(directory, outcome.cloud)
     return folder, outcome.cloud

@@ -10,11 +10,11 @@ from blob_storage import Storage, blob_storage
 from etcd_machines import Ring, etcd_ring
 
 from components.plan.model import RegionPlan
-from rehearsal.azure.region_cloud import new_azure
+from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.scenario import Scenario
 from rehearsal.local_cluster.azure_service import AzureService, serve_azure
 from rehearsal.local_up.up import bring_up
-from rehearsal.local_up.update import Allowed
+from rehearsal.local_up.update import Approvals
 from stacks.load import load_plan
 
 QUOTA_BYTES = 16 * 1024 * 1024
@@ -38,7 +38,7 @@ def plan() -> RegionPlan:
 @pytest.fixture(scope="session")
 def azure(plan: RegionPlan, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureService]:
     """Region dev, brought up in the model of Azure and served."""
-    cloud = bring_up(plan, new_azure(plan, Scenario(duration_factor=0)), Allowed(), lambda *_: None).cloud
+    cloud = bring_up(plan, new_region_cloud(plan, Scenario(duration_factor=0)), Approvals(), lambda *_: None).cloud
     with serve_azure(cloud, tmp_path_factory.mktemp("azure")) as served:
         yield served
 

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pulumi import dynamic
 
-from rehearsal.program.accepting_cloud import RegisteredFace
-from rehearsal.program.dispatch import Created
+from rehearsal.program.accepting_cloud import AcceptingCloud
+from rehearsal.program.dispatch import CreatedResource
 
 SUBSCRIPTION = "11111111-1111-1111-1111-111111111111"
 OTHER_SUBSCRIPTION = "22222222-2222-2222-2222-222222222222"
@@ -59,13 +59,13 @@ class Ready(dynamic.Resource, module="control", name="Ready"):
         super().__init__(Readiness(), name, {"endpoint": "https://10.0.0.1:6443"})
 
 
-class RecordingFace(RegisteredFace):
+class RecordingBackend(AcceptingCloud):
     """The default cloud, remembering what it was asked to create."""
 
     def __init__(self) -> None:
         super().__init__(subscription=SUBSCRIPTION)
-        self.asked: list[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]] = []
+        self.requests: list[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]] = []
 
-    def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> Created:
-        self.asked.append((resource_type, name, inputs, provider))
+    def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> CreatedResource:
+        self.requests.append((resource_type, name, inputs, provider))
         return super().create(resource_type, name, inputs, provider)

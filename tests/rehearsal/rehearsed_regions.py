@@ -11,7 +11,7 @@ from components.plan.model import RegionPlan
 from components.plan.region import plan_region
 from components.spec.cluster import Cluster
 from components.spec.region import Region
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.graph import Graph, Resource, reveal
 from rehearsal.program.run import run_program
 from stacks.load import load_catalog, load_region
@@ -68,10 +68,12 @@ def rehearsed(name: str) -> Rehearsed:
     """A shipped region, or "pair"."""
     catalog = load_catalog()
     plan = plan_region(_pair(load_region("dev", catalog)) if name == "pair" else load_region(name, catalog), catalog)
-    face = RegisteredFace(tenant=plan.spec.access.tenant)
-    base = run_program(lambda: make(plan, plan.base_stack), "gpufleet", plan.base_stack, face=face)
+    backend = AcceptingCloud(tenant=plan.spec.access.tenant)
+    base = run_program(lambda: make(plan, plan.base_stack), "gpufleet", plan.base_stack, backend=backend)
     outputs = {plan.base_stack: base.stack_outputs}
-    return Rehearsed(plan, base, run_program(lambda: make(plan, plan.stack), "gpufleet", plan.stack, face=face, stack_outputs=outputs))
+    return Rehearsed(
+        plan, base, run_program(lambda: make(plan, plan.stack), "gpufleet", plan.stack, backend=backend, stack_outputs=outputs)
+    )
 
 
 def _pair(dev: Region) -> Region:

@@ -13,9 +13,9 @@ from azure.mgmt.network import NetworkManagementClient
 from runbook import FOLDER
 
 from components.plan.model import ClusterPlan, RegionPlan
-from rehearsal.arm.live_model import Live
+from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.official_clients import credential, options
-from rehearsal.arm.served_azure import as_met
+from rehearsal.arm.served_azure import with_call_limits
 from rehearsal.arm.time_source import TimeSource
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_up.up import bring_up_anew
@@ -109,7 +109,7 @@ def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     """Azure with region dev in it."""
     plan = load_plan("dev")
     cloud = bring_up_anew(plan).cloud
-    with AzureService(Live(as_met(cloud), TimeSource(FACTOR, cloud.now)), tmp_path_factory.mktemp("azure")) as service:
+    with AzureService(LiveModel(with_call_limits(cloud), TimeSource(FACTOR, cloud.now)), tmp_path_factory.mktemp("azure")) as service:
         yield Azure(service, plan)
 
 

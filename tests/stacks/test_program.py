@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from components.boot import machine
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.run import ProgramError, run_program
 from stacks.__main__ import run
 from stacks.load import REGIONS, ROOT, load_plan, region_names
@@ -35,13 +35,13 @@ def test_a_plan_that_breaks_limits_is_refused_before_anything_is_made(tmp_path: 
 
 
 def test_boot_files_that_azure_would_refuse_end_both_kinds_of_run_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, face = load_plan("dev"), RegisteredFace()
-    base = run_program(lambda: run(plan.base_stack), "gpufleet", plan.base_stack, face=face)
+    plan, backend = load_plan("dev"), AcceptingCloud()
+    base = run_program(lambda: run(plan.base_stack), "gpufleet", plan.base_stack, backend=backend)
     monkeypatch.setattr(machine, "CUSTOM_DATA_BYTES", 1_000)
     causes: list[BaseException | None] = []
     for program in (lambda: run(plan.stack), lambda: make(plan, plan.stack)):
         with pytest.raises(ProgramError, match="Azure takes 1000: move a script") as caught:
-            run_program(program, "gpufleet", plan.stack, face=face, stack_outputs={plan.base_stack: base.stack_outputs})
+            run_program(program, "gpufleet", plan.stack, backend=backend, stack_outputs={plan.base_stack: base.stack_outputs})
         assert "\n" not in str(caught.value)
         causes.append(caught.value.__cause__)
     assert [type(cause) for cause in causes] == [pulumi.RunError, machine.CustomDataTooLargeError]

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from components.plan.model import RegionPlan
-from rehearsal.arm.client_environment import Door
-from rehearsal.arm.served_azure import take_up
+from rehearsal.arm.client_environment import ClientSettings
+from rehearsal.arm.served_azure import open_live_model
 from rehearsal.azure.state_directory import StateCorruptError, StateInUseError
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.hub.clusters import Clusters
@@ -65,7 +65,7 @@ def serve(request: HubRequest, ready: Callable[[Mapping[str, str]], None], say: 
     """Serve until stop is set; raise StateInUseError, StateCorruptError, InvalidFileError or OSError."""
     plan, folder = request.plan, request.folder / "azure"
     with ExitStack() as ending:
-        live = ending.enter_context(take_up(plan, folder, request.scenario, request.factor, keep=True))
+        live = ending.enter_context(open_live_model(plan, folder, request.scenario, request.factor, keep=True))
         azure = ending.enter_context(AzureService(live, folder, PORT))
         network = hub_network_id(plan)
         ending.enter_context(serve_dns(plan.hub.resolver_address, lambda query: azure.call(lambda cloud: resolve(cloud, network, query))))
@@ -77,7 +77,7 @@ def serve(request: HubRequest, ready: Callable[[Mapping[str, str]], None], say: 
 
 def environment(azure: AzureService, plan: RegionPlan) -> dict[str, str]:
     """Return the environment by which clients find this Azure and sign in: Azure's SDKs and Pulumi's providers."""
-    door = Door(azure.base, azure.authority, str(plan.spec.access.tenant), plan.spec.subscription, azure.identity)
+    door = ClientSettings(azure.base, azure.authority, str(plan.spec.access.tenant), plan.spec.subscription, azure.identity)
     return {**door.of_sdks(), **door.of_providers()}
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from components.plan.model import ClusterPlan, ImagePlan, RegionPlan
 from components.plan.vm_sizes import VM_SIZES
-from rehearsal.arm.instance_document import document
+from rehearsal.arm.instance_document import instance_document
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import Instance, Model, state_of
 from rehearsal.azure.compute.machine import RUNNING, SUCCEEDED
@@ -87,7 +87,7 @@ def _of_set(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan, set_id: str) -
 
 def _machine(cloud: Cloud, resource: Resource, one: Instance, of_set: SetOfNodes) -> JoiningMachine:
     machine = cloud.get(f"{resource.id.text}/virtualMachines/{one.id}")
-    told = document(cloud, machine)
+    told = instance_document(cloud, machine)
     address, provider_id = whoami(told)
     pods = pods_of(of_set.boot.network, told["network"])
     name = str(told["compute"]["osProfile"]["computerName"]).lower()

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from published import FOLDER, answer_faults, needs_published_types, published_types
 from published_bodies import ODD, bodies
 
-from rehearsal.arm.http_request import Call
-from rehearsal.arm.live_model import Live
-from rehearsal.arm.server import Server
+from rehearsal.arm.http_request import HttpRequest
+from rehearsal.arm.live_model import LiveModel
+from rehearsal.arm.server import AzureServer
 from rehearsal.arm.time_source import TimeSource
-from rehearsal.arm.tokens import Identity, Tokens
+from rehearsal.arm.tokens import ClientIdentity, IdentityPlatform
 from rehearsal.azure.api_versions import api_versions
 from rehearsal.azure.arm_id import GROUP_TYPE, parse
 from rehearsal.azure.cloud import Cloud
@@ -43,7 +43,7 @@ class Region:
 
     def __init__(self, brought_up: Path, folder: Path) -> None:
         self.brought_up, self.folder = brought_up, folder
-        self.identity = Identity.kept_in(folder)
+        self.identity = ClientIdentity.kept_in(folder)
         self.directory: StateDirectory | None = None
         self.begin()
 
@@ -60,15 +60,15 @@ class Region:
     def _open(self) -> None:
         self.directory = StateDirectory(self.folder / "state")
         self.cloud = open_cloud(self.directory, lambda: pytest.fail("nothing was kept"))
-        self.live = Live(self.cloud, TimeSource(0.0, self.cloud.now), self.directory)
-        self.server = Server(self.live, Tokens(self.cloud.tenant, BASE, self.identity))
+        self.live = LiveModel(self.cloud, TimeSource(0.0, self.cloud.now), self.directory)
+        self.server = AzureServer(self.live, IdentityPlatform(self.cloud.tenant, BASE, self.identity))
         token = self.server.tokens.issue(self.identity.client, BASE)["access_token"]
         self.headers = {"Authorization": f"Bearer {token}"}
 
     def ask(self, method: str, path: str, body: Any, **query: str) -> int:
         """Send one request, and hold it to what every request is held to: its status."""
         content = b"" if body is None else json.dumps(body).encode()
-        call = Call(method, tuple(path.strip("/").split("/")), path, query, self.headers, content)
+        call = HttpRequest(method, tuple(path.strip("/").split("/")), path, query, self.headers, content)
         answer = self.server.answer(call)
         assert answer.status < 500
         if answer.status >= 400:

@@ -23,7 +23,7 @@ LOCATION = "swedencentral"
 
 
 def empty(seed: int = 0) -> Cloud:
-    """An Azure of two subscriptions with nothing in it, which reads bodies as strictly as the HTTPS face."""
+    """An Azure of two subscriptions with nothing in it, which reads bodies as strictly as the HTTPS server."""
     cloud = build([SUBSCRIPTION, OTHER], TENANT, seed=seed)
     cloud.bodies = SdkBodies()
     return cloud

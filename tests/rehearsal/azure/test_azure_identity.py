@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from plain_calls import GROUP, LOCATION, OTHER, SUBSCRIPTION, TENANT, Calls
 
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 
 IDENTITY = "Microsoft.ManagedIdentity/userAssignedIdentities/node"
 ACCOUNT = "Microsoft.Storage/storageAccounts/backups1"
@@ -44,9 +44,9 @@ def principal(calls: Calls) -> str:
 
 
 def test_an_identity_is_the_same_principal_as_where_nothing_is_modelled(calls: Calls) -> None:
-    face = RegisteredFace(subscription=SUBSCRIPTION, tenant=TENANT)
+    backend = AcceptingCloud(subscription=SUBSCRIPTION, tenant=TENANT)
     inputs = {"resourceGroupName": "g", "resourceName": "node", "location": LOCATION}
-    created = face.create("azure-native:managedidentity:UserAssignedIdentity", "node", inputs, {})
+    created = backend.create("azure-native:managedidentity:UserAssignedIdentity", "node", inputs, {})
     properties = calls.get(IDENTITY)["properties"]
     assert {name: properties[name] for name in ("principalId", "clientId", "tenantId")} == {
         name: created.outputs[name] for name in ("principalId", "clientId", "tenantId")

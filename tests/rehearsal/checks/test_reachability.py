@@ -11,8 +11,8 @@ from rehearsed_regions import Rehearsed, rehearsed
 
 from rehearsal.checks import reachability as reach
 from rehearsal.checks.finding import Finding
-from rehearsal.checks.network_model import Fabric, azure_part
-from rehearsal.checks.reachability import REACHABILITY, reached
+from rehearsal.checks.network_model import NetworkModel, azure_part
+from rehearsal.checks.reachability import REACHABILITY, check_reachability
 
 Change = Callable[[dict[str, Any]], None]
 Rule = dict[str, Any]
@@ -24,7 +24,7 @@ PLURALS = {
 
 
 def found_in(region: Rehearsed) -> tuple[Finding, ...]:
-    return reached(region.plan, Fabric(azure_part(region.base), azure_part(region.clusters)))
+    return check_reachability(region.plan, NetworkModel(azure_part(region.base), azure_part(region.clusters)))
 
 
 def broken(region: Rehearsed) -> set[str]:

@@ -19,7 +19,7 @@ from components.boot.secrets import MANIFEST
 from components.plan import naming
 from components.plan.model import RegionPlan
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.region_cloud import new_azure
+from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.scenario import Scenario
 from rehearsal.local_cluster.azure_service import AzureService, serve_azure
 from rehearsal.local_up.up import bring_up_anew
@@ -83,7 +83,7 @@ def test_what_is_asked_of_the_model_is_done_between_requests_and_its_errors_are_
 
 def test_nothing_listens_once_the_context_has_ended(plan: RegionPlan, tmp_path: Path) -> None:
     with urllib3.PoolManager(retries=False) as client:
-        with serve_azure(new_azure(plan, Scenario()), tmp_path) as served:
+        with serve_azure(new_region_cloud(plan, Scenario()), tmp_path) as served:
             assert client.request("GET", served.metadata).status == 404
         with pytest.raises(urllib3.exceptions.NewConnectionError):
             client.request("GET", served.metadata)
@@ -91,11 +91,11 @@ def test_nothing_listens_once_the_context_has_ended(plan: RegionPlan, tmp_path: 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_entering(plan: RegionPlan, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(NotADirectoryError), serve_azure(new_azure(plan, Scenario()), tmp_path / "file" / "azure"):
+    with pytest.raises(NotADirectoryError), serve_azure(new_region_cloud(plan, Scenario()), tmp_path / "file" / "azure"):
         pass
 
 
 def test_a_broken_identity_is_an_error_of_entering(plan: RegionPlan, tmp_path: Path) -> None:
     (tmp_path / "identity.json").write_text("{")
-    with pytest.raises(ValueError, match="Expecting"), serve_azure(new_azure(plan, Scenario()), tmp_path):
+    with pytest.raises(ValueError, match="Expecting"), serve_azure(new_region_cloud(plan, Scenario()), tmp_path):
         pass

@@ -12,13 +12,13 @@ from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import instances_of
 from rehearsal.azure.persistence import empty
-from rehearsal.azure.region_cloud import new_azure
+from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.resource import Request, Resource
 from rehearsal.azure.saved_state import dump, load
 from rehearsal.azure.scenario import Scenario
-from rehearsal.local_up.snapshot import Change, changes
-from rehearsal.local_up.up import Outcome, bring_up
-from rehearsal.local_up.update import Allowed
+from rehearsal.local_up.snapshot import ResourceChange, compare_snapshots
+from rehearsal.local_up.up import UpOutcome, bring_up
+from rehearsal.local_up.update import Approvals
 from stacks.load import load_catalog, load_region
 
 CPU, GPU = 0, 1
@@ -38,15 +38,15 @@ def pool(place: int, **values: Any) -> Callable[[dict[str, Any]], None]:
     return lambda cluster: cluster["pools"][place].update(values)
 
 
-def updated(plan: RegionPlan, cloud: Cloud, allowed: Allowed | None = None) -> Outcome:
+def updated(plan: RegionPlan, cloud: Cloud, allowed: Approvals | None = None) -> UpOutcome:
     """Bring a plan up without telling anybody."""
-    return bring_up(plan, cloud, allowed or Allowed(), lambda _stack, _count, _seconds: None)
+    return bring_up(plan, cloud, allowed or Approvals(), lambda _stack, _count, _seconds: None)
 
 
 @cache
 def first_state() -> str:
     """What dev's Azure is saved as after a first update that went well."""
-    outcome = updated(planned(), new_azure(planned(), Scenario(seed=1)))
+    outcome = updated(planned(), new_region_cloud(planned(), Scenario(seed=1)))
     assert outcome.complete
     return json.dumps(dump(outcome.cloud))
 
@@ -56,12 +56,12 @@ def standing() -> Cloud:
     return load(json.loads(first_state()), empty)
 
 
-def found_changes(outcome: Outcome) -> list[Change]:
+def found_changes(outcome: UpOutcome) -> list[ResourceChange]:
     """What differs between the models before and after."""
-    return changes(outcome.before, outcome.after)
+    return compare_snapshots(outcome.before, outcome.after)
 
 
-def named(outcome: Outcome) -> dict[str, str]:
+def named(outcome: UpOutcome) -> dict[str, str]:
     """The sign of each change of what is no component, by its name."""
     return {change.item.record.name: change.op.value for change in found_changes(outcome) if change.item.record.id}
 

@@ -15,11 +15,11 @@ from rehearsal.azure.arm_id import parse
 from rehearsal.azure.compute.instances import addresses_of, state_of
 from rehearsal.azure.resource import Request
 from rehearsal.azure.saved_state import dump
-from rehearsal.local_up.deleted_vaults import VaultNamesHeldError, held_names
-from rehearsal.local_up.timeline import course
+from rehearsal.local_up.deleted_vaults import ReservedVaultNameError, reserved_names
+from rehearsal.local_up.timeline import timeline_of
 from rehearsal.local_up.up import purge_only, tear_down
-from rehearsal.local_up.update import Allowed
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.local_up.update import Approvals
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.run import run_program
 from stacks.program import make
 
@@ -53,18 +53,18 @@ def test_another_image_pin_updates_the_model_and_touches_no_machine() -> None:
     (change,) = found_changes(outcome)
     assert change.item.record.name == "dev-dev-pool-cpu-000"
     assert "virtualMachineProfile.storageProfile.imageReference.id" in change.values
-    assert (change.behind, change.machines) == (10, (10, 10))
+    assert (change.outdated_count, change.machine_counts) == (10, (10, 10))
     after = state_of(scale_set(cloud, "dev-cpu-000"))
     assert {key: (one.model, one.os_disk, one.host) for key, one in after.instances.items()} == before
     assert after.model not in {one.model for one in after.instances.values()}
-    assert course(outcome).behind == 10
+    assert timeline_of(outcome).outdated_count == 10
 
 
 def test_more_nodes_grow_one_set_and_nothing_else() -> None:
     outcome = updated(planned(pool(CPU, nodes=28)), standing())
     (change,) = found_changes(outcome)
-    assert (change.item.record.name, change.machines, list(change.values)) == ("dev-dev-pool-cpu-000", (10, 28), ["sku.capacity"])
-    assert course(outcome).running == course(outcome).machines == 32
+    assert (change.item.record.name, change.machine_counts, list(change.values)) == ("dev-dev-pool-cpu-000", (10, 28), ["sku.capacity"])
+    assert timeline_of(outcome).running == timeline_of(outcome).machines == 32
 
 
 def test_a_new_pin_while_two_machines_are_deleted_ends_at_the_plans_capacity() -> None:
@@ -77,7 +77,7 @@ def test_a_new_pin_while_two_machines_are_deleted_ends_at_the_plans_capacity() -
     assert len(machines) == 10
     assert not {str(one.id) for one in machines} & set(gone)
     (change,) = found_changes(outcome)
-    assert (change.machines, change.item.behind) == ((8, 10), 8)
+    assert (change.machine_counts, change.item.outdated_count) == ((8, 10), 8)
 
 
 def test_machines_deleted_by_hand_come_back_without_any_other_change() -> None:
@@ -126,19 +126,19 @@ def test_keys_and_certificates_stay_from_one_up_to_the_next() -> None:
 
 def test_destroy_takes_everything_and_the_next_up_is_refused_until_the_vaults_are_purged() -> None:
     cloud, plan = standing(), planned()
-    outcome = tear_down(plan, cloud, Allowed(frozenset({"all"})), lambda *_: None)
+    outcome = tear_down(plan, cloud, Approvals(frozenset({"all"})), lambda *_: None)
     assert outcome.complete
     assert outcome.after == {}
     assert {one.id.type for one in cloud.resources.values()} == {"Microsoft.KeyVault/locations/deletedVaults"}
     before = cloud.now
-    with pytest.raises(VaultNamesHeldError) as caught:
+    with pytest.raises(ReservedVaultNameError) as caught:
         updated(plan, cloud)
     assert {one.name for one in caught.value.held} == {vault.name for vault in plan.clusters[0].vaults}
     assert all(one.purgeable for one in caught.value.held)
     assert cloud.now == before
     assert len(cloud.resources) == 3
-    assert purge_only(plan, cloud, Allowed()).purged == 3
-    assert held_names(plan, cloud) == []
+    assert purge_only(plan, cloud, Approvals()).purged == 3
+    assert reserved_names(plan, cloud) == []
     assert updated(plan, cloud).complete
 
 
@@ -147,7 +147,7 @@ def test_a_purge_alone_touches_nothing_that_stands() -> None:
     cloud.handle(Request("DELETE", parse(plan.clusters[0].vault("node").id), principal="an operator"))
     cloud.advance(cloud.now + 600.0)
     before = set(cloud.resources)
-    outcome = purge_only(plan, cloud, Allowed())
+    outcome = purge_only(plan, cloud, Approvals())
     assert (outcome.purged, outcome.complete) == (1, True)
     assert before - set(cloud.resources) == {key for key in before if "deletedvaults" in key}
     assert updated(plan, cloud).complete
@@ -158,8 +158,8 @@ def test_a_vault_that_may_not_be_purged_is_told_apart() -> None:
     for one in cloud.resources.values():
         if one.id.type == "Microsoft.KeyVault/vaults":
             one.properties["enablePurgeProtection"] = True
-    tear_down(plan, cloud, Allowed(frozenset({"all"})), lambda *_: None)
-    held = held_names(plan, cloud)
+    tear_down(plan, cloud, Approvals(frozenset({"all"})), lambda *_: None)
+    held = reserved_names(plan, cloud)
     assert [one.purgeable for one in held] == [False] * 3
     told = held_lines(held, "dev", Path("kept"))
     assert len(told) == 1
@@ -169,22 +169,22 @@ def test_a_vault_that_may_not_be_purged_is_told_apart() -> None:
 @pytest.mark.parametrize("stack", ["dev-base", "dev"])
 def test_an_up_registers_what_a_cloud_that_accepts_everything_sees(stack: str) -> None:
     plan = planned()
-    face = RegisteredFace(tenant=plan.spec.access.tenant)
-    base = run_program(lambda: make(plan, "dev-base"), "gpufleet", "dev-base", face=face)
+    backend = AcceptingCloud(tenant=plan.spec.access.tenant)
+    base = run_program(lambda: make(plan, "dev-base"), "gpufleet", "dev-base", backend=backend)
     outcome = updated(plan, standing())
     graphs = dict(zip(("dev-base", "dev"), outcome.graphs, strict=True))
     if stack == "dev-base":
         expected = base
     else:
         outputs = {"dev-base": base.stack_outputs}
-        expected = run_program(lambda: make(plan, "dev"), "gpufleet", "dev", face=face, stack_outputs=outputs)
+        expected = run_program(lambda: make(plan, "dev"), "gpufleet", "dev", backend=backend, stack_outputs=outputs)
     assert {item.urn for item in graphs[stack]} == {item.urn for item in expected}
     assert PRINCIPAL.sub("", pinned(graphs[stack])) == PRINCIPAL.sub("", pinned(expected))
 
 
 def test_no_gpu_pool_means_no_machines_of_it() -> None:
     cloud = standing()
-    allowed = Allowed(frozenset({"dev-gpu-000"}), machines=2)
+    allowed = Approvals(frozenset({"dev-gpu-000"}), machines=2)
     outcome = updated(planned(lambda cluster: cluster["pools"].pop(GPU)), cloud, allowed)
     assert outcome.complete
     assert "dev-dev-pool-gpu-000" in {name for name, sign in named(outcome).items() if sign == "-"}

@@ -12,7 +12,7 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.registry import build
 from rehearsal.azure.resource import Request
 from rehearsal.azure.resource_type import Kind
-from rehearsal.local_up.request_scheduler import Caller, Failure
+from rehearsal.local_up.request_scheduler import Failure, RequestScheduler
 
 SUBSCRIPTION = "11111111-1111-1111-1111-111111111111"
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/fleet"
@@ -38,8 +38,8 @@ def azure() -> Cloud:
     return build([SUBSCRIPTION], "22222222-2222-2222-2222-222222222222")
 
 
-def sent(cloud: Cloud, *requests: Request, parallel: int = 64) -> tuple[Caller, list[tuple[str, Failure | None, float]]]:
-    caller = Caller(cloud, parallel)
+def sent(cloud: Cloud, *requests: Request, parallel: int = 64) -> tuple[RequestScheduler, list[tuple[str, Failure | None, float]]]:
+    caller = RequestScheduler(cloud, parallel)
     heard: list[tuple[str, Failure | None, float]] = []
     for request in requests:
         caller.send(request, lambda failure, name=request.id.name: heard.append((name, failure, cloud.now)))  # type: ignore[misc]
@@ -109,5 +109,5 @@ def test_the_end_of_an_operation_is_heard_at_the_next_look() -> None:
 def test_a_caller_for_whom_nobody_waits_lets_no_time_pass() -> None:
     cloud = azure()
     cloud.events.after(60, "nobody", "nothing")
-    assert not Caller(cloud).go_on()
+    assert not RequestScheduler(cloud).advance()
     assert len(cloud.events) == 1

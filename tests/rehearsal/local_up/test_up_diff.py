@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from embedded_regions import CPU, found_changes, planned, pool, standing, updated
 
-from rehearsal.azure.region_cloud import new_azure
+from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.scenario import AllocationFailure, Scenario
-from rehearsal.checks.machines_up import brought_up
+from rehearsal.checks.machines_up import check_machines
 from rehearsal.local_up.diff_text import DONE, PLANNED, count_line, machine_line, tree_lines
-from rehearsal.local_up.snapshot import Op, changes
-from rehearsal.local_up.timeline import course
-from rehearsal.local_up.up import Outcome, tear_down
-from rehearsal.local_up.update import Allowed
+from rehearsal.local_up.snapshot import ChangeType, compare_snapshots
+from rehearsal.local_up.timeline import timeline_of
+from rehearsal.local_up.up import UpOutcome, tear_down
+from rehearsal.local_up.update import Approvals
 from stacks.load import load_plan
 
 
-def tree(outcome: Outcome, *, everything: bool = False) -> list[str]:
+def tree(outcome: UpOutcome, *, everything: bool = False) -> list[str]:
     return tree_lines(found_changes(outcome), outcome.before, outcome.after, everything=everything)
 
 
@@ -42,9 +42,9 @@ def test_machines_of_an_older_model_are_told_with_what_that_means() -> None:
 
 
 def test_what_was_begun_and_failed_is_marked_and_not_counted_as_made() -> None:
-    outcome = updated(planned(), new_azure(planned(), Scenario(seed=5, allocation_failures=(AllocationFailure(rate=0.3),))))
+    outcome = updated(planned(), new_region_cloud(planned(), Scenario(seed=5, allocation_failures=(AllocationFailure(rate=0.3),))))
     failed = {urn for update in outcome.updates for urn in update.failures}
-    found = changes(outcome.before, outcome.after, failed)
+    found = compare_snapshots(outcome.before, outcome.after, failed)
     lines = tree_lines(found, outcome.before, outcome.after, everything=True)
     assert [line.strip() for line in lines if " failed" in line] == [
         "+         VirtualMachine dev-etcd-1 failed",
@@ -72,21 +72,21 @@ def test_every_value_is_shown_on_demand() -> None:
 
 def test_a_destroyed_region_reads_from_the_top_down() -> None:
     plan = planned()
-    outcome = tear_down(plan, standing(), Allowed(frozenset({"all"})), lambda *_: None)
+    outcome = tear_down(plan, standing(), Approvals(frozenset({"all"})), lambda *_: None)
     lines = tree(outcome)
     assert len(lines) <= 34
     assert lines[:4] == ["   stack dev", " -   RegionClusters dev", " -     InsideHub inside-hub", " -     Cluster dev"]
     assert count_line(found_changes(outcome), outcome.after, DONE) == "- 241 deleted, 0 unchanged"
-    assert {change.op for change in found_changes(outcome)} == {Op.DELETE}
+    assert {change.op for change in found_changes(outcome)} == {ChangeType.DELETE}
 
 
 def test_the_largest_region_comes_up_whole_and_fits_a_screen() -> None:
     plan = load_plan("southcentralus")
-    outcome = updated(plan, new_azure(plan, Scenario(seed=1)))
+    outcome = updated(plan, new_region_cloud(plan, Scenario(seed=1)))
     assert outcome.complete
-    assert list(brought_up(plan, outcome.cloud)) == []
-    told = course(outcome)
-    assert (told.running, told.machines, told.behind) == (22_515, 22_515, 0)
+    assert list(check_machines(plan, outcome.cloud)) == []
+    told = timeline_of(outcome)
+    assert (told.running, told.machines, told.outdated_count) == (22_515, 22_515, 0)
     assert told.addresses == sum(pool.private_addresses for cluster in plan.clusters for pool in cluster.pools) + 15
     assert {row.name for row in told.rows} == {"southcentralus-base", "research-a", "research-b", "frontier"}
     lines = tree(outcome)

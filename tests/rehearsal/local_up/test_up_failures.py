@@ -7,27 +7,27 @@ from embedded_regions import planned, scale_set, updated
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
-from rehearsal.azure.region_cloud import PAUSE_SECONDS, new_azure
+from rehearsal.azure.region_cloud import PAUSE_SECONDS, new_region_cloud
 from rehearsal.azure.scenario import AllocationFailure, Outage, Scenario, Throttling, begin
 from rehearsal.azure.scenarios import in_region, load_scenario
 from rehearsal.local_up.failure_text import paragraphs
-from rehearsal.local_up.timeline import course
-from rehearsal.local_up.up import Outcome
+from rehearsal.local_up.timeline import timeline_of
+from rehearsal.local_up.up import UpOutcome
 
 
-def first(scenario: Scenario) -> Outcome:
-    return updated(planned(), new_azure(planned(), scenario))
+def first(scenario: Scenario) -> UpOutcome:
+    return updated(planned(), new_region_cloud(planned(), scenario))
 
 
-def second(cloud: Cloud) -> Outcome:
+def second(cloud: Cloud) -> UpOutcome:
     cloud.advance(cloud.now + PAUSE_SECONDS)
     begin(cloud, in_region(Scenario(), planned()))
     return updated(planned(), cloud)
 
 
-def assert_whole(outcome: Outcome) -> None:
+def assert_whole(outcome: UpOutcome) -> None:
     assert outcome.complete
-    assert (course(outcome).running, course(outcome).machines) == (14, 14)
+    assert (timeline_of(outcome).running, timeline_of(outcome).machines) == (14, 14)
 
 
 def test_quota_one_machine_short_is_one_paragraph_and_the_next_up_goes_on() -> None:

@@ -10,15 +10,15 @@ from embedded_regions import CPU, GPU, delete_by_hand, named, planned, pool, sca
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
 from rehearsal.azure.persistence import keep
-from rehearsal.azure.region_cloud import OtherRegionError, kept_azure
+from rehearsal.azure.region_cloud import OtherRegionError, open_region_cloud
 from rehearsal.azure.scenario import Scenario
 from rehearsal.azure.state_directory import StateDirectory
 from rehearsal.local_up.up import tear_down
-from rehearsal.local_up.update import Allowed, NothingProtectedError, UpdateRefusedError
+from rehearsal.local_up.update import Approvals, UnknownProtectedNameError, UpdateRefusedError
 from stacks.load import load_plan
 
 
-def refusal(cloud: Cloud, plan: object, allowed: Allowed | None = None) -> str:
+def refusal(cloud: Cloud, plan: object, allowed: Approvals | None = None) -> str:
     with pytest.raises(UpdateRefusedError) as caught:
         updated(plan, cloud, allowed)  # type: ignore[arg-type]
     return str(caught.value)
@@ -33,13 +33,13 @@ def test_a_smaller_number_is_refused_with_the_machines_that_would_go() -> None:
 
 
 def test_another_number_than_the_loss_allows_nothing() -> None:
-    told = refusal(standing(), planned(pool(CPU, nodes=7)), Allowed(machines=4))
+    told = refusal(standing(), planned(pool(CPU, nodes=7)), Approvals(machines=4))
     assert "(--accept-loss-of 4 is not that number)" in told
 
 
 def test_exactly_the_loss_is_taken() -> None:
     cloud = standing()
-    assert updated(planned(pool(CPU, nodes=7)), cloud, Allowed(machines=3)).complete
+    assert updated(planned(pool(CPU, nodes=7)), cloud, Approvals(machines=3)).complete
     assert len(state_of(scale_set(cloud, "dev-cpu-000")).living()) == 7
 
 
@@ -60,14 +60,14 @@ def test_a_dropped_pool_is_refused_by_name_with_its_machines() -> None:
 
 
 def test_allowing_a_dropped_pool_still_asks_for_its_machines() -> None:
-    told = refusal(standing(), planned(lambda cluster: cluster["pools"].pop(GPU)), Allowed(frozenset({"dev-gpu-000"})))
+    told = refusal(standing(), planned(lambda cluster: cluster["pools"].pop(GPU)), Approvals(frozenset({"dev-gpu-000"})))
     assert told.startswith("2 machines would go (2 of dev-gpu-000)")
 
 
 def test_an_emptied_pool_goes_once_it_is_allowed_by_name() -> None:
     cloud = standing()
     delete_by_hand(cloud, "dev-gpu-000", 2)
-    outcome = updated(planned(lambda cluster: cluster["pools"].pop(GPU)), cloud, Allowed(frozenset({"dev-gpu-000"})))
+    outcome = updated(planned(lambda cluster: cluster["pools"].pop(GPU)), cloud, Approvals(frozenset({"dev-gpu-000"})))
     assert outcome.complete
     assert named(outcome)["dev-dev-pool-gpu-000"] == "-"
 
@@ -84,7 +84,7 @@ def test_what_azure_fixes_at_creation_is_no_reason_to_delete_machines() -> None:
 def test_a_set_that_may_be_made_anew_is_made_anew() -> None:
     cloud = standing()
     before = set(state_of(scale_set(cloud, "dev-cpu-000")).born)
-    outcome = updated(planned(pool(CPU, capacity="spot")), cloud, Allowed(frozenset({"dev-cpu-000"}), machines=10))
+    outcome = updated(planned(pool(CPU, capacity="spot")), cloud, Approvals(frozenset({"dev-cpu-000"}), machines=10))
     assert outcome.complete
     assert named(outcome)["dev-dev-pool-cpu-000"] == "+-"
     assert state_of(scale_set(cloud, "dev-cpu-000")).born != before
@@ -99,10 +99,10 @@ def test_a_team_that_is_dropped_keeps_its_namespace() -> None:
 def test_a_name_that_nothing_protected_has_is_refused_with_the_nearest() -> None:
     cloud = standing()
     before = (cloud.now, set(cloud.resources))
-    allowed = Allowed(frozenset({"dev-gpu-00", "dev-cpu-000"}))
-    with pytest.raises(NothingProtectedError, match=r"^no protected resource is called dev-gpu-00; did you mean dev-gpu-000 or "):
+    allowed = Approvals(frozenset({"dev-gpu-00", "dev-cpu-000"}))
+    with pytest.raises(UnknownProtectedNameError, match=r"^no protected resource is called dev-gpu-00; did you mean dev-gpu-000 or "):
         tear_down(planned(), cloud, allowed, lambda *_: None)
-    with pytest.raises(NothingProtectedError, match=r"^no protected resource is called dev-gpu-00; did you mean dev-gpu-000 or "):
+    with pytest.raises(UnknownProtectedNameError, match=r"^no protected resource is called dev-gpu-00; did you mean dev-gpu-000 or "):
         updated(planned(), cloud, allowed)
     assert (cloud.now, set(cloud.resources)) == before
 
@@ -111,22 +111,22 @@ def test_a_directory_of_another_region_is_refused(tmp_path: Path) -> None:
     with StateDirectory(tmp_path) as directory:
         keep(directory, standing())
         with pytest.raises(OtherRegionError, match=f"^{tmp_path} holds the region dev, not southcentralus; give another --state$"):
-            kept_azure(directory, load_plan("southcentralus"), Scenario())
+            open_region_cloud(directory, load_plan("southcentralus"), Scenario())
 
 
 def test_a_directory_of_which_another_region_was_destroyed_may_be_taken(tmp_path: Path) -> None:
     cloud = standing()
-    tear_down(planned(), cloud, Allowed(frozenset({"all"})), lambda *_: None)
+    tear_down(planned(), cloud, Approvals(frozenset({"all"})), lambda *_: None)
     with StateDirectory(tmp_path) as directory:
         keep(directory, cloud)
-        assert kept_azure(directory, load_plan("swedencentral"), Scenario()).now > cloud.now
+        assert open_region_cloud(directory, load_plan("swedencentral"), Scenario()).now > cloud.now
 
 
 def test_destroy_names_everything_that_is_protected_and_deletes_nothing() -> None:
     cloud = standing()
     before = set(cloud.resources)
     with pytest.raises(UpdateRefusedError) as caught:
-        tear_down(planned(), cloud, Allowed(), lambda *_: None)
+        tear_down(planned(), cloud, Approvals(), lambda *_: None)
     assert {one.word for one in caught.value.guarded} == {
         "BlobContainer",
         "Namespace",

@@ -5,14 +5,14 @@ from typing import Any
 import pulumi
 import pulumi_azure_native as azure_native
 import pytest
-from programs import OTHER_SUBSCRIPTION, SUBSCRIPTION, Group, RecordingFace
+from programs import OTHER_SUBSCRIPTION, SUBSCRIPTION, Group, RecordingBackend
 from pulumi_azure_native import managedidentity, network, resources
 
-from rehearsal.program.accepting_cloud import RegisteredFace
+from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.graph import Graph, Resource, Secret
 from rehearsal.program.run import ProgramError, run_program
 
-FACE = RegisteredFace(subscription=SUBSCRIPTION)
+BACKEND = AcceptingCloud(subscription=SUBSCRIPTION)
 URN = "urn:pulumi:dev::gpufleet::"
 STACK = f"{URN}pulumi:pulumi:Stack::gpufleet-dev"
 GROUP_TYPE = "azure-native:resources:ResourceGroup"
@@ -34,7 +34,7 @@ def test_a_urn_chains_the_types_of_nested_components_and_leaves_the_stack_out() 
         leaf = resource_group("rg", pulumi.ResourceOptions(parent=cluster))
         resource_group("below", pulumi.ResourceOptions(parent=leaf))
 
-    graph = run_program(program, "gpufleet", "dev", face=FACE)
+    graph = run_program(program, "gpufleet", "dev", backend=BACKEND)
     chain = "gpufleet:test:Group$gpufleet:test:Group"
     assert {resource.urn: resource.parent for resource in graph} == {
         STACK: None,
@@ -55,7 +55,7 @@ def test_depending_on_a_component_is_depending_on_its_nested_custom_children() -
         resource_group("b", pulumi.ResourceOptions(parent=inner))
         resource_group("after", pulumi.ResourceOptions(depends_on=[outer]))
 
-    graph = run_program(program, "gpufleet", "dev", face=FACE)
+    graph = run_program(program, "gpufleet", "dev", backend=BACKEND)
     after = named(graph, "after")
     assert after.dependencies == (
         f"{URN}gpufleet:test:Group${GROUP_TYPE}::a",
@@ -69,7 +69,7 @@ def test_an_input_from_another_resource_is_a_dependency_of_that_property() -> No
         group = resource_group("rg")
         managedidentity.UserAssignedIdentity("id", resource_group_name=group.name, resource_name_="api", tags={"group": group.id})
 
-    (identity,) = run_program(program, "gpufleet", "dev", face=FACE).of_type("azure-native:managedidentity:UserAssignedIdentity")
+    (identity,) = run_program(program, "gpufleet", "dev", backend=BACKEND).of_type("azure-native:managedidentity:UserAssignedIdentity")
     group = (f"{URN}{GROUP_TYPE}::rg",)
     assert identity.dependencies == group
     assert identity.property_dependencies == {"resourceGroupName": group, "tags": group}
@@ -77,7 +77,7 @@ def test_an_input_from_another_resource_is_a_dependency_of_that_property() -> No
 
 
 def test_an_explicit_provider_is_recorded_and_its_inputs_reach_the_face() -> None:
-    face = RecordingFace()
+    backend = RecordingBackend()
 
     def program() -> None:
         provider = azure_native.Provider("other", subscription_id=OTHER_SUBSCRIPTION)
@@ -85,13 +85,13 @@ def test_an_explicit_provider_is_recorded_and_its_inputs_reach_the_face() -> Non
         resource_group("inherited", pulumi.ResourceOptions(parent=cluster))
         resource_group("default")
 
-    graph = run_program(program, "gpufleet", "dev", face=face)
+    graph = run_program(program, "gpufleet", "dev", backend=backend)
     inherited, default = (named(graph, name) for name in ("inherited", "default"))
     (provider,) = graph.of_type("pulumi:providers:azure-native")
     assert (inherited.provider, default.provider) == (provider.urn, None)
     assert inherited.id == f"/subscriptions/{OTHER_SUBSCRIPTION}/resourceGroups/inherited"
     assert default.id == f"/subscriptions/{SUBSCRIPTION}/resourceGroups/default"
-    assert {name: given.get("subscriptionId") for _, name, _, given in face.asked} == {
+    assert {name: given.get("subscriptionId") for _, name, _, given in backend.requests} == {
         "inherited": OTHER_SUBSCRIPTION,
         "default": None,
     }
@@ -104,24 +104,24 @@ def test_two_providers_of_one_name_under_different_parents_stay_apart() -> None:
             provider = azure_native.Provider("same", subscription_id=subscription, opts=pulumi.ResourceOptions(parent=parent))
             resource_group(f"rg-{subscription[:1]}", pulumi.ResourceOptions(provider=provider))
 
-    graph = run_program(program, "gpufleet", "dev", face=RegisteredFace())
+    graph = run_program(program, "gpufleet", "dev", backend=AcceptingCloud())
     assert named(graph, "rg-1").id == f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-1"
     assert named(graph, "rg-2").id == f"/subscriptions/{OTHER_SUBSCRIPTION}/resourceGroups/rg-2"
 
 
 def test_a_secret_stays_secret_from_input_to_input_while_the_cloud_sees_it() -> None:
-    face = RecordingFace()
+    backend = RecordingBackend()
 
     def program() -> None:
         first = resources.ResourceGroup("first", resource_group_name="first", tags={"token": pulumi.Output.secret("s3cret")})
         resources.ResourceGroup("second", resource_group_name="second", tags=first.tags)
 
-    graph = run_program(program, "gpufleet", "dev", face=face)
+    graph = run_program(program, "gpufleet", "dev", backend=backend)
     first, second = graph.of_type(GROUP_TYPE)
     assert first.inputs["tags"] == {"token": Secret("s3cret")}
     # Pulumi lifts secretness to the whole property when an output is passed on.
     assert second.inputs["tags"] == Secret({"token": "s3cret"})
-    assert [asked[2]["tags"] for asked in face.asked] == [{"token": "s3cret"}] * 2
+    assert [asked[2]["tags"] for asked in backend.requests] == [{"token": "s3cret"}] * 2
     assert "s3cret" not in graph.to_json()
 
 
@@ -133,7 +133,7 @@ def test_outputs_named_secret_by_the_program_are_secret() -> None:
         pulumi.export("tags", identity.tags)
         pulumi.export("client", identity.client_id)
 
-    graph = run_program(program, "gpufleet", "dev", face=FACE)
+    graph = run_program(program, "gpufleet", "dev", backend=BACKEND)
     (identity,) = graph.of_type("azure-native:managedidentity:UserAssignedIdentity")
     assert identity.additional_secret_outputs == ("principalId", "tags")
     assert graph.stack_outputs["tags"] == Secret({"a": "b"})
@@ -147,7 +147,7 @@ def test_options_are_recorded_with_what_a_parent_hands_down() -> None:
         opts = pulumi.ResourceOptions(parent=vaults, ignore_changes=["addressSpace", "tags.owner"])
         network.VirtualNetwork("net", resource_group_name="rg", virtual_network_name="net", opts=opts)
 
-    (net,) = run_program(program, "gpufleet", "dev", face=FACE).of_type("azure-native:network:VirtualNetwork")
+    (net,) = run_program(program, "gpufleet", "dev", backend=BACKEND).of_type("azure-native:network:VirtualNetwork")
     assert (net.protect, net.ignore_changes) == (True, ("addressSpace", "tags.owner"))
 
 
@@ -156,7 +156,7 @@ def test_a_component_keeps_the_outputs_that_it_registers() -> None:
         group = Group("group")
         group.register_outputs({"id": resource_group("rg", pulumi.ResourceOptions(parent=group)).id})
 
-    (group,) = run_program(program, "gpufleet", "dev", face=FACE).of_type("gpufleet:test:Group")
+    (group,) = run_program(program, "gpufleet", "dev", backend=BACKEND).of_type("gpufleet:test:Group")
     assert (group.custom, group.id) == (False, None)
     assert group.outputs == {"id": f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg"}
 
@@ -165,7 +165,7 @@ def test_whole_numbers_are_ints_and_an_absent_value_is_no_input() -> None:
     def program() -> None:
         pulumi.CustomResource("kubernetes:core/v1:ConfigMap", "map", {"count": 7500, "share": 0.5, "none": None, "metadata": {"name": "m"}})
 
-    (config_map,) = run_program(program, "gpufleet", "dev", face=FACE).of_type("kubernetes:core/v1:ConfigMap")
+    (config_map,) = run_program(program, "gpufleet", "dev", backend=BACKEND).of_type("kubernetes:core/v1:ConfigMap")
     assert config_map.inputs == {"count": 7500, "share": 0.5, "metadata": {"name": "m"}}
     assert isinstance(config_map.inputs["count"], int)
 
@@ -198,5 +198,5 @@ def transform() -> None:
 )
 def test_what_a_rehearsal_cannot_do_faithfully_it_refuses(program: Any, reason: str) -> None:
     with pytest.raises(ProgramError) as caught:
-        run_program(program, "gpufleet", "dev", face=FACE)
+        run_program(program, "gpufleet", "dev", backend=BACKEND)
     assert caught.value.reason.startswith(reason)

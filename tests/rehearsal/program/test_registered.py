@@ -10,15 +10,15 @@ from pulumi import _types
 
 from rehearsal.azure.azure_native_ids import MissingInputError, UnknownTypeError
 from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
-from rehearsal.program.accepting_cloud import RegisteredFace, UnknownFunctionError
+from rehearsal.program.accepting_cloud import AcceptingCloud, UnknownFunctionError
 
-FACE = RegisteredFace(subscription=SUBSCRIPTION)
+BACKEND = AcceptingCloud(subscription=SUBSCRIPTION)
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg"
 NO_PROVIDER: dict[str, Any] = {}
 
 
 def azure(module_type: str, **inputs: Any) -> tuple[str, Any]:
-    return FACE.create(f"azure-native:{module_type}", "logical", {"resourceGroupName": "rg", **inputs}, NO_PROVIDER)
+    return BACKEND.create(f"azure-native:{module_type}", "logical", {"resourceGroupName": "rg", **inputs}, NO_PROVIDER)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_role_assignment_lives_below_its_scope() -> None:
 
 
 def test_the_providers_subscription_goes_before_the_default() -> None:
-    arm_id, _ = FACE.create(
+    arm_id, _ = BACKEND.create(
         "azure-native:resources:ResourceGroup", "x", {"resourceGroupName": "rg"}, {"subscriptionId": OTHER_SUBSCRIPTION}
     )
     assert arm_id == f"/subscriptions/{OTHER_SUBSCRIPTION}/resourceGroups/rg"
@@ -66,7 +66,9 @@ def test_an_identity_has_principal_client_and_tenant() -> None:
     assert all(re.fullmatch(r"[0-9a-f-]{36}", outputs[key]) for key in ("principalId", "clientId", "tenantId"))
     assert len({outputs["principalId"], outputs["clientId"], other["principalId"], other["clientId"]}) == 4
     assert (
-        outputs["tenantId"] == other["tenantId"] == FACE.invoke("azure-native:authorization:getClientConfig", {}, NO_PROVIDER)["tenantId"]
+        outputs["tenantId"]
+        == other["tenantId"]
+        == BACKEND.invoke("azure-native:authorization:getClientConfig", {}, NO_PROVIDER)["tenantId"]
     )
 
 
@@ -96,13 +98,13 @@ def test_a_vault_its_secrets_and_a_storage_account_have_their_addresses() -> Non
     ],
 )
 def test_a_kubernetes_object_is_known_by_namespace_and_name(metadata: dict[str, str], object_id: str) -> None:
-    created_id, outputs = FACE.create("kubernetes:apps/v1:Deployment", "logical", {"metadata": metadata}, NO_PROVIDER)
+    created_id, outputs = BACKEND.create("kubernetes:apps/v1:Deployment", "logical", {"metadata": metadata}, NO_PROVIDER)
     assert created_id == object_id
     assert outputs["metadata"].items() >= metadata.items()
 
 
 def test_a_kubernetes_object_without_a_name_gets_one_of_its_logical_name() -> None:
-    object_id, outputs = FACE.create("kubernetes:core/v1:ConfigMap", "settings", {}, NO_PROVIDER)
+    object_id, outputs = BACKEND.create("kubernetes:core/v1:ConfigMap", "settings", {}, NO_PROVIDER)
     assert re.fullmatch(r"settings-[0-9a-f]{8}", object_id)
     assert outputs["metadata"]["name"] == object_id
 
@@ -116,7 +118,7 @@ def test_a_kubernetes_object_without_a_name_gets_one_of_its_logical_name() -> No
             UnknownTypeError,
             "no rule says what id azure-native:sql:Server gets; add its",
         ),
-        ("random:index:RandomPet", {}, UnknownTypeError, "no rule says what id random:index:RandomPet gets; use a cloud face"),
+        ("random:index:RandomPet", {}, UnknownTypeError, "no rule says what id random:index:RandomPet gets; use a backend"),
         ("azure-native:network:NatGateway", {}, MissingInputError, "resourceGroupName is missing"),
         ("azure-native:network:Subnet", {"resourceGroupName": "rg"}, MissingInputError, "virtualNetworkName is missing"),
     ],
@@ -125,14 +127,14 @@ def test_a_resource_whose_id_cannot_be_told_is_refused(
     resource_type: str, inputs: dict[str, Any], refusal: type[Exception], text: str
 ) -> None:
     with pytest.raises(refusal, match=re.escape(text)):
-        FACE.create(resource_type, "logical", inputs, NO_PROVIDER)
+        BACKEND.create(resource_type, "logical", inputs, NO_PROVIDER)
 
 
 def test_a_resource_without_a_subscription_is_refused() -> None:
     with pytest.raises(MissingInputError, match="subscriptionId is missing"):
-        RegisteredFace().create("azure-native:resources:ResourceGroup", "x", {"resourceGroupName": "rg"}, NO_PROVIDER)
+        AcceptingCloud().create("azure-native:resources:ResourceGroup", "x", {"resourceGroupName": "rg"}, NO_PROVIDER)
 
 
 def test_a_function_that_needs_a_cloud_is_refused() -> None:
     with pytest.raises(UnknownFunctionError, match="azure-native:compute:getGallery needs a cloud"):
-        FACE.invoke("azure-native:compute:getGallery", {}, NO_PROVIDER)
+        BACKEND.invoke("azure-native:compute:getGallery", {}, NO_PROVIDER)

@@ -8,15 +8,15 @@ from typing import Any
 import pulumi
 import pulumi_azure_native as azure_native
 import pytest
-from programs import OTHER_SUBSCRIPTION, SUBSCRIPTION, Group, KeyPair, Ready, RecordingFace
+from programs import OTHER_SUBSCRIPTION, SUBSCRIPTION, Group, KeyPair, Ready, RecordingBackend
 from pulumi_azure_native import managedidentity, resources
 
-from rehearsal.program.accepting_cloud import RegisteredFace
-from rehearsal.program.dispatch import Created
+from rehearsal.program.accepting_cloud import AcceptingCloud
+from rehearsal.program.dispatch import CreatedResource
 from rehearsal.program.graph import Graph, Secret, reveal
 from rehearsal.program.run import ProgramError, run_program
 
-FACE = RegisteredFace(subscription=SUBSCRIPTION)
+BACKEND = AcceptingCloud(subscription=SUBSCRIPTION)
 
 
 def resource_group(name: str, opts: pulumi.ResourceOptions | None = None) -> resources.ResourceGroup:
@@ -28,9 +28,9 @@ def register(make: Callable[..., pulumi.Resource], *args: str) -> None:
     make(*args)
 
 
-def failure_of(program: Callable[[], Any], face: RegisteredFace = FACE) -> ProgramError:
+def failure_of(program: Callable[[], Any], backend: AcceptingCloud = BACKEND) -> ProgramError:
     with pytest.raises(ProgramError) as caught:
-        run_program(program, "gpufleet", "dev", face=face)
+        run_program(program, "gpufleet", "dev", backend=backend)
     assert "\n" not in str(caught.value)
     return caught.value
 
@@ -41,7 +41,7 @@ def test_exports_come_back_with_their_secrets_kept() -> None:
         pulumi.export("token", pulumi.Output.secret("s3cret"))
         pulumi.export("plain", {"nested": [1, 2.5, True, pulumi.Output.secret("inner")]})
 
-    graph = run_program(program, "gpufleet", "dev", face=FACE)
+    graph = run_program(program, "gpufleet", "dev", backend=BACKEND)
     assert graph.stack_outputs == {
         "group": f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg",
         "token": Secret("s3cret"),
@@ -58,8 +58,8 @@ def test_configuration_reaches_the_program_and_not_the_next_one() -> None:
         seen.append(pulumi.Config("gpufleet").get("region"))
         seen.append(f"{pulumi.get_project()}/{pulumi.get_stack()}")
 
-    run_program(program, "gpufleet", "one", face=FACE, config={"gpufleet:region": "swedencentral"})
-    run_program(program, "gpufleet", "two", face=FACE)
+    run_program(program, "gpufleet", "one", backend=BACKEND, config={"gpufleet:region": "swedencentral"})
+    run_program(program, "gpufleet", "two", backend=BACKEND)
     assert seen == ["swedencentral", "gpufleet/one", None, "gpufleet/two"]
 
 
@@ -70,7 +70,7 @@ def test_two_runs_of_one_program_give_the_same_graph() -> None:
             resource_group(f"rg-{number}", pulumi.ResourceOptions(parent=group))
         group.register_outputs({})
 
-    first, second = (run_program(program, "gpufleet", "dev", face=FACE) for _ in range(2))
+    first, second = (run_program(program, "gpufleet", "dev", backend=BACKEND) for _ in range(2))
     assert first.to_json() == second.to_json()
     assert [resource.urn for resource in first] == [resource.urn for resource in second]
 
@@ -86,8 +86,8 @@ def test_a_stack_reference_reads_the_outputs_of_a_stack_rehearsed_before() -> No
         pulumi.export("token", reference.require_output("token"))
         pulumi.export("absent", reference.get_output("absent"))
 
-    outputs = {"dev-base": run_program(base, "gpufleet", "dev-base", face=FACE).stack_outputs}
-    graph = run_program(cluster, "gpufleet", "dev", face=FACE, stack_outputs=outputs)
+    outputs = {"dev-base": run_program(base, "gpufleet", "dev-base", backend=BACKEND).stack_outputs}
+    graph = run_program(cluster, "gpufleet", "dev", backend=BACKEND, stack_outputs=outputs)
     assert graph.stack_outputs == {"vault": "kv-dev", "token": Secret("s3cret")}
     assert [resource.type for resource in graph] == ["pulumi:pulumi:Stack", "pulumi:pulumi:StackReference"]
 
@@ -105,7 +105,7 @@ def test_a_dynamic_provider_makes_a_real_key_and_its_private_half_stays_secret()
         pulumi.export("public", pair.public_key)
         pulumi.export("private", pair.private_key)
 
-    graph = run_program(program, "gpufleet", "dev", face=FACE)
+    graph = run_program(program, "gpufleet", "dev", backend=BACKEND)
     (pair,) = graph.of_type("pulumi-python:dynamic/pki:KeyPair")
     assert (pair.id, pair.inputs) == ("etcd-ca", {"commonName": "etcd-ca", "__provider": "programs.KeyPairs"})
     assert graph.stack_outputs["public"].startswith("-----BEGIN PUBLIC KEY-----")
@@ -116,9 +116,9 @@ def test_a_dynamic_provider_makes_a_real_key_and_its_private_half_stays_secret()
 
 
 def test_a_dynamic_provider_that_waits_for_the_cloud_is_answered_by_the_face() -> None:
-    face = RecordingFace()
-    graph = run_program(lambda: register(Ready, "api"), "gpufleet", "dev", face=face)
-    assert [(asked[0], asked[2]) for asked in face.asked] == [
+    backend = RecordingBackend()
+    graph = run_program(lambda: register(Ready, "api"), "gpufleet", "dev", backend=backend)
+    assert [(asked[0], asked[2]) for asked in backend.requests] == [
         ("pulumi-python:dynamic/control:Ready", {"endpoint": "https://10.0.0.1:6443"})
     ]
     assert graph.of_type("pulumi-python:dynamic/control:Ready")[0].id
@@ -172,14 +172,14 @@ def test_the_first_of_many_failures_is_the_one_reported(capfd: pytest.CaptureFix
     assert capfd.readouterr().err == ""
 
 
-class BrokenFace(RegisteredFace):
+class BrokenBackend(AcceptingCloud):
     """Answers every create with the same refusal or result."""
 
-    def __init__(self, answer: Created | Exception) -> None:
+    def __init__(self, answer: CreatedResource | Exception) -> None:
         super().__init__(subscription=SUBSCRIPTION)
         self._answer = answer
 
-    def create(self, *_asked: Any) -> Created:
+    def create(self, *_asked: Any) -> CreatedResource:
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer
@@ -190,12 +190,12 @@ class BrokenFace(RegisteredFace):
     [
         (RuntimeError("quota of 980 resource groups reached"), "quota of 980 resource groups reached"),
         (KeyError("metadata"), "KeyError: 'metadata'"),
-        (Created("", {}), "was created without an id; a provider must answer one"),
-        (Created("/id", {"value": object()}), "an output of type object was answered; outputs are JSON-like values"),
+        (CreatedResource("", {}), "was created without an id; a provider must answer one"),
+        (CreatedResource("/id", {"value": object()}), "an output of type object was answered; outputs are JSON-like values"),
     ],
 )
-def test_a_face_that_fails_fails_the_run_with_the_resource_named(answer: Created | Exception, cause: str) -> None:
-    reason = failure_of(lambda: register(resource_group, "rg"), BrokenFace(answer)).reason
+def test_a_face_that_fails_fails_the_run_with_the_resource_named(answer: CreatedResource | Exception, cause: str) -> None:
+    reason = failure_of(lambda: register(resource_group, "rg"), BrokenBackend(answer)).reason
     assert reason == f"azure-native:resources:ResourceGroup 'rg': {cause}"
 
 
@@ -212,7 +212,7 @@ def test_a_function_is_answered_for_the_provider_it_is_called_with() -> None:
         client = azure_native.authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(provider=provider))
         pulumi.export("subscription", client.subscription_id)
 
-    assert run_program(program, "gpufleet", "dev", face=FACE).stack_outputs == {"subscription": OTHER_SUBSCRIPTION}
+    assert run_program(program, "gpufleet", "dev", backend=BACKEND).stack_outputs == {"subscription": OTHER_SUBSCRIPTION}
 
 
 def test_a_program_that_waits_for_a_value_nobody_produces_fails_instead_of_hanging() -> None:
@@ -230,7 +230,7 @@ def test_a_program_that_waits_for_a_value_nobody_produces_fails_instead_of_hangi
 def test_a_failed_run_leaves_the_next_one_clean() -> None:
     thresholds = gc.get_threshold()
     failure_of(lambda: register(pulumi.CustomResource, "unknown:module:Thing", "thing"))
-    graph: Graph = run_program(lambda: register(resource_group, "rg"), "gpufleet", "dev", face=FACE)
+    graph: Graph = run_program(lambda: register(resource_group, "rg"), "gpufleet", "dev", backend=BACKEND)
     assert [resource.type for resource in graph] == ["pulumi:pulumi:Stack", "azure-native:resources:ResourceGroup"]
     assert gc.get_threshold() == thresholds
 
@@ -242,5 +242,5 @@ def test_progress_counts_every_resource() -> None:
         for number in range(3):
             resource_group(f"rg-{number}")
 
-    run_program(program, "gpufleet", "dev", face=FACE, progress=counts.append)
+    run_program(program, "gpufleet", "dev", backend=BACKEND, progress=counts.append)
     assert counts == [1, 2, 3, 4]

@@ -17,8 +17,8 @@ from components.plan.model import RegionPlan
 from components.plan.region import plan_region
 from components.spec.region import Region
 from rehearsal.checks import CHECKS, Finding
-from rehearsal.local_up.timeline import Bar, Course
 from rehearsal.local_up.timeline import LimitRow as Part
+from rehearsal.local_up.timeline import Timeline, TimelineBar
 from rehearsal.program.graph import Graph, Resource
 from rehearsal.report import render_report, write_report
 from rehearsal.report.limit_lines import limit_lines
@@ -37,11 +37,11 @@ def graph(*types: str) -> Graph:
 
 
 EMPTY = graph()
-UP = Course(
+UP = Timeline(
     seconds=5_400.0,
     rows=(
-        Part("dev-base", (Bar("hub", 0.0, 2_700.0, 9),)),
-        Part("dev", (Bar("network", 2_700.0, 2_900.0, 20), Bar("pool-gpu", 2_900.0, 5_400.0, 1))),
+        Part("dev-base", (TimelineBar("hub", 0.0, 2_700.0, 9),)),
+        Part("dev", (TimelineBar("network", 2_700.0, 2_900.0, 20), TimelineBar("pool-gpu", 2_900.0, 5_400.0, 1))),
     ),
     machines=12,
     running=12,
@@ -67,7 +67,7 @@ def page_of(
         findings=findings,
         timings=timings,
         made="a day",
-        course=UP,
+        timeline=UP,
     )
 
 
@@ -226,7 +226,7 @@ def test_hostile_names_stay_text() -> None:
 
 def test_writing_puts_the_page_in_a_folder_of_the_region(tmp_path: Path) -> None:
     plan = load_plan("dev")
-    page = write_report(tmp_path / "new", plan, graph(), graph(), limits=check(plan), checks=CHECKS, findings=(), timings={}, course=UP)
+    page = write_report(tmp_path / "new", plan, graph(), graph(), limits=check(plan), checks=CHECKS, findings=(), timings={}, timeline=UP)
     assert page == tmp_path / "new" / "dev" / "report.html"
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 

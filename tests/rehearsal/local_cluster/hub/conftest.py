@@ -6,7 +6,7 @@ import pytest
 from saved_region import SavedRegion
 
 from rehearsal.azure.persistence import keep
-from rehearsal.azure.region_cloud import kept_azure
+from rehearsal.azure.region_cloud import open_region_cloud
 from rehearsal.azure.scenario import NOTHING_WRONG
 from rehearsal.azure.stack_records import stacks_of
 from rehearsal.azure.state_directory import StateDirectory
@@ -14,7 +14,7 @@ from rehearsal.local_cluster.administrator import administrators_kubeconfig
 from rehearsal.local_cluster.hub.hub_network import unavailable_reason
 from rehearsal.local_up.request_scheduler import PARALLEL
 from rehearsal.local_up.up import bring_up
-from rehearsal.local_up.update import Allowed
+from rehearsal.local_up.update import Approvals
 from stacks.load import load_plan
 
 
@@ -39,8 +39,8 @@ def saved_region(tmp_path_factory: pytest.TempPathFactory) -> SavedRegion:
     folder = tmp_path_factory.mktemp("inside")
     plan = load_plan("dev")
     with StateDirectory(folder / "azure") as directory:
-        cloud = kept_azure(directory, plan, NOTHING_WRONG)
-        assert bring_up(plan, cloud, Allowed(frozenset(), None, PARALLEL), lambda *_: None).complete
+        cloud = open_region_cloud(directory, plan, NOTHING_WRONG)
+        assert bring_up(plan, cloud, Approvals(frozenset(), None, PARALLEL), lambda *_: None).complete
         stacks_of(cloud).of(plan.stack).exports.clear()
         keep(directory, cloud)
         kubeconfig = folder / "kubeconfig"

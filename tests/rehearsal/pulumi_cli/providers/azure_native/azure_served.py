@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 from provider_process import Client, provider_process
 
-from rehearsal.arm.live_model import Live
-from rehearsal.arm.served_azure import as_met
+from rehearsal.arm.live_model import LiveModel
+from rehearsal.arm.served_azure import with_call_limits
 from rehearsal.arm.time_source import TimeSource
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.region_cloud import new_azure
+from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.scenarios import load_scenario
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.program.graph import Secret
@@ -60,9 +60,9 @@ def served(folder: Path, scenario: str = FREE, factor: float = 20_000.0) -> Iter
     folder.mkdir(exist_ok=True)
     file = folder / "scenario.yaml"
     file.write_text(scenario)
-    cloud = as_met(new_azure(plan, load_scenario(str(file))))
+    cloud = with_call_limits(new_region_cloud(plan, load_scenario(str(file))))
     with ExitStack() as ending:
-        service = ending.enter_context(AzureService(Live(cloud, TimeSource(factor, cloud.now)), folder / "keys"))
+        service = ending.enter_context(AzureService(LiveModel(cloud, TimeSource(factor, cloud.now)), folder / "keys"))
         environment = {
             "ARM_METADATA_HOST": service.base.removeprefix("https://"),
             "ARM_TENANT_ID": plan.spec.access.tenant,
