@@ -43,8 +43,7 @@ check: setup ## Format, lint, types, layers, schema, documentation
 	$(RUN)/lint-imports --no-cache
 	$(RUN)/gpufleet schema --check
 	cd playbooks && PATH="$(CURDIR)/$(RUN):$$PATH" ../$(RUN)/ansible-lint --offline
-	$(RUN)/pytest -q -n 0 --no-header tests/docs/test_links.py tests/docs/test_code_blocks.py tests/docs/test_plain_words.py
-	$(RUN)/zensical build --clean --strict
+	$(RUN)/pytest -q -n 0 --no-header tests/docs/test_links.py tests/docs/test_code_blocks.py tests/docs/test_plain_words.py tests/docs/test_site.py
 
 docs: setup ## Build the documentation into out/docs; its search works without a server
 	$(RUN)/zensical build --clean --strict

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -29,19 +28,6 @@ def errors(page: Page) -> list[str]:
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_every_link_of_a_page_leads_somewhere(page: Page) -> None:
     assert errors(page) == []
-
-
-def test_the_navigation_has_every_page() -> None:
-    site = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
-    assert sorted(_paths(site["nav"])) == sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md"))
-
-
-def _paths(entry: object) -> list[str]:
-    """Return the paths of a part of the navigation."""
-    if isinstance(entry, str):
-        return [entry]
-    parts = entry.values() if isinstance(entry, dict) else entry if isinstance(entry, list) else []
-    return [path for part in parts for path in _paths(part)]
 
 
 def test_a_broken_link_is_reported() -> None:
