@@ -91,7 +91,7 @@ class Books:
             self.save()
         now = self.ledger.holders(self.teams)
         if now != self.written:
-            address_holders.write(self.folder / address_holders.PATH.name, now)
+            address_holders.write_holders(self.folder / address_holders.HOLDERS_PATH.name, now)
             self.written = now
         return changed
 

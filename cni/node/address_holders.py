@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-PATH = Path("/run/gpufleet/traffic/holders.json")
+HOLDERS_PATH = Path("/run/gpufleet/traffic/holders.json")
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Holder:
     team: str
 
 
-def read(path: Path = PATH) -> dict[str, Holder]:
+def read_holders(path: Path = HOLDERS_PATH) -> dict[str, Holder]:
     """Holders by address; nobody where the file is missing or is not what the exporter writes.
 
     It decides weights alone: a pod that is not known here is treated as one of no team, and must not be the reason that nothing is kept.
@@ -34,7 +34,7 @@ def read(path: Path = PATH) -> dict[str, Holder]:
     return {address: holder for address, entry in document.items() if (holder := _holder(entry))}
 
 
-def write(path: Path, holders: Mapping[str, Holder]) -> None:
+def write_holders(path: Path, holders: Mapping[str, Holder]) -> None:
     """Put holders into the file so that a reader finds all of the old or all of the new ones."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.write_text(json.dumps({address: asdict(holder) for address, holder in sorted(holders.items())}, indent=1) + "\n")

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def replaced(path: Path, text: str, mode: int = 0o644) -> bool:
+def write_if_changed(path: Path, text: str, mode: int = 0o644) -> bool:
     """Makes a file's content text; whether it was another. A crash at any point leaves the old content or the new, on the disk too."""
     try:
         if path.read_text() == text:
@@ -31,7 +31,7 @@ def replaced(path: Path, text: str, mode: int = 0o644) -> bool:
     return True
 
 
-def removed(path: Path) -> bool:
+def remove_file(path: Path) -> bool:
     """Removes a file; whether it was there."""
     try:
         path.unlink()

@@ -24,7 +24,7 @@ MOST_NETWORKS = 1000
 https://github.com/torvalds/linux/blob/v6.8/include/uapi/linux/bpf_common.h"""
 
 
-def outside(networks: Iterable[IPv4Network], offset: int) -> str:
+def filter_program(networks: Iterable[IPv4Network], offset: int) -> str:
     """The program, "number of instructions,code jump-if-true jump-if-false constant,…", for the address at that byte of the IPv4 header.
 
     Networks are looked at in their order. Refused where there are more than MOST_NETWORKS.

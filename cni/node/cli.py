@@ -84,7 +84,7 @@ def _status(paths: Paths) -> int:
     if machine is None:
         nothing = f"{paths.state / status.FILE}: nothing since this machine booted; a pass that ended; run gpufleet-node apply as root"
         return _ended(now.problems[0] if now.problems else nothing)
-    held = leaked_addresses.count_held(paths.network, frozenset(machine.secondaries))
+    held = leaked_addresses.count_reserved(paths.network, frozenset(machine.secondaries))
     _say(f"network     {now.mode}, {'ready' if now.ready else 'not ready yet'}")
     _say(f"link        {machine.interface} {machine.mac} {machine.primary}/{machine.prefix_length}")
     _say(f"addresses   {len(machine.secondaries)} for pods, {held} of them held")

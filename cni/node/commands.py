@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 
-SECONDS = 20.0
+COMMAND_SECONDS = 20.0
 """A program that has not answered by then hangs: the slowest, iptables, waits for its lock for 10 s at most."""
 
 
@@ -29,7 +29,7 @@ def run(*words: str, given: str | None = None) -> str:
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            words, input=given or "", capture_output=True, text=True, errors="replace", check=False, timeout=SECONDS, env=environment
+            words, input=given or "", capture_output=True, text=True, errors="replace", check=False, timeout=COMMAND_SECONDS, env=environment
         )
     except subprocess.TimeoutExpired:
         raise CommandError(words, None, f"no answer within {SECONDS:.0f} s") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cni.node.atomic_write import removed, replaced
+from cni.node.atomic_write import remove_file, write_if_changed
 from cni.node.machine import Machine
 
 DIRECTORY = Path("/etc/cni/net.d")
@@ -37,14 +37,14 @@ def document(machine: Machine, mtu: int, reservations: Path) -> dict[str, object
     }
 
 
-def keep(machine: Machine, mtu: int, reservations: Path, directory: Path) -> list[str]:
+def ensure(machine: Machine, mtu: int, reservations: Path, directory: Path) -> list[str]:
     """Has the configuration list in directory; a line for what had to be put in place."""
     text = json.dumps(document(machine, mtu, reservations), indent=2) + "\n"
     path = directory / FILE
-    return [f"{path}: {len(machine.secondaries)} addresses for pods"] if replaced(path, text, mode=0o600) else []
+    return [f"{path}: {len(machine.secondaries)} addresses for pods"] if write_if_changed(path, text, mode=0o600) else []
 
 
 def remove(directory: Path) -> list[str]:
     """Takes the configuration list away; a line where it was there."""
     path = directory / FILE
-    return [f"{path}: removed"] if removed(path) else []
+    return [f"{path}: removed"] if remove_file(path) else []

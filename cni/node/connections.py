@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from cni.node import iptables
 from cni.node.commands import CommandError, run
 
-CHAIN = "GPUFLEET-CONNECTIONS"
+LIMIT_CHAIN = "GPUFLEET-CONNECTIONS"
 JUMP = f"-A PREROUTING -j {CHAIN}"
 
 MARK = "0x1000000/0x1000000"
@@ -24,7 +24,7 @@ PRIORITY = 102
 """Of the rule of routing, behind those that close Azure's own addresses and before the tables."""
 
 
-def rules(pods: str, passing: Sequence[str], most: int) -> list[str]:
+def limit_rules(pods: str, passing: Sequence[str], most: int) -> list[str]:
     """Rules of the chain as iptables lists them: networks to which nothing is limited, then the limit for each address of a set."""
     limit = (
         f"-A {CHAIN} -m set --match-set {pods} src -m connlimit --connlimit-above {most} --connlimit-mask 32 --connlimit-saddr"
@@ -33,26 +33,26 @@ def rules(pods: str, passing: Sequence[str], most: int) -> list[str]:
     return [*(f"-A {CHAIN} -d {network} -j RETURN" for network in passing), limit]
 
 
-def keep(pods: str, passing: Sequence[str], most: int) -> list[str]:
+def ensure_limit(pods: str, passing: Sequence[str], most: int) -> list[str]:
     """Has chain, jump and rule of routing in place; one line for each that was not. CommandFailed."""
-    made, wanted = list[str](), rules(pods, passing, most)
-    if not _refuses():
+    made, wanted = list[str](), limit_rules(pods, passing, most)
+    if not _has_refusal():
         run("ip", "-4", "rule", "add", "priority", str(PRIORITY), "fwmark", MARK, "prohibit")
         made.append("rule of routing: what is marked is prohibited")
-    standing = [line for line in iptables.listed("nat", "PREROUTING") if line.endswith(f" -j {CHAIN}")]
+    standing = [line for line in iptables.list_rules("nat", "PREROUTING") if line.endswith(f" -j {CHAIN}")]
     chain = [line for line in _chain() if line.startswith("-A ")]
-    whole = chain == wanted or (len(chain) == len(wanted) and all(iptables.holds("nat", line) for line in wanted))
+    whole = chain == wanted or (len(chain) == len(wanted) and all(iptables.has_rule("nat", line) for line in wanted))
     if not whole or standing != [JUMP]:
         # One transaction, which empties the chain first and counts connections anew.
-        iptables.change("nat", [f":{CHAIN} - [0:0]", *wanted, *(f"-D{line[2:]}" for line in standing), f"-I PREROUTING 1 -j {CHAIN}"])
+        iptables.restore("nat", [f":{CHAIN} - [0:0]", *wanted, *(f"-D{line[2:]}" for line in standing), f"-I PREROUTING 1 -j {CHAIN}"])
         made.append(f"iptables: {most} connections to the internet for each pod")
     return made
 
 
-def remove() -> list[str]:
+def remove_limit() -> list[str]:
     """Takes all of it away; one line for each thing that was there. CommandFailed."""
-    gone = [f"iptables: {CHAIN} removed"] if iptables.remove_chain("nat", CHAIN) else []
-    if _refuses():
+    gone = [f"iptables: {CHAIN} removed"] if iptables.remove_chain("nat", LIMIT_CHAIN) else []
+    if _has_refusal():
         run("ip", "-4", "rule", "del", "priority", str(PRIORITY), "fwmark", MARK, "prohibit")
         gone.append("rule of routing removed")
     return gone
@@ -61,14 +61,14 @@ def remove() -> list[str]:
 def _chain() -> list[str]:
     """The chain's lines, none where it is not there."""
     try:
-        return iptables.listed("nat", CHAIN)
+        return iptables.list_rules("nat", LIMIT_CHAIN)
     except CommandError as failed:
         if failed.status is None:
             raise
         return []
 
 
-def _refuses() -> bool:
+def _has_refusal() -> bool:
     rows = json.loads(run("ip", "-json", "-4", "rule", "show", "priority", str(PRIORITY)) or "[]")
     value, _, mask = MARK.partition("/")
     return any(row.get("fwmark") == value and row.get("fwmask") == mask and row.get("action") == "prohibit" for row in rows)

@@ -12,10 +12,10 @@ from cni.node.settings import Shaping
 KBIT = 1000
 """Kbit/s in one Mbit/s, as tc has it."""
 
-HOST = 0x2
+HOST_MINOR = 0x2
 """Minor number of the class of the machine's own traffic, and of whatever has no other."""
 
-FIRST = 0x10
+FIRST_MINOR = 0x10
 """Minor number of the first address."""
 
 QUANTUM = 65_536
@@ -46,7 +46,7 @@ class Share:
 def minors(addresses: Sequence[str]) -> dict[str, int]:
     """Minor number of the class of each address, in the addresses' numerical order."""
     ordered = sorted(addresses, key=lambda address: int(ipaddress.ip_address(address)))
-    return {address: FIRST + place for place, address in enumerate(ordered)}
+    return {address: FIRST_MINOR + place for place, address in enumerate(ordered)}
 
 
 def shares(shaping: Shaping, addresses: Sequence[str], holders: Mapping[str, Holder]) -> dict[int, Share]:
@@ -57,12 +57,12 @@ def shares(shaping: Shaping, addresses: Sequence[str], holders: Mapping[str, Hol
     """
     teams = {address: holders[address].team if address in holders else "" for address in addresses}
     weights = {minor: shaping.weights.get(teams[address], shaping.default_weight) for address, minor in minors(addresses).items()}
-    weights[HOST] = shaping.default_weight
+    weights[HOST_MINOR] = shaping.default_weight
     machine = shaping.machine_mbit * KBIT
     floor = max(1, min(shaping.floor_mbit * KBIT, machine // len(weights)))
     ceiling = max(floor, min(shaping.ceiling_mbit * KBIT, machine))
     least = min(weights.values())
     return {
-        minor: Share(floor, machine if minor == HOST else ceiling, min(QUANTUM * weight // least, MOST_QUANTUM))
+        minor: Share(floor, machine if minor == HOST_MINOR else ceiling, min(QUANTUM * weight // least, MOST_QUANTUM))
         for minor, weight in sorted(weights.items())
     }

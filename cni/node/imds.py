@@ -17,7 +17,7 @@ from cni.node.errors import NodeNetworkError, shown
 from cni.node.links import Link, link_of
 from cni.node.machine import Machine
 
-URL = "http://169.254.169.254"
+METADATA_URL = "http://169.254.169.254"
 PATH = "/metadata/instance/network?api-version=2021-02-01"
 """https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service"""
 SECONDS = 5.0
@@ -30,13 +30,13 @@ MAC = re.compile(r"[0-9A-Fa-f]{12}")
 PREFIX = re.compile(r"[0-9]{1,2}")
 
 
-def ask(url: str, found: Sequence[Link]) -> Machine:
+def request_machine(url: str, found: Sequence[Link]) -> Machine:
     """The machine as the service at url (http://HOST[:PORT]) has it now; Refused, in one line, for anything but a sound answer."""
     try:
         document = json.loads(_get(url))
     except (ValueError, RecursionError):
         raise NodeNetworkError(url, "the answer is no JSON", "an object in JSON", REMEDY) from None
-    return machine(document, found)
+    return parse_machine(document, found)
 
 
 def _get(url: str) -> bytes:
@@ -95,7 +95,7 @@ def _cut(connected: socket.socket) -> None:
         connected.shutdown(socket.SHUT_RDWR)
 
 
-def machine(document: object, found: Sequence[Link]) -> Machine:
+def parse_machine(document: object, found: Sequence[Link]) -> Machine:
     """The machine that a network document describes, given its links; Refused, which says what is wrong, for every other document.
 
     The card is the only one of the document, or the one whose link has the default route. Its first address is the machine's own, which its
@@ -104,13 +104,13 @@ def machine(document: object, found: Sequence[Link]) -> Machine:
     cards = _objects(_field(document, "interface", "document"), "interface")
     macs = [_mac(card) for card in cards]
     if len(set(macs)) != len(macs):
-        raise _wrong("interface", f"two cards of one address among {', '.join(macs)}", "every card has an address of its own")
+        raise _invalid("interface", f"two cards of one address among {', '.join(macs)}", "every card has an address of its own")
     pairs = [(card, link) for card in cards if (link := link_of(_mac(card), found)) is not None]
     if len(cards) > 1:
         pairs = [(card, link) for card, link in pairs if link.default_route]
     if len(pairs) != 1:
         what = f"cards {', '.join(macs) or '(none)'}, links {', '.join(f'{link.name} {link.mac}' for link in found)}"
-        raise _wrong("interface", what, "one card is that of one link, with the default route where there are several cards")
+        raise _invalid("interface", what, "one card is that of one link, with the default route where there are several cards")
     card, link = pairs[0]
     return _of_card(card, link)
 
@@ -120,18 +120,18 @@ def _of_card(card: dict[str, object], link: Link) -> Machine:
     rows = _objects(_field(ipv4, "ipAddress", "ipv4"), "ipAddress")
     addresses = [_address(_field(row, "privateIpAddress", "ipAddress"), "privateIpAddress") for row in rows]
     if len(addresses) < 2:
-        raise _wrong("ipAddress", f"{len(addresses)} addresses", "the machine's own and at least one for a pod")
+        raise _invalid("ipAddress", f"{len(addresses)} addresses", "the machine's own and at least one for a pod")
     if len(set(addresses)) != len(addresses):
         twice = next(one for one in addresses if addresses.count(one) > 1)
-        raise _wrong("ipAddress", f"{twice} twice", "every address once")
+        raise _invalid("ipAddress", f"{twice} twice", "every address once")
     primary = addresses[0]
     if str(primary) not in link.addresses:
         has = ", ".join(link.addresses) or "none"
-        raise _wrong("ipAddress", f"{primary} first", f"the first address is the machine's own, of which link {link.name} has {has}")
+        raise _invalid("ipAddress", f"{primary} first", f"the first address is the machine's own, of which link {link.name} has {has}")
     subnet = _subnet_of(primary, _objects(_field(ipv4, "subnet", "ipv4"), "subnet"))
     for one in addresses:
         if one not in subnet or one in (subnet.network_address, subnet.broadcast_address):
-            raise _wrong("ipAddress", str(one), f"it is an address for machines in subnet {subnet}")
+            raise _invalid("ipAddress", str(one), f"it is an address for machines in subnet {subnet}")
     # In their own order: the same addresses told in another one are the same machine.
     return Machine(link.name, link.mac, str(primary), tuple(str(one) for one in sorted(addresses[1:])), subnet.prefixlen)
 
@@ -140,36 +140,36 @@ def _subnet_of(primary: ipaddress.IPv4Address, rows: list[dict[str, object]]) ->
     for row in rows:
         address, prefix = _address(_field(row, "address", "subnet"), "address"), _field(row, "prefix", "subnet")
         if not isinstance(prefix, str) or not PREFIX.fullmatch(prefix) or not 8 <= int(prefix) <= 29:
-            raise _wrong("prefix", shown(prefix), 'it is a text from "8" to "29"')
+            raise _invalid("prefix", shown(prefix), 'it is a text from "8" to "29"')
         try:
             subnet = ipaddress.IPv4Network((int(address), int(prefix)))
         except ValueError:
-            raise _wrong("subnet", f"{address}/{prefix}", "it is a network without host bits") from None
+            raise _invalid("subnet", f"{address}/{prefix}", "it is a network without host bits") from None
         if primary in subnet:
             return subnet
-    raise _wrong("subnet", f"{len(rows)} subnets without {primary}", "one of them holds the machine's own address")
+    raise _invalid("subnet", f"{len(rows)} subnets without {primary}", "one of them holds the machine's own address")
 
 
-def _wrong(what: str, value: str, bound: str) -> NodeNetworkError:
+def _invalid(what: str, value: str, bound: str) -> NodeNetworkError:
     return NodeNetworkError(f"{what} of the metadata service's answer", value, bound, REMEDY)
 
 
 def _field(value: object, name: str, where: str) -> object:
     if not isinstance(value, dict) or name not in value:
-        raise _wrong(where, shown(value), f"an object that has {name}")
+        raise _invalid(where, shown(value), f"an object that has {name}")
     return value[name]
 
 
 def _objects(value: object, where: str) -> list[dict[str, object]]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise _wrong(where, shown(value), "a list of objects")
+        raise _invalid(where, shown(value), "a list of objects")
     return value
 
 
 def _mac(card: dict[str, object]) -> str:
     value = _field(card, "macAddress", "interface")
     if not isinstance(value, str) or not MAC.fullmatch(value):
-        raise _wrong("macAddress", shown(value), "it is 12 hexadecimal digits")
+        raise _invalid("macAddress", shown(value), "it is 12 hexadecimal digits")
     return ":".join(value[at : at + 2] for at in range(0, 12, 2)).lower()
 
 
@@ -179,4 +179,4 @@ def _address(value: object, where: str) -> ipaddress.IPv4Address:
             raise ValueError
         return ipaddress.IPv4Address(value)
     except ValueError:
-        raise _wrong(where, shown(value), "it is an IPv4 address") from None
+        raise _invalid(where, shown(value), "it is an IPv4 address") from None

@@ -15,7 +15,7 @@ from cni.node.routes import pod_links
 IN_FLIGHT_SECONDS = 300.0
 """Age below which a reservation is left alone: a sandbox is recorded only behind its ADD, and the kubelet waits four minutes for all of it:
 https://github.com/kubernetes/cri-client/blob/v0.36.3/pkg/remote_runtime.go#L221"""
-LOCK_SECONDS = 10.0
+HOST_LOCAL_LOCK_SECONDS = 10.0
 PROC = Path("/proc")
 
 
@@ -31,30 +31,30 @@ class Reservation:
     changed: int
 
 
-def reservations(folder: Path) -> tuple[Reservation, ...]:
+def read_reservations(folder: Path) -> tuple[Reservation, ...]:
     """The reservations of a network, by address."""
     paths = [path for path in folder.iterdir() if _is_address(path.name)] if folder.is_dir() else []
     found = [one for path in paths if (one := _reservation(path)) is not None]
     return tuple(sorted(found, key=lambda one: ipaddress.ip_address(one.address).packed))
 
 
-def free(folder: Path, now: float | None = None) -> list[str]:
+def free_leaked(folder: Path, now: float | None = None) -> list[str]:
     """Frees what no live sandbox has; one line for each address that it freed. now is in seconds since 1970, else the clock's.
 
     First the candidates are read, and only then the runtime is asked, without the lock, for it may be slow and every ADD waits for the
     lock; then, under the lock, each file goes that is still the same. CommandFailed where the runtime cannot be asked: nothing is freed.
     """
     before = (time.time() if now is None else now) - IN_FLIGHT_SECONDS
-    candidates = [one for one in reservations(folder) if not one.sandbox or one.changed < before * 1e9]
+    candidates = [one for one in read_reservations(folder) if not one.sandbox or one.changed < before * 1e9]
     if not candidates:
         return []
-    spared = in_flight() | live_sandboxes()
+    spared = sandboxes_in_flight() | live_sandboxes()
     dead = [one for one in candidates if one.sandbox not in spared]
     if not dead:
         return []
-    with locked(folder / "lock", LOCK_SECONDS, "a plugin hangs with host-local's lock: find it with fuser, and end it"):
+    with locked(folder / "lock", HOST_LOCAL_LOCK_SECONDS, "a plugin hangs with host-local's lock: find it with fuser, and end it"):
         links = pod_links()
-        return [_freed(folder, one, links.get(one.address)) for one in dead if _reservation(folder / one.address) == one]
+        return [_free_address(folder, one, links.get(one.address)) for one in dead if _reservation(folder / one.address) == one]
 
 
 def live_sandboxes() -> frozenset[str]:
@@ -66,7 +66,7 @@ def live_sandboxes() -> frozenset[str]:
     return frozenset(run("ctr", "--namespace", "k8s.io", "--timeout", "10s", "containers", "list", "--quiet").split())
 
 
-def in_flight(proc: Path = PROC) -> frozenset[str]:
+def sandboxes_in_flight(proc: Path = PROC) -> frozenset[str]:
     """Sandboxes for which a plugin runs now, by the variable that every plugin is started with: https://www.cni.dev/docs/spec/#parameters"""
     found = set()
     for path in proc.glob("[0-9]*/environ"):
@@ -79,12 +79,12 @@ def in_flight(proc: Path = PROC) -> frozenset[str]:
     return frozenset(found)
 
 
-def count_held(folder: Path, addresses: Set[str]) -> int:
+def count_reserved(folder: Path, addresses: Set[str]) -> int:
     """How many of the addresses are reserved."""
-    return sum(one.address in addresses for one in reservations(folder))
+    return sum(one.address in addresses for one in read_reservations(folder))
 
 
-def _freed(folder: Path, one: Reservation, link: str | None) -> str:
+def _free_address(folder: Path, one: Reservation, link: str | None) -> str:
     """Frees one address under the lock. Its old pod's link goes first: its route would stay, and take what is for the next pod."""
     if link is not None:
         try:

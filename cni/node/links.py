@@ -21,7 +21,7 @@ class Link:
     default_route: bool
 
 
-def links() -> tuple[Link, ...]:
+def list_links() -> tuple[Link, ...]:
     """The links of this network namespace; CommandFailed where ip cannot say."""
     outward = {row.get("dev") for row in json.loads(run("ip", "-json", "-4", "route", "show", "default") or "[]")}
     return tuple(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from cni.node.machine import Machine
 
-SETTLED = 5
+REPEATS = 5
 """How many times in a row a smaller answer must be the same before it is taken."""
 
 
-class Trust:
+class MetadataTrust:
     """What the machine is held to be, from the answers heard so far.
 
     An answer is taken at once when it has the addresses that were taken last and as many as planned, or is what was taken last; any other,
@@ -25,7 +25,7 @@ class Trust:
         """Takes in one answer; whether taken is now what it says."""
         self._times = self._times + 1 if answer == self._heard else 1
         self._heard = answer
-        if answer == self.taken or self._complete(answer) or self._times >= SETTLED:
+        if answer == self.taken or self._complete(answer) or self._times >= REPEATS:
             self.taken = answer
         return answer == self.taken
 

@@ -12,7 +12,7 @@ from cni.node.errors import NodeNetworkError
 from cni.node.links import Link
 from cni.node.machine import Machine
 from cni.node.settings import Settings
-from cni.node.status import Standing
+from cni.node.status import NodeStatus
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Paths:
     """Where the program finds and leaves everything; state is gone after a reboot, and with it every reservation of an address."""
 
     settings: Path = settings.PATH
-    imds: str = imds.URL
+    imds: str = imds.METADATA_URL
     state: Path = Path("/run/gpufleet")
     cni: Path = conflist.DIRECTORY
 
@@ -35,7 +35,7 @@ class Paths:
         return self.reservations / conflist.NETWORK
 
 
-def put(paths: Paths, given: Settings, machine: Machine, found: Sequence[Link], warnings: Sequence[str]) -> list[str]:
+def ensure_network(paths: Paths, given: Settings, machine: Machine, found: Sequence[Link], warnings: Sequence[str]) -> list[str]:
     """Has everything in place for a machine, given its links; one line for each thing that was not.
 
     Refused where the machine's link does not carry its address now; CommandFailed where a program of the system fails. What was done by
@@ -47,43 +47,43 @@ def put(paths: Paths, given: Settings, machine: Machine, found: Sequence[Link], 
         raise NodeNetworkError(
             f"link {machine.interface}", f"it has not {machine.primary} (links: {has})", "it has", "see networkctl status"
         )
-    now = _noted(paths, given, machine, [*warnings, *_small_mtu(given, link)])
-    lines = routes.keep(machine, tuple(found))
-    lines += snat.keep(machine, given.not_masqueraded) if given.snat else snat.remove()
-    lines += accounting.keep(given, machine)
+    now = _record_start(paths, given, machine, [*warnings, *_small_mtu(given, link)])
+    lines = routes.ensure(machine, tuple(found))
+    lines += snat.ensure_snat(machine, given.not_masqueraded) if given.snat else snat.remove_snat()
+    lines += accounting.ensure(given, machine)
     lines += status.write_environment(paths.state, now.max_pods)
     mtu = min(given.mtu, link.mtu)
-    lines += conflist.keep(machine, mtu, paths.reservations, paths.cni) if given.native else conflist.remove(paths.cni)
+    lines += conflist.ensure(machine, mtu, paths.reservations, paths.cni) if given.native else conflist.remove(paths.cni)
     status.write(paths.state, dataclasses.replace(now, ready=True))
     return lines
 
 
-def shape(paths: Paths, given: Settings, machine: Machine) -> list[str]:
+def ensure_shaping(paths: Paths, given: Settings, machine: Machine) -> list[str]:
     """Has shaping as the settings say; where they say nothing of it and none was put in place, it is not even looked for.
 
     By itself and after put, for a pod that nobody shapes is better than a node that has none. Refused and CommandFailed as shaping.keep.
     """
     if given.shaping is None and not status.read(paths.state).shaped:
         return []
-    lines = shaping.keep(given, machine, address_holders.read(paths.state / "traffic" / "holders.json"))
+    lines = shaping.ensure(given, machine, address_holders.read_holders(paths.state / "traffic" / "holders.json"))
     status.write(paths.state, dataclasses.replace(status.read(paths.state), shaped=given.shaping is not None))
     return lines
 
 
-def take_away(paths: Paths, given: Settings, machine: Machine) -> list[str]:
+def remove_network(paths: Paths, given: Settings, machine: Machine) -> list[str]:
     """Undoes what put did, but for forwarding and the reservations, which pods that still run need; one line for each thing."""
     lines = [*conflist.remove(paths.cni), *shaping.remove(machine)]
     accounting.remove(given, machine)
-    lines += ["accounting: removed", *snat.remove(), *routes.remove()]
+    lines += ["accounting: removed", *snat.remove_snat(), *routes.remove()]
     for name in (status.ENVIRONMENT, status.FILE):
         (paths.state / name).unlink(missing_ok=True)
     return lines
 
 
-def _noted(paths: Paths, given: Settings, machine: Machine, warnings: Sequence[str]) -> Standing:
+def _record_start(paths: Paths, given: Settings, machine: Machine, warnings: Sequence[str]) -> NodeStatus:
     """Writes down what is begun, so that it can be undone from wherever it ends."""
     before = status.read(paths.state)
-    now = Standing(
+    now = NodeStatus(
         ready=before.ready,
         mode=given.mode,
         machine=machine,

@@ -17,14 +17,14 @@ GATHER_SECONDS = 0.5
 READ = 65_536
 
 
-class Changes:
+class RouteEvents:
     """The kernel's notices of routes that came or went, which each pod's address does; a context manager."""
 
     def __init__(self) -> None:
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE)
         self.socket.bind((0, IPV4_ROUTES))
 
-    def __enter__(self) -> Changes:
+    def __enter__(self) -> RouteEvents:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -18,14 +18,14 @@ https://github.com/torvalds/linux/blob/v6.8/include/uapi/linux/rtnetlink.h#L276"
 SYSCTLS = Path("/proc/sys/net/ipv4")
 
 
-def keep(machine: Machine, found: tuple[Link, ...]) -> list[str]:
+def ensure(machine: Machine, found: tuple[Link, ...]) -> list[str]:
     """Has system settings, routes and forwarding in place, given the links; one line for each thing that had to be put there."""
-    return [*_forwarding(), *_freed(machine, found), *_unreachable(machine), *_checked_sources(machine), *_forward_policy()]
+    return [*_ensure_forwarding(), *_release_pod_addresses(machine, found), *_ensure_unreachable(machine), *_ensure_source_checks(machine), *_ensure_forward_policy()]
 
 
 def remove() -> list[str]:
     """Takes the routes away; forwarding stays on, for pods that still run need it."""
-    ours = _ours()
+    ours = _own_routes()
     _batch([f"route del unreachable {address} metric {METRIC}" for address in sorted(ours)])
     return [f"routes of {len(ours)} addresses removed"] if ours else []
 
@@ -37,11 +37,11 @@ def pod_links() -> dict[str, str]:
     return {row["dst"]: row["dev"] for row in rows if "dev" in row and "/" not in row["dst"]}
 
 
-def _forwarding() -> list[str]:
-    return _set(SYSCTLS / "ip_forward", "1")
+def _ensure_forwarding() -> list[str]:
+    return _set_sysctl(SYSCTLS / "ip_forward", "1")
 
 
-def _freed(machine: Machine, found: tuple[Link, ...]) -> list[str]:
+def _release_pod_addresses(machine: Machine, found: tuple[Link, ...]) -> list[str]:
     """Takes pods' addresses off the machine's own link, where they would be the machine's.
 
     cloud-init puts every address of the card there: https://docs.cloud-init.io/en/latest/reference/datasources/azure.html
@@ -55,9 +55,9 @@ def _freed(machine: Machine, found: tuple[Link, ...]) -> list[str]:
     return [f"link {machine.interface}: {len(wrong)} addresses of pods taken off it"]
 
 
-def _unreachable(machine: Machine) -> list[str]:
+def _ensure_unreachable(machine: Machine) -> list[str]:
     """An address that no pod holds is answered for here; without that it would be sent out again, and come back, until its time is up."""
-    ours, wanted = _ours(), set(machine.secondaries)
+    ours, wanted = _own_routes(), set(machine.secondaries)
     _batch(
         [f"route replace unreachable {address} metric {METRIC} proto {PROTOCOL}" for address in machine.secondaries if address not in ours]
     )
@@ -70,7 +70,7 @@ def _unreachable(machine: Machine) -> list[str]:
     return lines
 
 
-def _ours() -> set[str]:
+def _own_routes() -> set[str]:
     rows = json.loads(run("ip", "-json", "-4", "route", "show", "table", "main", "type", "unreachable", "proto", str(PROTOCOL)) or "[]")
     return {row["dst"] for row in rows if row.get("metric") == METRIC}
 
@@ -81,22 +81,22 @@ def _batch(lines: list[str]) -> None:
         run("ip", "-4", "-batch", "-", given="".join(f"{line}\n" for line in lines))
 
 
-def _checked_sources(machine: Machine) -> list[str]:
+def _ensure_source_checks(machine: Machine) -> list[str]:
     """Drops what a pod sends under another's address, before it is counted for that one.
 
     Pods' links alone: a machine with several cards may get packets on one that it would answer through another. The higher of a link's
     value and that of all counts, and Ubuntu sets that to 2, the loose check: https://docs.kernel.org/networking/ip-sysctl.html
     """
     loose = SYSCTLS / "conf/all/rp_filter"
-    lines = _set(loose, "0") if loose.read_text().strip() == "2" else []
-    lines += _set(SYSCTLS / "conf/default/rp_filter", "1")
+    lines = _set_sysctl(loose, "0") if loose.read_text().strip() == "2" else []
+    lines += _set_sysctl(SYSCTLS / "conf/default/rp_filter", "1")
     ours = set(machine.secondaries)
     for link in sorted({name for address, name in pod_links().items() if address in ours}):
-        lines += _set(SYSCTLS / "conf" / link / "rp_filter", "1")
+        lines += _set_sysctl(SYSCTLS / "conf" / link / "rp_filter", "1")
     return lines
 
 
-def _set(path: Path, value: str) -> list[str]:
+def _set_sysctl(path: Path, value: str) -> list[str]:
     try:
         if path.read_text().strip() == value:
             return []
@@ -109,9 +109,9 @@ def _set(path: Path, value: str) -> list[str]:
     return [f"{path.relative_to('/proc/sys')} = {value}"]
 
 
-def _forward_policy() -> list[str]:
+def _ensure_forward_policy() -> list[str]:
     """Another program's policy, such as Docker's DROP, would end all that pods send."""
-    if "-P FORWARD ACCEPT" in iptables.listed("filter", "FORWARD"):
+    if "-P FORWARD ACCEPT" in iptables.list_rules("filter", "FORWARD"):
         return []
-    run("iptables", *iptables.WAIT, "-P", "FORWARD", "ACCEPT")
+    run("iptables", *iptables.WAIT_FOR_LOCK, "-P", "FORWARD", "ACCEPT")
     return ["iptables: policy of FORWARD is ACCEPT"]

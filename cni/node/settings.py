@@ -67,10 +67,10 @@ def parse(document: object, where: str) -> Settings:
     version = table.take("version", _number(VERSION, VERSION))
     found = Settings(
         mode=table.take("mode", _one_of(MODES)),
-        internal=table.take("internal", _all(_network)),
-        not_masqueraded=table.take("not_masqueraded", _all(_network)),
+        internal=table.take("internal", _list_of(_network)),
+        not_masqueraded=table.take("not_masqueraded", _list_of(_network)),
         service_cidr=table.take("service_cidr", _network),
-        snat=table.take("snat", _truth),
+        snat=table.take("snat", _boolean),
         mtu=table.take("mtu", _number(1280, 65_535)),
         planned_pods=table.take("planned_pods", _number(1, 255)),
         host_network_pods=table.take("host_network_pods", _number(0, 255)),
@@ -131,7 +131,7 @@ def _number(least: int, most: int) -> Callable[[object], int]:
     return taken
 
 
-def _truth(value: object) -> bool:
+def _boolean(value: object) -> bool:
     if not isinstance(value, bool):
         raise _InvalidValueError("it is true or false")
     return value
@@ -161,7 +161,7 @@ def _network(value: object) -> str:
         raise _InvalidValueError("it is a network, ADDRESS/LENGTH, without host bits") from None
 
 
-def _all(each: Callable[[object], str]) -> Callable[[object], tuple[str, ...]]:
+def _list_of(each: Callable[[object], str]) -> Callable[[object], tuple[str, ...]]:
     def taken(value: object) -> tuple[str, ...]:
         if not isinstance(value, list):
             raise _InvalidValueError("it is a list")

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 
 from cni.node import accounting, connections, iptables
 from cni.node.address_holders import Holder
-from cni.node.bpf_filter import outside
+from cni.node.bpf_filter import filter_program
 from cni.node.commands import CommandError, run
 from cni.node.errors import NodeNetworkError
-from cni.node.htb_classes import HOST, KBIT, QUANTUM, Share, minors, shares
+from cni.node.htb_classes import HOST_MINOR, KBIT, QUANTUM, Share, minors, shares
 from cni.node.machine import Machine
 from cni.node.routes import pod_links
 from cni.node.settings import Settings, Shaping
 
-SET = "gpufleet-shape"
-COMMENT = accounting.GUEST
+SHAPING_SET = "gpufleet-shape"
+COMMENT = accounting.SHAPING_COMMENT
 ROOT = 0x1
 QUEUE = 1000
 """Packets that wait on a device where HTB has no class for them."""
@@ -37,15 +37,15 @@ LEAVES = (("fq_codel", "limit", "1024", "flows", "128"), ("pfifo", "limit", "128
 """What queues a class's packets: flows of one pod beside each other, or in their order where the kernel has nothing better."""
 
 BYTECODE = re.compile(r"bytecode '([^']*)'")
-OTHER = re.compile(r"^filter (?!protocol ip pref 1 bpf )", re.MULTILINE)
+OTHER_FILTER = re.compile(r"^filter (?!protocol ip pref 1 bpf )", re.MULTILINE)
 """A filter in one of the blocks that is not the one of this program."""
-CLASS = re.compile(r"class htb 1:([0-9a-f]+) .*?(?:quantum (\d+) )?rate (\S+) ceil (\S+) ")
-FIRST = re.compile(r"^-A (\S+) ")
+CLASS_LINE = re.compile(r"class htb 1:([0-9a-f]+) .*?(?:quantum (\d+) )?rate (\S+) ceil (\S+) ")
+CHAIN_OF_RULE = re.compile(r"^-A (\S+) ")
 UNITS = {"": 0.001, "K": 1, "M": 1_000, "G": 1_000_000, "T": 1_000_000_000}
 
 
 @dataclass(frozen=True)
-class Way:
+class Direction:
     """One direction: its device, its block of filters, and which address of a packet is the far one."""
 
     device: str
@@ -58,12 +58,12 @@ class Way:
         return {"src": 12, "dst": 16}[self.far]
 
 
-UP = Way("gpufleet-up", 7701, "dst")
-DOWN = Way("gpufleet-down", 7702, "src")
-WAYS = (UP, DOWN)
+UP = Direction("gpufleet-up", 7701, "dst")
+DOWN = Direction("gpufleet-down", 7702, "src")
+DIRECTIONS = (UP, DOWN)
 
 
-def keep(settings: Settings, machine: Machine, holders: Mapping[str, Holder]) -> list[str]:
+def ensure(settings: Settings, machine: Machine, holders: Mapping[str, Holder]) -> list[str]:
     """Put in place what is missing or differs, or take all away where settings say nothing of shaping; one line for each thing changed.
 
     CommandFailed where a program of the system refuses; Refused where a link is shaped by another program.
@@ -71,40 +71,40 @@ def keep(settings: Settings, machine: Machine, holders: Mapping[str, Holder]) ->
     if settings.shaping is None:
         return remove(machine)
     wanted = shares(settings.shaping, machine.secondaries, holders)
-    made = _keep_set(machine.secondaries)
-    for way in WAYS:
-        made += _keep_device(way)
-        made += _keep_classes(way, wanted, settings.shaping)
-        made += _keep_filters(way, passing(settings))
-    made += _keep_links(machine)
-    made += _keep_rules(rules(machine.interface))
-    return made + connections.keep(SET, passing(settings), settings.shaping.connections_per_pod)
+    made = _ensure_set(machine.secondaries)
+    for way in DIRECTIONS:
+        made += _ensure_device(way)
+        made += _ensure_classes(way, wanted, settings.shaping)
+        made += _ensure_filters(way, exempt_networks(settings))
+    made += _ensure_links(machine)
+    made += _ensure_rules(class_rules(machine.interface))
+    return made + connections.ensure_limit(SHAPING_SET, exempt_networks(settings), settings.shaping.connections_per_pod)
 
 
 def remove(_machine: Machine) -> list[str]:
     """Take all of it away; one line for each thing that was there. CommandFailed."""
-    gone = _keep_rules(()) + connections.remove()
+    gone = _ensure_rules(()) + connections.remove_limit()
     blocks = _blocks()
-    for way in WAYS:
+    for way in DIRECTIONS:
         for link in sorted(name for name, block in blocks.items() if block == way.block and name != way.device):
             if _on_link(link, "del", "dev", link, "clsact"):
                 gone.append(f"tc: {link} is shaped no more")
-        if _there(way.device):
+        if _exists(way.device):
             run("ip", "link", "del", way.device)
             gone.append(f"device {way.device} removed")
-    if SET in run("ipset", "list", "-name").split():
-        run("ipset", "destroy", SET)
+    if SHAPING_SET in run("ipset", "list", "-name").split():
+        run("ipset", "destroy", SHAPING_SET)
         gone.append(f"ipset: {SET} removed")
     return gone
 
 
-def passing(settings: Settings) -> list[str]:
+def exempt_networks(settings: Settings) -> list[str]:
     """Networks that are not the internet: no shaper sees their packets, and connections to them are not limited."""
     given = [ipaddress.ip_network(one) for one in (*settings.internal, *settings.not_masqueraded, settings.service_cidr, *PLATFORM)]
     return [str(one) for one in ipaddress.collapse_addresses(one for one in given if isinstance(one, ipaddress.IPv4Network))]
 
 
-def rules(interface: str) -> tuple[str, ...]:
+def class_rules(interface: str) -> tuple[str, ...]:
     """Rules of mangle that give a packet its class, as iptables lists them.
 
     They stand in accounting's chains, where no packet between internal addresses comes: each rule that it passes costs it about a hundredth
@@ -117,10 +117,10 @@ def rules(interface: str) -> tuple[str, ...]:
     )
 
 
-def _keep_set(addresses: Sequence[str]) -> list[str]:
+def _ensure_set(addresses: Sequence[str]) -> list[str]:
     wanted = {address: f"1:{minor:x}" for address, minor in minors(addresses).items()}
-    there = SET in run("ipset", "list", "-name").split()
-    entries = [line.split() for line in run("ipset", "save", SET).splitlines() if line.startswith("add ")] if there else []
+    there = SHAPING_SET in run("ipset", "list", "-name").split()
+    entries = [line.split() for line in run("ipset", "save", SHAPING_SET).splitlines() if line.startswith("add ")] if there else []
     held = {words[2]: words[-1] for words in entries}
     lines = [] if there else [f"create {SET} hash:ip family inet skbinfo"]
     lines += [f"del {SET} {address}" for address in held if address not in wanted]
@@ -130,10 +130,10 @@ def _keep_set(addresses: Sequence[str]) -> list[str]:
     return [f"ipset: {line}" for line in lines]
 
 
-def _keep_device(way: Way) -> list[str]:
+def _ensure_device(way: Direction) -> list[str]:
     """The device, up, with an empty HTB, and holding the block of filters, which would go with the last link that joined it."""
     made = []
-    if not _there(way.device):
+    if not _exists(way.device):
         run("ip", "link", "add", way.device, "txqueuelen", str(QUEUE), "type", "ifb")
         made.append(f"device {way.device}")
     listing = run("tc", "qdisc", "show", "dev", way.device)
@@ -148,11 +148,11 @@ def _keep_device(way: Way) -> list[str]:
     return made
 
 
-def _keep_classes(way: Way, wanted: Mapping[int, Share], shaping: Shaping) -> list[str]:
+def _ensure_classes(way: Direction, wanted: Mapping[int, Share], shaping: Shaping) -> list[str]:
     listing = run("tc", "-d", "class", "show", "dev", way.device)
     machine = shaping.machine_mbit * KBIT
     all_of_it = {ROOT: Share(machine, machine, 0), **wanted}
-    standing = listed(listing)
+    standing = parse_classes(listing)
     lines = [f"class del dev {way.device} classid 1:{minor:x}" for minor in standing if minor not in all_of_it]
     for minor, share in all_of_it.items():
         if standing.get(minor) != share:
@@ -169,10 +169,10 @@ def _keep_classes(way: Way, wanted: Mapping[int, Share], shaping: Shaping) -> li
     return [f"tc: {len(lines)} classes of {way.device}"] if lines or without else []
 
 
-def listed(listing: str) -> dict[int, Share]:
+def parse_classes(listing: str) -> dict[int, Share]:
     """Classes by minor number, from what `tc -d class show` prints; it prints no quantum of a class that has others below it."""
     return {
-        int(minor, 16): Share(_kbit(rate), _kbit(ceiling), int(quantum or 0)) for minor, quantum, rate, ceiling in CLASS.findall(listing)
+        int(minor, 16): Share(_kbit(rate), _kbit(ceiling), int(quantum or 0)) for minor, quantum, rate, ceiling in CLASS_LINE.findall(listing)
     }
 
 
@@ -196,18 +196,18 @@ def _leaf(device: str, minor: int) -> str:
     return " ".join(LEAVES[-1])
 
 
-def _keep_filters(way: Way, networks: Sequence[str]) -> list[str]:
+def _ensure_filters(way: Direction, networks: Sequence[str]) -> list[str]:
     """The block's one filter, which leads to the device whatever is outside of these networks; it changes in one step."""
-    program = outside([ipaddress.IPv4Network(one) for one in networks], way.offset)
+    program = filter_program([ipaddress.IPv4Network(one) for one in networks], way.offset)
     listing = run("tc", "filter", "show", "block", str(way.block))
-    if BYTECODE.findall(listing) == [program] and f"(Egress Redirect to device {way.device})" in listing and not OTHER.search(listing):
+    if BYTECODE.findall(listing) == [program] and f"(Egress Redirect to device {way.device})" in listing and not OTHER_FILTER.search(listing):
         return []
     line = f"block {way.block} protocol ip pref 1 handle 1 bpf bytecode '{program}' action mirred egress redirect dev {way.device}"
-    _batch([*([f"filter del block {way.block}"] if OTHER.search(listing) else []), f"filter replace {line}"])
+    _batch([*([f"filter del block {way.block}"] if OTHER_FILTER.search(listing) else []), f"filter replace {line}"])
     return [f"tc: a filter to {way.device}"]
 
 
-def _keep_links(machine: Machine) -> list[str]:
+def _ensure_links(machine: Machine) -> list[str]:
     """The machine's link in the block of what leaves, each pod's in that of what comes."""
     wanted = {machine.interface: UP.block}
     wanted.update({link: DOWN.block for address, link in pod_links().items() if address in machine.secondaries})
@@ -228,7 +228,7 @@ def _on_link(link: str, *words: str) -> bool:
     try:
         run("tc", "qdisc", *words)
     except CommandError:
-        if _there(link):
+        if _exists(link):
             raise
         return False
     return True
@@ -245,18 +245,18 @@ def _blocks() -> dict[str, int]:
     return found
 
 
-def _keep_rules(wanted: Sequence[str]) -> list[str]:
+def _ensure_rules(wanted: Sequence[str]) -> list[str]:
     """One transaction where the rules of ours are not the wanted ones."""
-    standing = [line for line in iptables.listed("mangle") if f'"{COMMENT}"' in line]
-    if standing == list(wanted) or (len(standing) == len(wanted) and all(iptables.holds("mangle", line) for line in wanted)):
+    standing = [line for line in iptables.list_rules("mangle") if f'"{COMMENT}"' in line]
+    if standing == list(wanted) or (len(standing) == len(wanted) and all(iptables.has_rule("mangle", line) for line in wanted)):
         return []
     # First in their chains: accounting's own rules lead out of them.
-    todo = [*(f"-D{line[2:]}" for line in standing), *(FIRST.sub(r"-I \1 1 ", line) for line in wanted)]
-    iptables.change("mangle", todo)
+    todo = [*(f"-D{line[2:]}" for line in standing), *(CHAIN_OF_RULE.sub(r"-I \1 1 ", line) for line in wanted)]
+    iptables.restore("mangle", todo)
     return [f"iptables: mangle: {line}" for line in todo]
 
 
-def _there(device: str) -> bool:
+def _exists(device: str) -> bool:
     return any(line.split(":")[1].strip().partition("@")[0] == device for line in run("ip", "-oneline", "link", "show").splitlines())
 
 

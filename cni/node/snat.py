@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from cni.node import iptables
 from cni.node.machine import Machine
 
-CHAIN = "GPUFLEET-SNAT"
+SNAT_CHAIN = "GPUFLEET-SNAT"
 
 
-def rules(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
+def snat_rules(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
     """Rules of the chain as iptables prints them: networks of not_masqueraded and the machine's own packets keep their source.
 
     Azure translates a card's primary address only: https://github.com/Azure/azure-container-networking/issues/93
@@ -25,18 +25,18 @@ def rules(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
     ]
 
 
-def keep(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
+def ensure_snat(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
     """Has the chain, and one jump to it for what leaves by the machine's link; a line where they had to be put in place."""
-    chain, wanted = [f"-N {CHAIN}", *rules(machine, not_masqueraded)], f"-A POSTROUTING -o {machine.interface} -j {CHAIN}"
-    standing = iptables.listed("nat")
+    chain, wanted = [f"-N {CHAIN}", *snat_rules(machine, not_masqueraded)], f"-A POSTROUTING -o {machine.interface} -j {CHAIN}"
+    standing = iptables.list_rules("nat")
     jumps = [line for line in standing if line.startswith("-A POSTROUTING ") and line.endswith(f" -j {CHAIN}")]
-    if [line for line in standing if line.split()[1] == CHAIN] == chain and jumps == [wanted]:
+    if [line for line in standing if line.split()[1] == SNAT_CHAIN] == chain and jumps == [wanted]:
         return []
     # One transaction, which empties the chain first: no packet ever sees half of it.
-    iptables.change("nat", [f":{CHAIN} - [0:0]", *chain[1:], *(f"-D{line[2:]}" for line in jumps), wanted])
+    iptables.restore("nat", [f":{CHAIN} - [0:0]", *chain[1:], *(f"-D{line[2:]}" for line in jumps), wanted])
     return [f"iptables: packets of pods leave {machine.interface} as {machine.primary}"]
 
 
-def remove() -> list[str]:
+def remove_snat() -> list[str]:
     """Takes the chain and every jump to it away; a line where it was there."""
-    return [f"iptables: {CHAIN} removed"] if iptables.remove_chain("nat", CHAIN) else []
+    return [f"iptables: {CHAIN} removed"] if iptables.remove_chain("nat", SNAT_CHAIN) else []

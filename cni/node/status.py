@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from cni.node.atomic_write import replaced
+from cni.node.atomic_write import write_if_changed
 from cni.node.machine import Machine
 from cni.node.settings import Settings
 
@@ -19,7 +19,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Standing:
+class NodeStatus:
     """network-status.json: all was in place once since the boot where ready, shaping may be where shaped; problems are the last pass's."""
 
     ready: bool
@@ -31,7 +31,7 @@ class Standing:
     problems: tuple[str, ...]
 
 
-NOTHING = Standing(ready=False, mode="", machine=None, shaped=False, max_pods=0, warnings=(), problems=())
+NO_STATUS = NodeStatus(ready=False, mode="", machine=None, shaped=False, max_pods=0, warnings=(), problems=())
 
 
 def max_pods(settings: Settings, machine: Machine) -> int:
@@ -39,14 +39,14 @@ def max_pods(settings: Settings, machine: Machine) -> int:
     return min(len(machine.secondaries), settings.planned_pods) + settings.host_network_pods
 
 
-def read(state: Path) -> Standing:
+def read(state: Path) -> NodeStatus:
     """What was written last in this boot; NOTHING where that is missing, from another boot, or not what this program writes."""
     try:
         document = json.loads((state / FILE).read_bytes())
         if document["version"] != VERSION or document["boot"] != _boot():
-            return NOTHING
+            return NO_STATUS
         told = document["machine"]
-        return Standing(
+        return NodeStatus(
             ready=document["ready"] is True,
             mode=str(document["mode"]),
             machine=None if told is None else _machine(told),
@@ -56,19 +56,19 @@ def read(state: Path) -> Standing:
             problems=tuple(map(str, document["problems"])),
         )
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return NOTHING
+        return NO_STATUS
 
 
-def write(state: Path, standing: Standing) -> None:
+def write(state: Path, standing: NodeStatus) -> None:
     """Writes network-status.json, where it differs."""
     document = {"version": VERSION, "boot": _boot(), **dataclasses.asdict(standing)}
-    replaced(state / FILE, json.dumps(document, indent=2) + "\n")
+    write_if_changed(state / FILE, json.dumps(document, indent=2) + "\n")
 
 
 def write_environment(state: Path, pods: int) -> list[str]:
     """Writes what the kubelet's unit reads; a line where it differs, for the kubelet takes that at its next start only."""
     path = state / ENVIRONMENT
-    return [f"{path}: {pods} pods at most"] if replaced(path, f"GPUFLEET_MAX_PODS={pods}\n") else []
+    return [f"{path}: {pods} pods at most"] if write_if_changed(path, f"GPUFLEET_MAX_PODS={pods}\n") else []
 
 
 def _boot() -> str:

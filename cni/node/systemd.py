@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 
-SECONDS = 1.0
+NOTIFY_SECONDS = 1.0
 """A service manager that does not read its messages by then loses this one: the machine's network does not wait for it."""
 
 
@@ -18,5 +18,5 @@ def notify(*states: str) -> None:
     address = f"\0{path[1:]}" if path.startswith("@") else path
     # A service manager that is just restarting must not end the program that it manages.
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as out:
-        out.settimeout(SECONDS)
+        out.settimeout(NOTIFY_SECONDS)
         out.sendto("\n".join(states).encode(), address)

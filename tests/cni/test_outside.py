@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni.node.bpf_filter import MOST_NETWORKS, outside
+from cni.node.bpf_filter import MOST_NETWORKS, filter_program
 from cni.node.errors import NodeNetworkError
 
 DESTINATION = 16
@@ -50,7 +50,7 @@ def packet_to(address: IPv4Address) -> bytes:
 @given(st.lists(networks, max_size=20), st.integers(0, 2**32 - 1))
 def test_a_packet_is_taken_if_its_address_is_in_none_of_the_networks(given: list[IPv4Network], number: int) -> None:
     address = IPv4Address(number)
-    program = outside(given, DESTINATION)
+    program = filter_program(given, DESTINATION)
     assert takes(program, packet_to(address)) == all(address not in one for one in given)
     for one in given:
         assert not takes(program, packet_to(one.network_address))
@@ -59,6 +59,6 @@ def test_a_packet_is_taken_if_its_address_is_in_none_of_the_networks(given: list
 
 def test_as_many_networks_as_the_kernel_takes_and_not_one_more() -> None:
     many = [IPv4Network((number << 8, 24)) for number in range(MOST_NETWORKS)]
-    assert takes(outside(many, DESTINATION), packet_to(IPv4Address("200.0.0.1")))
+    assert takes(filter_program(many, DESTINATION), packet_to(IPv4Address("200.0.0.1")))
     with pytest.raises(NodeNetworkError, match=r"1001; at most 1000, the kernel's limit; name fewer"):
-        outside([*many, IPv4Network("200.0.0.0/24")], DESTINATION)
+        filter_program([*many, IPv4Network("200.0.0.0/24")], DESTINATION)

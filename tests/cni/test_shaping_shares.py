@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from cni.node import connections
 from cni.node.address_holders import Holder
-from cni.node.htb_classes import HOST, KBIT, MOST_QUANTUM, QUANTUM, Share, minors, shares
+from cni.node.htb_classes import HOST_MINOR, KBIT, MOST_QUANTUM, QUANTUM, Share, minors, shares
 from cni.node.settings import Settings, Shaping
-from cni.node.shaping import listed, passing, rules
+from cni.node.shaping import parse_classes, exempt_networks, class_rules
 
 SHAPING = Shaping(
     machine_mbit=1000, floor_mbit=5, ceiling_mbit=800, weights={"vision": 4, "toys": 1000}, default_weight=1, connections_per_pod=4000
@@ -41,7 +41,7 @@ def test_every_address_has_its_floor_and_ceiling_and_takes_at_its_turn_what_its_
     got = shares(SHAPING, ADDRESSES, {"10.0.0.6": Holder("vision", "trainer", "vision"), "10.0.0.7": Holder("kube-system", "dns", "")})
     assert got[of["10.0.0.6"]] == Share(5 * KBIT, 800 * KBIT, 4 * QUANTUM)
     assert got[of["10.0.0.7"]] == got[of["10.0.0.5"]] == Share(5 * KBIT, 800 * KBIT, QUANTUM)
-    assert got[HOST] == Share(5 * KBIT, 1000 * KBIT, QUANTUM)
+    assert got[HOST_MINOR] == Share(5 * KBIT, 1000 * KBIT, QUANTUM)
 
 
 def test_an_addresss_class_depends_on_nothing_but_the_set_of_addresses() -> None:
@@ -70,7 +70,7 @@ def test_floors_never_promise_more_than_the_machine_has_and_no_turn_is_too_long(
 
 
 def test_what_tc_lists_is_read_back_as_it_was_asked_for() -> None:
-    assert listed(LISTING) == {
+    assert parse_classes(LISTING) == {
         0x11: Share(5_000, 800_000, 65_536),
         0x2: Share(12_345, 1_000_000, 262_144),
         0x1: Share(1_000_000, 1_000_000, 0),
@@ -78,18 +78,18 @@ def test_what_tc_lists_is_read_back_as_it_was_asked_for() -> None:
 
 
 def test_nothing_internal_peered_or_of_azures_own_is_shaped() -> None:
-    assert passing(SETTINGS) == ["10.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.20.0.0/16"]
+    assert exempt_networks(SETTINGS) == ["10.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.20.0.0/16"]
 
 
 def test_there_is_a_rule_for_each_direction_where_no_packet_between_internal_addresses_comes() -> None:
-    wanted = rules("eth0")
+    wanted = class_rules("eth0")
     assert [line.split()[1] for line in wanted] == ["GPUFLEET-FORWARD-IN", "GPUFLEET-FORWARD-OUT"]
     assert all('"gpufleet shaping"' in line and "eth0" in line for line in wanted)
 
 
 def test_connections_are_limited_to_the_internet_alone() -> None:
-    *returned, limit = connections.rules("gpufleet-shape", passing(SETTINGS), 4000)
-    assert [line.split()[3] for line in returned] == passing(SETTINGS)
+    *returned, limit = connections.limit_rules("gpufleet-shape", exempt_networks(SETTINGS), 4000)
+    assert [line.split()[3] for line in returned] == exempt_networks(SETTINGS)
     assert all(line.endswith(" -j RETURN") for line in returned)
     assert "--match-set gpufleet-shape src " in limit
     assert "--connlimit-above 4000 " in limit

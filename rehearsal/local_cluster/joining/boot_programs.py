@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import components.boot
-from cni.node.imds import machine
+from cni.node.imds import parse_machine
 from cni.node.links import Link
 from cni.node.settings import Settings
 from cni.node.status import max_pods
@@ -82,7 +82,7 @@ def pods_of(settings: Settings, network: dict[str, Any]) -> int:
         enslaved=False,
         default_route=True,
     )
-    return max_pods(settings, machine(network, (link,)))
+    return max_pods(settings, parse_machine(network, (link,)))
 
 
 def wait_seconds(spread: float, tries: int, vm_id: str) -> float:

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni.node import shaping
-from cni.node.accounting import ALWAYS, HOOKS, chain, changes, ranges, wanted
+from cni.node.accounting import ALWAYS, HOOKS, chain, table_changes, ranges, all_rules
 from cni.node.settings import Settings
 
 SETTINGS = Settings("native", ("10.0.0.0/8",), ("10.0.0.0/8", "10.9.0.0/16"), "10.255.0.0/16", True, 1500, 30, 3, None)
-RULES = wanted(SETTINGS)
+RULES = all_rules(SETTINGS)
 FOREIGN = ("-A FORWARD -s 10.9.9.9/32 -j ACCEPT", "-A INPUT -p tcp -j ACCEPT", "-A GPUFLEET-INPUT-IN -j RETURN", "-A POSTROUTING -j ACCEPT")
-GUESTS = shaping.rules("eth0")
+GUESTS = shaping.class_rules("eth0")
 OWN_CHAINS = [chain(*hook) for hook in HOOKS]
 
 
@@ -52,7 +52,7 @@ class Table:
 def test_mending_leaves_every_rule_once_and_keeps_each_that_was_right(rules: list[str]) -> None:
     table = Table(rules)
     before = {rule: number for rows in reversed(table.chains.values()) for rule, number in reversed(rows)}
-    table.restore(changes(table.listing(), RULES))
+    table.restore(table_changes(table.listing(), RULES))
     after = [row for rows in table.chains.values() for row in rows]
     texts = [rule for rule, _ in after]
     assert all(texts.count(rule) == 1 for rule in RULES)
@@ -62,7 +62,7 @@ def test_mending_leaves_every_rule_once_and_keeps_each_that_was_right(rules: lis
     ]
     assert not [rule for rule in texts if rule.split()[1] in OWN_CHAINS and rule not in (*RULES, *GUESTS)]
     assert [texts.count(guest) for guest in GUESTS] == [rules.count(guest) for guest in GUESTS]
-    assert changes(table.listing(), RULES) == []
+    assert table_changes(table.listing(), RULES) == []
 
 
 @given(st.lists(st.sampled_from(RULES), max_size=80))
@@ -70,15 +70,15 @@ def test_in_a_chain_of_ours_the_pods_are_counted_last(rules: list[str]) -> None:
     table = Table(list(dict.fromkeys(rules)))
     fresh = Table([])
     for each in (table, fresh):
-        each.restore(changes(each.listing(), RULES))
+        each.restore(table_changes(each.listing(), RULES))
     for direction in ("out", "in"):
         assert "--match-set" in fresh.chains[chain("FORWARD", direction)][-1][0]
 
 
 def test_a_rule_that_is_there_in_other_words_is_not_given_again() -> None:
     listing = Table([rule for rule in RULES if rule != ALWAYS[0]]).listing() + "-A INPUT in other words\n"
-    assert changes(listing, RULES) == [ALWAYS[0]]
-    assert changes(listing, RULES, frozenset({ALWAYS[0]})) == []
+    assert table_changes(listing, RULES) == [ALWAYS[0]]
+    assert table_changes(listing, RULES, frozenset({ALWAYS[0]})) == []
 
 
 def test_ranges_inside_others_are_not_counted_again() -> None:

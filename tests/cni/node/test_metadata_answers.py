@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cni.node.errors import NodeNetworkError
-from cni.node.imds import machine
+from cni.node.imds import parse_machine
 from cni.node.links import Link
 from cni.node.machine import Machine
 
@@ -34,28 +34,28 @@ GOOD = answer("10.0.0.4", "10.0.0.5", "10.0.0.9")
 
 def refusal(document: object, links: tuple[Link, ...] = LINKS) -> str:
     with pytest.raises(NodeNetworkError) as refused:
-        machine(document, links)
+        parse_machine(document, links)
     said = str(refused.value)
     assert "\n" not in said
     return said
 
 
 def test_a_sound_answer_gives_the_link_the_own_address_and_those_of_the_pods() -> None:
-    assert machine(GOOD, LINKS) == Machine("eth0", MAC, "10.0.0.4", ("10.0.0.5", "10.0.0.9"), 24)
+    assert parse_machine(GOOD, LINKS) == Machine("eth0", MAC, "10.0.0.4", ("10.0.0.5", "10.0.0.9"), 24)
 
 
 def test_the_same_addresses_in_another_order_are_the_same_machine() -> None:
-    assert machine(answer("10.0.0.4", "10.0.0.10", "10.0.0.9"), LINKS) == machine(answer("10.0.0.4", "10.0.0.9", "10.0.0.10"), LINKS)
+    assert parse_machine(answer("10.0.0.4", "10.0.0.10", "10.0.0.9"), LINKS) == parse_machine(answer("10.0.0.4", "10.0.0.9", "10.0.0.10"), LINKS)
 
 
 def test_an_address_in_ipv6_beside_them_changes_nothing() -> None:
     document = copy.deepcopy(GOOD)
     document["interface"][0]["ipv6"]["ipAddress"] = [{"privateIpAddress": "fd00::5"}]
-    assert machine(document, LINKS) == machine(GOOD, LINKS)
+    assert parse_machine(document, LINKS) == parse_machine(GOOD, LINKS)
 
 
 def test_with_accelerated_networking_the_link_is_the_one_that_carries_the_addresses() -> None:
-    assert machine(GOOD, (FUNCTION, ETH0)).interface == "eth0"
+    assert parse_machine(GOOD, (FUNCTION, ETH0)).interface == "eth0"
 
 
 def test_of_two_cards_the_one_with_the_default_route_is_the_pods() -> None:
@@ -63,7 +63,7 @@ def test_of_two_cards_the_one_with_the_default_route_is_the_pods() -> None:
     second = answer("10.0.1.4", "10.0.1.5", mac="000D3A0A0B0C")["interface"]
     second[0]["ipv4"]["subnet"][0]["address"] = "10.0.1.0"
     document = {"interface": [*second, *GOOD["interface"]]}
-    assert machine(document, (*LINKS, other)).primary == "10.0.0.4"
+    assert parse_machine(document, (*LINKS, other)).primary == "10.0.0.4"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def sound(found: Machine) -> bool:
 @example(GOOD)
 def test_garbage_never_becomes_a_wrong_machine_nor_a_traceback(document: object) -> None:
     try:
-        found = machine(document, LINKS)
+        found = parse_machine(document, LINKS)
     except NodeNetworkError:
         return
     assert sound(found)
@@ -167,7 +167,7 @@ def test_garbage_never_becomes_a_wrong_machine_nor_a_traceback(document: object)
 @example(("interface", 0, "ipv4", "ipAddress", 2, "privateIpAddress"), "10.0.0.4")
 def test_a_good_answer_with_one_thing_changed_never_becomes_a_wrong_machine(way: tuple[Any, ...], value: object) -> None:
     try:
-        found = machine(json.loads(json.dumps(changed(GOOD, way, value))), LINKS)
+        found = parse_machine(json.loads(json.dumps(changed(GOOD, way, value))), LINKS)
     except NodeNetworkError:
         return
     assert sound(found)

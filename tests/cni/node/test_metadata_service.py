@@ -44,7 +44,7 @@ def serving(*pieces: bytes, pause: float = 0.0) -> Iterator[str]:
 
 def refusal(url: str) -> str:
     with pytest.raises(NodeNetworkError) as refused:
-        imds.ask(url, ())
+        imds.request_machine(url, ())
     return str(refused.value)
 
 
