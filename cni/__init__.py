@@ -1,1 +1,1 @@
-"""Pod networking: what machines are told of it, the program that keeps it on a node, and the exporter of its traffic."""
+"""Pod networking: files for machines, the node program, and the exporter of internet traffic."""

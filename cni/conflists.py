@@ -1,6 +1,6 @@
-"""What containerd is told where Microsoft's plugins make the pod network: a configuration list that is the same on every machine.
+"""CNI configuration list of Microsoft's plugins, which is the same on every machine.
 
-The list of the native network is gpufleet-node's to write, for it holds the machine's own addresses.
+The node program writes the list of the native network, because that list contains the machine's own addresses.
 """
 
 from __future__ import annotations
@@ -13,27 +13,31 @@ from components.spec.pod_network import Cni
 
 AZURE_PATH = "/etc/cni/net.d/10-azure.conflist"
 MODE = "0600"
-"""As Azure's own installation leaves it:
-https://github.com/Azure/aks-engine/blob/master/parts/k8s/cloud-init/artifacts/cse_config.sh"""
+"""File mode that Azure's own installation sets:
+https://github.com/Azure/aks-engine/blob/master/parts/k8s/cloud-init/artifacts/cse_config.sh
+"""
 AZURE_PLUGINS = ("azure-vnet", "azure-vnet-ipam", "portmap", "loopback")
 """Programs in /opt/cni/bin that the list and containerd call: docs/node-images.md."""
 CNI_VERSION = "0.3.0"
-"""Newest but one that the plugins know, and the one that they are shipped with:
-https://github.com/Azure/azure-container-networking/blob/cbd7560cfc18572a7182d30a68e882b6107c004c/docs/cni.md#network-configuration"""
+"""Second newest version that the plugins support, and the one in their published example:
+https://github.com/Azure/azure-container-networking/blob/cbd7560cfc18572a7182d30a68e882b6107c004c/docs/cni.md#network-configuration
+"""
 MASTER = "eth0"
 
 
 def planned(network: PodNetworkPlan) -> dict[str, str]:
-    """The lists that a machine's boot writes, by path: none for the native network."""
+    """Return the lists that a machine's boot writes, by path; none for the native network."""
     return {AZURE_PATH: azure_vnet()} if network.cni is Cni.AZURE_VNET else {}
 
 
 def azure_vnet() -> str:
-    """The list of https://github.com/Azure/azure-container-networking/blob/cbd7560cfc18572a7182d30a68e882b6107c004c/cni/azure-linux.conflist.
+    """Return the list of
+    https://github.com/Azure/azure-container-networking/blob/cbd7560cfc18572a7182d30a68e882b6107c004c/cni/azure-linux.conflist.
 
-    mode: without it the plugin falls back to tunnel, which bridges the card and sends packets between two pods of a machine out to Azure
-    and back (network/network.go, docs/network.md there). master: without it the plugin takes the first link with an address of the subnet
-    (cni/network/network.go). ipsToRouteViaHost: the node's DNS cache answers on the machine itself.
+    mode: without it the plugin uses tunnel, which bridges the card and sends packets between two pods of a machine through Azure
+    (network/network.go, docs/network.md there).
+    master: without it the plugin uses the first link with an address of the subnet (cni/network/network.go).
+    ipsToRouteViaHost: the node's DNS cache answers on the machine itself.
     """
     plugins = [
         {

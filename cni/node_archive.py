@@ -1,4 +1,4 @@
-"""How the node program becomes the one file that images carry: the same bytes from the same sources, whoever makes it and wherever."""
+"""Archive of the node program: one file for images, reproducible byte for byte."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ INTERPRETER = b"#!/usr/bin/python3\n"
 NAME = "gpufleet-node"
 MAIN = "import sys\n\nfrom cni.node.cli import main\n\nsys.exit(main())\n"
 MOMENT = (1980, 1, 1, 0, 0, 0)
-"""Earliest that an archive can say: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT"""
+"""Earliest time that a ZIP archive can contain: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT"""
 UNIX, FILE_MODE = 3, 0o100644 << 16
 
 
 def node_archive() -> bytes:
-    """The program as a zipapp: cni.node and what is above it, stored, sorted and of one moment."""
+    """Return the program as a zipapp: cni and cni.node, uncompressed, sorted by name, with one fixed time."""
     root = Path(cni.__path__[0])
     sources = {"__main__.py": MAIN, "cni/__init__.py": (root / "__init__.py").read_text()}
     sources |= {f"cni/node/{path.name}": path.read_text() for path in (root / "node").glob("*.py")}

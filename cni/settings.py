@@ -1,4 +1,4 @@
-"""What gpufleet-node is told of a machine's pod network: the file /etc/gpufleet/network.json, the same on every machine of a pool."""
+"""Settings of the node program: /etc/gpufleet/network.json, the same on every machine of a pool."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from components.plan.model import ClusterPlan, PoolPlan
 from components.plan.pod_network import ShapingPlan
 
 VERSION = 1
-"""Raised when a key changes its meaning, so that an older program refuses what it would misread."""
+"""Increased when a key changes its meaning, so that an older program refuses the file."""
 
 
 def settings(cluster: ClusterPlan, pool: PoolPlan) -> str:
-    """The file's text for the machines of a pool: JSON, ranges as CIDRs, rates in Mbit/s, mtu in bytes; pure.
+    """Return the file's text for the machines of a pool: JSON, ranges as CIDRs, rates in Mbit/s, mtu in bytes.
 
-    The list of teams is not in it: a new one would change the boot files of every machine. The exporter of traffic is told it.
+    The list of teams is not in the file, because a new team would change the boot files of every machine. The traffic exporter receives it.
     """
     network = cluster.pod_network
     document = {
@@ -33,7 +33,7 @@ def settings(cluster: ClusterPlan, pool: PoolPlan) -> str:
 
 
 def _shaping(shaping: ShapingPlan) -> dict[str, object]:
-    """Shares of the machine's rate."""
+    """Return shares of the machine's rate."""
     return {
         "machine_mbit": shaping.machine_mbit,
         "floor_mbit": shaping.floor_mbit,

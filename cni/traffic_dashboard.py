@@ -1,4 +1,4 @@
-"""What a person sees of a fleet's traffic with the internet: one Grafana dashboard, for every cluster, from a table of panels."""
+"""Grafana dashboard of internet traffic, for every cluster, built from a table of panels."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Title and query of every panel."""
+    """Yield title and query of every panel."""
     for _, panels in ROWS:
         for panel in panels:
             yield panel.title, panel.expression
 
 
 def traffic_dashboard() -> str:
-    """The dashboard as Grafana imports it, JSON."""
+    """Return the dashboard as JSON that Grafana imports."""
     source = dashboard.DatasourceVariable("source").label("Prometheus").type("prometheus")
     cluster = (
         dashboard.QueryVariable("cluster").label("Cluster").datasource(_source()).query("label_values(node:internet_bytes:rate5m, cluster)")

@@ -1,7 +1,8 @@
-"""Which rates are kept of a cluster's traffic with the internet, and when somebody is told of it: Prometheus rules, by the plan's numbers.
+"""Prometheus rules for a cluster's internet traffic: recorded rates and alerts.
 
-The published rules of iptables count as internet whatever is not 10.0.0.0/8; what is none is counted beside them and subtracted here. What
-scrapes the exporters sets the labels cluster, node and job; docs/traffic.md has its configuration.
+The published iptables rules count everything outside of 10.0.0.0/8 as internet. Other rules count the part that is not internet, and the
+expressions here subtract it.
+The scrape configuration sets the labels cluster, node and job: docs/traffic.md.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from components.plan.model import ClusterPlan
 JOB = "gpufleet-traffic"
 RUNBOOK = "docs/runbooks/egress-high.md"
 EVERY_SECONDS = 60
-"""Between two evaluations: a day's bytes are the sum of a rate's values, each of which stands for so long."""
+"""Seconds between two evaluations: a day's bytes are the sum of a rate's values times this."""
 NAT_GATEWAY_BITS = 50e9
 """Bits a second through one NAT gateway, both ways together: https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource#performance"""
 NAT_SHARE = 0.8
-"""Share at which there is still time: beyond 1 the gateway drops packets of everybody behind it."""
+"""Share of the gateway's capacity that raises the alert; above 1 the gateway drops packets of all its clients."""
 NOBODYS_SHARE = 0.05
-"""Share of the pods' bytes that no pod is known for; addresses of pods shorter than a few seconds make some."""
+"""Highest share of the pods' bytes without a known pod; pods that run for a few seconds cause some."""
 GIB = 2**30
 HOOKS = {
     ("out", "pods"): ("forward", "gpufleet-forward-out"),
@@ -30,12 +31,12 @@ HOOKS = {
     ("out", "machine"): ("output", "gpufleet-output-out"),
     ("in", "machine"): ("input", "gpufleet-input-in"),
 }
-"""Chains of the published rule and of what is subtracted from it, by direction and by whose traffic it is."""
+"""Chains of the published rule and of the rules subtracted from it, by direction and by source of the traffic."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One recording rule: expression is kept under name, with labels."""
+    """One recording rule: its name, expression and labels."""
 
     name: str
     expression: str
@@ -49,7 +50,7 @@ class Alert(alerting.Alert):
 
 
 def gateways(cluster: ClusterPlan) -> dict[str, str]:
-    """Names of the machines behind each NAT gateway, as a regular expression: their scale sets' prefixes, and Azure's six characters."""
+    """Return a regular expression of the machine names behind each NAT gateway: prefixes of scale sets, and Azure's six characters."""
     prefixes: dict[str, list[str]] = {}
     for pool in cluster.pools:
         for scale_set in pool.scale_sets:
@@ -59,12 +60,12 @@ def gateways(cluster: ClusterPlan) -> dict[str, str]:
 
 
 def records(cluster: ClusterPlan) -> tuple[Record, ...]:
-    """Every rate that is kept; each uses only those before it."""
+    """Return all recording rules; each uses only those before it."""
     return (*_of_nodes(cluster.name), *_of_pods(cluster), *_of_gateways(cluster))
 
 
 def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
-    """Every alert of a cluster's traffic."""
+    """Return all alerts of a cluster's traffic."""
     own = _own(cluster.name)
     sent = f'sum_over_time(team:pod_internet_bytes:rate5m{{cluster="{cluster.name}",direction="out"}}[1d])'
     pods = f'namespace:pod_internet_bytes:rate5m{{cluster="{cluster.name}"'
@@ -114,14 +115,14 @@ def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
 
 
 def rules(cluster: ClusterPlan) -> dict[str, Any]:
-    """Records and alerts as Prometheus reads them: https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/"""
+    """Return records and alerts in Prometheus' format: https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/"""
     kept = [{"record": one.name, "expr": one.expression} | ({"labels": dict(one.labels)} if one.labels else {}) for one in records(cluster)]
     told = [one.rule(cluster.name) for one in alerts(cluster)]
     return {"groups": [{"name": f"gpufleet-traffic-{cluster.name}", "interval": f"{EVERY_SECONDS}s", "rules": [*kept, *told]}]}
 
 
 def rules_file(cluster: ClusterPlan) -> str:
-    """The rules as a file, YAML."""
+    """Return the rules as YAML."""
     return alerting.file_of(rules(cluster))
 
 
@@ -134,7 +135,7 @@ def _only(cluster: str) -> str:
 
 
 def _of_nodes(cluster: str) -> Iterator[Record]:
-    """What crosses each machine's border: the published rule, less what is none of the internet's."""
+    """Yield the internet traffic of each machine: the published rule less the rules that count other networks."""
     for (direction, whose), (chain, subtracted) in HOOKS.items():
         counted = _rate(f'{_own(cluster)},chain="{chain}",rule="openai traffic=internet-{direction}"')
         less = _rate(f'{_own(cluster)},chain="{subtracted}"')
@@ -156,7 +157,7 @@ def _of_pods(cluster: ClusterPlan) -> Iterator[Record]:
 
 
 def _of_gateways(cluster: ClusterPlan) -> Iterator[Record]:
-    """What pods and machines send and receive takes up of the gateway in front of them."""
+    """Yield the share of each gateway's capacity that its pods and machines use."""
     for gateway, nodes in gateways(cluster).items():
         passing = f'node:internet_bytes:rate5m{{cluster="{cluster.name}",node=~"{nodes}"}}'
         yield Record("nat_gateway:internet:share", f"sum by (cluster) ({passing}) * 8 / {NAT_GATEWAY_BITS:g}", (("gateway", gateway),))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cni.node.connections import MARK, PRIORITY
+from cni.node.nat import MARK, PRIORITY
 from cni.node.shaping import COMMENT, DOWN, UP
 from tests.support.azure_network.machine import Machine
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cni.node.accounting import SETS
-from cni.node.address_holders import Holder
+from cni.node.addresses import Holder
 
 DIRECTIONS = tuple(SETS)
 LINGER_SECONDS = 300.0

@@ -19,8 +19,8 @@ from cni.exporter import state
 from cni.exporter.attribution import Ledger, Pod, team_of
 from cni.exporter.counters import CounterReadError, Kernel, Rules, Sets
 from cni.exporter.rule_totals import RuleTotals
-from cni.node import address_holders
-from cni.node.address_holders import Holder
+from cni.node import addresses
+from cni.node.addresses import Holder
 
 LOG = logging.getLogger("gpufleet-traffic-exporter")
 FAMILY, TABLE = "4", "mangle"
@@ -91,7 +91,7 @@ class Books:
             self.save()
         now = self.ledger.holders(self.teams)
         if now != self.written:
-            address_holders.write_holders(self.folder / address_holders.HOLDERS_PATH.name, now)
+            addresses.write_holders(self.folder / addresses.HOLDERS_PATH.name, now)
             self.written = now
         return changed
 

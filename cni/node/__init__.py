@@ -1,1 +1,1 @@
-"""The node program gpufleet-node: keeps a machine's pod network, accounting and shaping in place, with the standard library alone."""
+"""Node program gpufleet-node: pod network, accounting and shaping of a machine, with the standard library only."""

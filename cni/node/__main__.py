@@ -1,4 +1,4 @@
-"""Starts gpufleet-node."""
+"""Entry point of `python3 -m cni.node`."""
 
 import sys
 

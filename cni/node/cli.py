@@ -1,4 +1,4 @@
-"""Which words the program takes, and how it ends: 0 done, 1 not done, 2 not understood."""
+"""Command line of gpufleet-node. Exit status: 0 done, 1 failed, 2 usage error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cni.node import leaked_addresses, status
+from cni.node import addresses, status
 from cni.node.commands import CommandError
 from cni.node.errors import NodeNetworkError
 from cni.node.program import Program
@@ -16,17 +16,17 @@ from cni.node.reconcile import Paths
 DESCRIPTION = """\
 Gives pods the machine's own network addresses, and counts and shapes their internet traffic.
 
-  gpufleet-node run         what gpufleet-node.service does: puts everything in place, tells systemd that the
-                            kubelet may start, and keeps it there, looking every 5 seconds
+  gpufleet-node run         what gpufleet-node.service runs: puts everything in place, notifies systemd that
+                            the kubelet may start, and repeats the pass every 5 seconds
   gpufleet-node apply       puts everything in place once; a second time it changes nothing
   gpufleet-node reconcile   frees addresses whose pod is gone, which run does every minute
-  gpufleet-node status      shows what stands; its exit status is 0 if all is in place
-  gpufleet-node remove      takes everything away but what running pods need; stop the service first
+  gpufleet-node status      shows the status; its exit status is 0 if all is in place
+  gpufleet-node remove      removes everything except what running pods need; stop the service first
 """
 EPILOG = """\
-It reads /etc/gpufleet/network.json, which the machine got when it was made, and asks Azure's instance metadata
-service which addresses the network card has. What it leaves in /run/gpufleet is gone after a reboot:
-network.env (the kubelet's max-pods), network-status.json, cni (which pod holds which address).
+It reads /etc/gpufleet/network.json, which the boot wrote, and requests the addresses of the network card from
+Azure's instance metadata service. Its files in /run/gpufleet are deleted at a reboot:
+network.env (the kubelet's max-pods), network-status.json, cni (reserved addresses and their pods).
 
 When pods hang in ContainerCreating:   gpufleet-node status; journalctl -u gpufleet-node
 When addresses run out:                gpufleet-node reconcile
@@ -34,7 +34,7 @@ When addresses run out:                gpufleet-node reconcile
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the program with the words of a command line; its exit status."""
+    """Run a command line; return its exit status."""
     options = _parser().parse_args(arguments)
     paths = Paths(options.settings, options.imds, options.state, options.cni)
     program = Program(paths, _say)
@@ -65,15 +65,15 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument("--cni", type=Path, default=defaults.cni, metavar="FOLDER", help="of the container runtime; default: %(default)s")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb, line in (
-        ("run", "put everything in place, and keep it there"),
+        ("run", "put everything in place, and repeat the pass"),
         ("apply", "put everything in place once"),
         ("reconcile", "free addresses whose pod is gone"),
-        ("status", "show what stands"),
-        ("remove", "take everything away"),
+        ("status", "show the status"),
+        ("remove", "remove everything"),
     ):
         made = verbs.add_parser(verb, parents=[shared], help=line, description=f"{line[0].upper()}{line[1:]}.", allow_abbrev=False)
         if verb == "apply":
-            text = "how long the metadata service is asked until its answer can be taken; default: %(default)s"
+            text = "how long to request from the metadata service until an answer is accepted; default: %(default)s"
             made.add_argument("--patience", type=float, default=120.0, metavar="SECONDS", help=text)
     return parser
 
@@ -84,10 +84,10 @@ def _status(paths: Paths) -> int:
     if machine is None:
         nothing = f"{paths.state / status.FILE}: nothing since this machine booted; a pass that ended; run gpufleet-node apply as root"
         return _ended(now.problems[0] if now.problems else nothing)
-    held = leaked_addresses.count_reserved(paths.network, frozenset(machine.secondaries))
+    reserved = addresses.count_reserved(paths.network, frozenset(machine.secondaries))
     _say(f"network     {now.mode}, {'ready' if now.ready else 'not ready yet'}")
     _say(f"link        {machine.interface} {machine.mac} {machine.primary}/{machine.prefix_length}")
-    _say(f"addresses   {len(machine.secondaries)} for pods, {held} of them held")
+    _say(f"addresses   {len(machine.secondaries)} for pods, {reserved} of them reserved")
     _say(f"pods        {now.max_pods} at most, with those on the machine's own network")
     for kind, lines in (("warning", now.warnings), ("problem", now.problems)):
         for line in lines:

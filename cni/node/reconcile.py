@@ -1,4 +1,4 @@
-"""In which order a machine's pod network is put in place: what pods need first, and last what lets them come."""
+"""Reconciliation of a machine's pod network: first what pods need, and last the file that admits them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cni.node import accounting, address_holders, conflist, imds, routes, settings, shaping, snat, status
+from cni.node import accounting, addresses, conflist, metadata_service, nat, routes, settings, shaping, status
 from cni.node.errors import NodeNetworkError
-from cni.node.links import Link
-from cni.node.machine import Machine
+from cni.node.machine import Link, Machine
 from cni.node.settings import Settings
 from cni.node.status import NodeStatus
 
 
 @dataclass(frozen=True)
 class Paths:
-    """Where the program finds and leaves everything; state is gone after a reboot, and with it every reservation of an address."""
+    """Paths that the program reads and writes; state is deleted at a reboot, with every reservation of an address."""
 
     settings: Path = settings.PATH
-    imds: str = imds.METADATA_URL
+    imds: str = metadata_service.METADATA_URL
     state: Path = Path("/run/gpufleet")
     cni: Path = conflist.DIRECTORY
 
@@ -31,15 +30,15 @@ class Paths:
 
     @property
     def network(self) -> Path:
-        """host-local's folder of this network: its lock, and a file for each address that is reserved."""
+        """host-local's folder of this network: its lock, and one file per reserved address."""
         return self.reservations / conflist.NETWORK
 
 
 def ensure_network(paths: Paths, given: Settings, machine: Machine, found: Sequence[Link], warnings: Sequence[str]) -> list[str]:
-    """Has everything in place for a machine, given its links; one line for each thing that was not.
+    """Put the pod network of a machine in place, given its links; return one line per change.
 
-    Refused where the machine's link does not carry its address now; CommandFailed where a program of the system fails. What was done by
-    then stays, and the next pass goes on from it.
+    NodeNetworkError where the machine's link lacks its address. CommandError where a program of the system fails. Completed changes stay,
+    and the next pass continues.
     """
     link = next((link for link in found if link.name == machine.interface and machine.primary in link.addresses), None)
     if link is None:
@@ -49,7 +48,7 @@ def ensure_network(paths: Paths, given: Settings, machine: Machine, found: Seque
         )
     now = _record_start(paths, given, machine, [*warnings, *_small_mtu(given, link)])
     lines = routes.ensure(machine, tuple(found))
-    lines += snat.ensure_snat(machine, given.not_masqueraded) if given.snat else snat.remove_snat()
+    lines += nat.ensure_snat(machine, given.not_masqueraded) if given.snat else nat.remove_snat()
     lines += accounting.ensure(given, machine)
     lines += status.write_environment(paths.state, now.max_pods)
     mtu = min(given.mtu, link.mtu)
@@ -59,29 +58,31 @@ def ensure_network(paths: Paths, given: Settings, machine: Machine, found: Seque
 
 
 def ensure_shaping(paths: Paths, given: Settings, machine: Machine) -> list[str]:
-    """Has shaping as the settings say; where they say nothing of it and none was put in place, it is not even looked for.
+    """Put shaping in place as the settings define it; skip it where it is neither configured nor in place.
 
-    By itself and after put, for a pod that nobody shapes is better than a node that has none. Refused and CommandFailed as shaping.keep.
+    It runs after the network, because a pod without shaping is better than a node without pods. Errors as shaping.ensure.
     """
     if given.shaping is None and not status.read(paths.state).shaped:
         return []
-    lines = shaping.ensure(given, machine, address_holders.read_holders(paths.state / "traffic" / "holders.json"))
+    lines = shaping.ensure(given, machine, addresses.read_holders(paths.state / "traffic" / "holders.json"))
     status.write(paths.state, dataclasses.replace(status.read(paths.state), shaped=given.shaping is not None))
     return lines
 
 
 def remove_network(paths: Paths, given: Settings, machine: Machine) -> list[str]:
-    """Undoes what put did, but for forwarding and the reservations, which pods that still run need; one line for each thing."""
+    """Undo ensure_network and ensure_shaping, except for forwarding and reservations, which running pods need; return one line per
+    change.
+    """
     lines = [*conflist.remove(paths.cni), *shaping.remove(machine)]
     accounting.remove(given, machine)
-    lines += ["accounting: removed", *snat.remove_snat(), *routes.remove()]
+    lines += ["accounting: removed", *nat.remove_snat(), *routes.remove()]
     for name in (status.ENVIRONMENT, status.FILE):
         (paths.state / name).unlink(missing_ok=True)
     return lines
 
 
 def _record_start(paths: Paths, given: Settings, machine: Machine, warnings: Sequence[str]) -> NodeStatus:
-    """Writes down what is begun, so that it can be undone from wherever it ends."""
+    """Record the started pass, so that it can be undone wherever it ends."""
     before = status.read(paths.state)
     now = NodeStatus(
         ready=before.ready,

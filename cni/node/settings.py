@@ -1,4 +1,4 @@
-"""What the machine is told of its network when it is made, and when that is refused."""
+"""Reader and validation of network.json, the machine's network settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Shaping:
-    """How a machine's internet rate is shared: Mbit/s of the machine, least and most of a pod, weights by team, connections of a pod."""
+    """Shaping of a machine's internet rate: Mbit/s of the machine, minimum and maximum of a pod, weights by team, connections of a pod."""
 
     machine_mbit: int
     floor_mbit: int
@@ -32,7 +32,7 @@ class Shaping:
 
 @dataclass(frozen=True)
 class Settings:
-    """network.json: networks are ADDRESS/LENGTH, IPv4 or IPv6; mtu is in bytes; planned_pods counts pods with an address of their own."""
+    """network.json: networks are ADDRESS/LENGTH, IPv4 or IPv6; mtu is in bytes; planned_pods counts pods with their own address."""
 
     mode: str
     internal: tuple[str, ...]
@@ -46,12 +46,12 @@ class Settings:
 
     @property
     def native(self) -> bool:
-        """Whether pods get their addresses by the stock plugins, and not by Microsoft's."""
+        """Whether the stock plugins assign pods' addresses, not Microsoft's."""
         return self.mode == "native"
 
 
 def read(path: Path = PATH) -> Settings:
-    """Settings of a file; Refused, which names the key, where it is missing, no JSON, or holds anything but what it may."""
+    """Return the settings of a file; NodeNetworkError, which names the key, where it is missing or invalid."""
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
@@ -62,7 +62,7 @@ def read(path: Path = PATH) -> Settings:
 
 
 def parse(document: object, where: str) -> Settings:
-    """Settings of a JSON document; Refused, which names where and the key, for one that holds anything but what it may."""
+    """Return the settings of a JSON document; NodeNetworkError, which names `where` and the key, where it is invalid."""
     table = _Table(where, document)
     version = table.take("version", _number(VERSION, VERSION))
     found = Settings(
@@ -100,7 +100,7 @@ class _InvalidValueError(Exception):
 
 
 class _Table:
-    """A JSON object whose keys are taken one by one, so that one left over is found."""
+    """A JSON object whose keys are taken one by one, so that an unknown key is found."""
 
     def __init__(self, where: str, document: object) -> None:
         self.where = where

@@ -1,4 +1,4 @@
-"""What stands on this machine since it booted: which card was last believed, what was put in place for it, and what is wrong."""
+"""Status of the machine's network since its boot: accepted card, completed parts, and problems."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from cni.node.atomic_write import write_if_changed
+from cni.node.files import write_if_changed
 from cni.node.machine import Machine
 from cni.node.settings import Settings
 
@@ -20,7 +20,10 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """network-status.json: all was in place once since the boot where ready, shaping may be where shaped; problems are the last pass's."""
+    """network-status.json.
+
+    ready: a pass has completed since the boot. shaped: shaping may be in place. problems: those of the last pass.
+    """
 
     ready: bool
     mode: str
@@ -35,21 +38,21 @@ NO_STATUS = NodeStatus(ready=False, mode="", machine=None, shaped=False, max_pod
 
 
 def max_pods(settings: Settings, machine: Machine) -> int:
-    """Pods that the kubelet may take: one for each address really there, as many as planned at most, and those of the host's network."""
+    """Return the kubelet's maximum of pods: one per existing address, at most as many as planned, plus pods of the host's network."""
     return min(len(machine.secondaries), settings.planned_pods) + settings.host_network_pods
 
 
 def read(state: Path) -> NodeStatus:
-    """What was written last in this boot; NOTHING where that is missing, from another boot, or not what this program writes."""
+    """Return the last status of this boot; NO_STATUS where the file is missing, from another boot, or invalid."""
     try:
         document = json.loads((state / FILE).read_bytes())
         if document["version"] != VERSION or document["boot"] != _boot():
             return NO_STATUS
-        told = document["machine"]
+        recorded = document["machine"]
         return NodeStatus(
             ready=document["ready"] is True,
             mode=str(document["mode"]),
-            machine=None if told is None else _machine(told),
+            machine=None if recorded is None else _machine(recorded),
             shaped=document["shaped"] is True,
             max_pods=int(document["max_pods"]),
             warnings=tuple(map(str, document["warnings"])),
@@ -59,14 +62,14 @@ def read(state: Path) -> NodeStatus:
         return NO_STATUS
 
 
-def write(state: Path, standing: NodeStatus) -> None:
-    """Writes network-status.json, where it differs."""
-    document = {"version": VERSION, "boot": _boot(), **dataclasses.asdict(standing)}
+def write(state: Path, status: NodeStatus) -> None:
+    """Write network-status.json if it differs."""
+    document = {"version": VERSION, "boot": _boot(), **dataclasses.asdict(status)}
     write_if_changed(state / FILE, json.dumps(document, indent=2) + "\n")
 
 
 def write_environment(state: Path, pods: int) -> list[str]:
-    """Writes what the kubelet's unit reads; a line where it differs, for the kubelet takes that at its next start only."""
+    """Write the environment of the kubelet's unit; return one line if it differs, because the kubelet reads it only at its start."""
     path = state / ENVIRONMENT
     return [f"{path}: {pods} pods at most"] if write_if_changed(path, f"GPUFLEET_MAX_PODS={pods}\n") else []
 
@@ -75,16 +78,16 @@ def _boot() -> str:
     return BOOT.read_text().strip()
 
 
-def _machine(told: dict[str, object]) -> Machine:
-    addresses = told["secondaries"]
+def _machine(recorded: dict[str, object]) -> Machine:
+    addresses = recorded["secondaries"]
     if not isinstance(addresses, list) or not addresses:
         raise ValueError
     found = Machine(
-        str(told["interface"]),
-        str(told["mac"]),
-        str(ipaddress.IPv4Address(told["primary"])),
+        str(recorded["interface"]),
+        str(recorded["mac"]),
+        str(ipaddress.IPv4Address(recorded["primary"])),
         tuple(str(ipaddress.IPv4Address(one)) for one in addresses),
-        int(str(told["prefix_length"])),
+        int(str(recorded["prefix_length"])),
     )
     ipaddress.ip_network(found.subnet)
     return found

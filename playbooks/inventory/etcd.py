@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the control plane of a region as an Ansible inventory: each etcd ring a group of its planned members."""
+"""Ansible inventory of a region's control plane: one group per etcd cluster, with its planned members."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ USER = "gpufleet"
 
 
 class UnknownClusterError(ValueError):
-    """A cluster that the region does not have."""
+    """A cluster that the region does not contain."""
 
 
 def inventory(region: str, api_servers: dict[str, list[str]]) -> dict[str, Any]:
-    """Groups CLUSTER_etcd, CLUSTER_events and CLUSTER_api of a region.
+    """Return the groups CLUSTER_etcd, CLUSTER_events and CLUSTER_api of a region.
 
-    api_servers gives addresses by cluster: instances of a scale set have none that is planned. FileRefused, UnknownCluster.
+    api_servers contains addresses by cluster, because instances of a scale set have no planned ones. InvalidFileError, UnknownClusterError.
     """
     plan = load_plan(region)
     for name in sorted(api_servers.keys() - {cluster.name for cluster in plan.clusters}):
@@ -34,12 +34,12 @@ def inventory(region: str, api_servers: dict[str, list[str]]) -> dict[str, Any]:
     groups: dict[str, Any] = {}
     hosts: dict[str, Any] = {}
     for cluster in plan.clusters:
-        for ring in (cluster.etcd, cluster.events_etcd):
-            groups[f"{cluster.name}_{ring.role}".replace("-", "_")] = {
-                "hosts": [member.name for member in ring.members],
-                "vars": _ring(cluster, ring),
+        for etcd in (cluster.etcd, cluster.events_etcd):
+            groups[f"{cluster.name}_{etcd.role}".replace("-", "_")] = {
+                "hosts": [member.name for member in etcd.members],
+                "vars": _group_variables(cluster, etcd),
             }
-            hosts |= {member.name: _member(ring, member) for member in ring.members}
+            hosts |= {member.name: _member(etcd, member) for member in etcd.members}
         addresses = api_servers.get(cluster.name, [])
         groups[_api(cluster)] = {"hosts": addresses}
         hosts |= {address: {"ansible_user": USER} for address in addresses}
@@ -50,9 +50,9 @@ def _api(cluster: ClusterPlan) -> str:
     return f"{cluster.name}_api".replace("-", "_")
 
 
-def _ring(cluster: ClusterPlan, ring: EtcdPlan) -> dict[str, Any]:
-    """What all members of a ring share."""
-    first = etcd_flags.secrets_of(ring, ring.members[0])
+def _group_variables(cluster: ClusterPlan, etcd: EtcdPlan) -> dict[str, Any]:
+    """Return the variables that all members of an etcd cluster share."""
+    first = etcd_flags.secrets_of(etcd, etcd.members[0])
     return {
         "etcd_members": [
             {
@@ -60,9 +60,9 @@ def _ring(cluster: ClusterPlan, ring: EtcdPlan) -> dict[str, Any]:
                 "client_url": f"https://{member.dns_name}:{ETCD_CLIENT_PORT}",
                 "peer_url": etcd_flags.peer_url(member),
             }
-            for member in ring.members
+            for member in etcd.members
         ],
-        "etcd_token": ring.token,
+        "etcd_token": etcd.token,
         "etcd_authority": first.path(first.keep[0]),
         "etcd_subscription": cluster.subscription,
         "etcd_resource_group": cluster.resource_group,
@@ -71,21 +71,21 @@ def _ring(cluster: ClusterPlan, ring: EtcdPlan) -> dict[str, Any]:
     }
 
 
-def _member(ring: EtcdPlan, member: EtcdMemberPlan) -> dict[str, Any]:
-    """How a member is reached, and where its certificate and key lie."""
-    secrets = etcd_flags.secrets_of(ring, member)
+def _member(etcd: EtcdPlan, member: EtcdMemberPlan) -> dict[str, Any]:
+    """Return a member's address and the paths of its certificate and key."""
+    secrets = etcd_flags.secrets_of(etcd, member)
     certificate, key = (secrets.path(name) for name in secrets.keep[1:])
     return {"ansible_host": member.address, "ansible_user": USER, "etcd_certificate": certificate, "etcd_key": key}
 
 
-def _told_addresses(text: str) -> dict[str, list[str]]:
-    """Addresses of API servers by cluster; ValueError for anything else."""
-    told = json.loads(text)
-    if not isinstance(told, dict) or not all(
-        isinstance(some, list) and all(isinstance(one, str) for one in some) for some in told.values()
+def _api_server_addresses(text: str) -> dict[str, list[str]]:
+    """Return addresses of API servers by cluster; ValueError for any other JSON."""
+    addresses = json.loads(text)
+    if not isinstance(addresses, dict) or not all(
+        isinstance(some, list) and all(isinstance(one, str) for one in some) for some in addresses.values()
     ):
         raise ValueError(text)
-    return told
+    return addresses
 
 
 def main() -> int:
@@ -94,12 +94,12 @@ def main() -> int:
         print("GPUFLEET_REGION is not set: name the region, for example GPUFLEET_REGION=dev", file=sys.stderr)
         return 1
     try:
-        told = _told_addresses(os.environ.get("GPUFLEET_API_SERVERS", "{}"))
+        addresses = _api_server_addresses(os.environ.get("GPUFLEET_API_SERVERS", "{}"))
     except ValueError:
         print('GPUFLEET_API_SERVERS is no JSON object of addresses by cluster, such as {"dev": ["10.55.130.5"]}', file=sys.stderr)
         return 1
     try:
-        print(json.dumps(inventory(region, told), indent=1))
+        print(json.dumps(inventory(region, addresses), indent=1))
     except InvalidFileError as error:
         print(error, file=sys.stderr)
         return 1

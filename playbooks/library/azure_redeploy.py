@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Has Azure move one machine to another host, which empties its local disks and keeps its OS disk."""
+"""Ansible module: redeploy one machine to another host, which empties its local disks and preserves its OS disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DOCUMENTATION = r"""
 module: azure_redeploy
 short_description: Redeploy one virtual machine of Azure
 description:
-  - Runs on the controller, with the rights of whoever runs the playbook, and waits until Azure is done.
+  - Runs on the controller, with the rights of the operator, and waits until Azure is done.
 author: gpufleet
 options:
   subscription: {description: Subscription id., type: str, required: true}
@@ -34,7 +34,7 @@ ARGUMENTS = {
 
 
 def client(subscription: str) -> ComputeManagementClient:
-    """Azure's own client; another resource manager than the public cloud's is named by GPUFLEET_RESOURCE_MANAGER."""
+    """Return Azure's client; GPUFLEET_RESOURCE_MANAGER selects another resource manager than the public cloud's."""
     manager = os.environ.get("GPUFLEET_RESOURCE_MANAGER")
     scopes = {"base_url": manager, "credential_scopes": [f"{manager}/.default"]} if manager else {}
     return ComputeManagementClient(DefaultAzureCredential(), subscription, **scopes)
@@ -48,7 +48,7 @@ def main() -> None:
         machines.begin_redeploy(given["resource_group"], given["name"]).result()
         state = machines.get(given["resource_group"], given["name"]).provisioning_state
     except AzureError as error:
-        module.fail_json(msg=f"Azure did not redeploy {given['name']}: {error}. Run the playbook again: it goes on where it was")
+        module.fail_json(msg=f"Azure did not redeploy {given['name']}: {error}. Run the playbook again: it continues")
     if state != "Succeeded":
         module.fail_json(msg=f"{given['name']} is {state} after its redeploy. See its activity log, then run the playbook again")
     module.exit_json(changed=True, state=state)

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Puts a snapshot in the place of one member's data, or says whether that may be done."""
+"""Ansible module: replace one member's data with a snapshot."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.etcd_ring import last_line
+from ansible.module_utils.etcd_cluster import last_line
 
 DOCUMENTATION = r"""
 module: etcd_restore
-short_description: Put a snapshot in the place of one etcd member's data
+short_description: Replace one etcd member's data with a snapshot
 description:
-  - The data is made beside its place and moved there at once, so that a member is either as it was or restored.
-  - Revisions rise and everything before is marked compacted, so that watches of clients which know later revisions end and are begun anew.
+  - The data is created beside the old data and moved in one step, so that a member is either unchanged or restored.
+  - Revisions rise and everything before is marked compacted, so that watches of clients with later revisions end and restart.
   - See U(https://etcd.io/docs/v3.6/op-guide/recovery/) and U(https://github.com/etcd-io/etcd/issues/16028).
 author: gpufleet
 options:
@@ -25,12 +25,12 @@ options:
   etcdutl: {description: Path of etcdutl., type: path, required: true}
   snapshot: {description: File of the snapshot., type: path, required: true}
   data: {description: The member's data directory., type: path, required: true}
-  token: {description: Token of the restored ring, which no earlier ring has had., type: str, required: true}
-  bump_revision: {description: How far revisions rise., type: int, default: 1000000000}
+  token: {description: Token of the restored cluster, unique among all clusters., type: str, required: true}
+  bump_revision: {description: Increase of revisions., type: int, default: 1000000000}
 """
 
 RETURN = r"""
-kept: {description: Where data that was there lies now, empty where there was none., type: str, returned: always}
+kept: {description: Path of the old data, empty if there was none., type: str, returned: always}
 """
 
 ARGUMENTS = {
@@ -45,7 +45,7 @@ ARGUMENTS = {
 
 
 def restored(given: dict[str, Any]) -> str:
-    """Make the data beside its place; fails with what etcdutl said."""
+    """Restore the snapshot to a directory beside the data directory; raise RuntimeError with etcdutl's error."""
     aside = f"{given['data']}.restoring"
     shutil.rmtree(aside, ignore_errors=True)
     own = next(member["peer_url"] for member in given["members"] if member["name"] == given["name"])
@@ -66,7 +66,7 @@ def main() -> None:
     try:
         aside = restored(given)
         if Path(given["data"]).exists():
-            # By the restore that did it: a second one must not take what the first one kept.
+            # Named after this restore: a second restore must not overwrite the data that the first one saved.
             kept = f"{given['data']}.discarded-{given['token']}"
             Path(given["data"]).rename(kept)
         Path(aside).rename(given["data"])

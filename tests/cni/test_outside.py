@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni.node.bpf_filter import MOST_NETWORKS, filter_program
 from cni.node.errors import NodeNetworkError
+from cni.node.shaping import MOST_NETWORKS, filter_program
 
 DESTINATION = 16
 MOST_INSTRUCTIONS = 4096

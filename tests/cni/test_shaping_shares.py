@@ -7,11 +7,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni.node import connections
-from cni.node.address_holders import Holder
-from cni.node.htb_classes import HOST_MINOR, KBIT, MOST_QUANTUM, QUANTUM, Share, minors, shares
+from cni.node import nat
+from cni.node.addresses import Holder
 from cni.node.settings import Settings, Shaping
-from cni.node.shaping import parse_classes, exempt_networks, class_rules
+from cni.node.shaping import HOST_MINOR, KBIT, MOST_QUANTUM, QUANTUM, Share, class_rules, exempt_networks, minors, parse_classes, shares
 
 SHAPING = Shaping(
     machine_mbit=1000, floor_mbit=5, ceiling_mbit=800, weights={"vision": 4, "toys": 1000}, default_weight=1, connections_per_pod=4000
@@ -88,7 +87,7 @@ def test_there_is_a_rule_for_each_direction_where_no_packet_between_internal_add
 
 
 def test_connections_are_limited_to_the_internet_alone() -> None:
-    *returned, limit = connections.limit_rules("gpufleet-shape", exempt_networks(SETTINGS), 4000)
+    *returned, limit = nat.limit_rules("gpufleet-shape", exempt_networks(SETTINGS), 4000)
     assert [line.split()[3] for line in returned] == exempt_networks(SETTINGS)
     assert all(line.endswith(" -j RETURN") for line in returned)
     assert "--match-set gpufleet-shape src " in limit

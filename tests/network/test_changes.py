@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from fabric import Azure, Namespace
 
-from cni.node.route_events import GATHER_SECONDS, RouteEvents
+from cni.node.routes import GATHER_SECONDS, RouteEvents
 
 LONG = 60.0
 SOON = LONG / 2

@@ -78,7 +78,7 @@ def test_with_the_metadata_service_down_what_it_said_before_in_this_boot_goes_on
     before = everything(machine)
     machine.imds.always = Answer(status=500)
     machine.run("iptables", "-t", "nat", "-F")
-    assert "going on with what it said before" in machine.node("apply", "--patience", "1")
+    assert "continuing with its earlier answer" in machine.node("apply", "--patience", "1")
     assert everything(machine) == before
 
 
@@ -100,7 +100,7 @@ def test_run_is_ready_only_once_the_card_is_known_and_at_once_when_it_is_started
     assert files(machine).keys() == {"network-status.json"}
     machine.imds.always = Answer()
     said_until(first, "ready")
-    said_until(first, "card: well again")
+    said_until(first, "card: resolved")
     before = everything(machine)
     first.kill()
     first.wait()

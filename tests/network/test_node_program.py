@@ -82,7 +82,7 @@ def test_apply_puts_everything_in_place_and_a_second_time_changes_nothing(azure:
     assert machine.node("apply") == ""
     assert everything(machine) == before
     shown = machine.node("status")
-    assert "8 for pods, 0 of them held" in shown
+    assert "8 for pods, 0 of them reserved" in shown
     assert "11 at most" in shown
 
 
@@ -118,7 +118,7 @@ def test_pods_have_the_machines_addresses_and_reach_each_other_and_the_internet(
     free = next(address for address in machine.secondaries if address not in (one.address, two.address))
     with pytest.raises(OSError, match="No route to host"):
         one.within(lambda: socket.create_connection((free, 7), 2))
-    assert "2 of them held" in machine.node("status")
+    assert "2 of them reserved" in machine.node("status")
 
 
 def test_a_pod_that_sends_under_anothers_address_is_not_counted_for_that_one(azure: Azure, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One ring of region dev and one blob storage for all tests of playbooks; each test leaves the ring whole."""
+"""One etcd cluster of region dev and one blob storage for all tests of playbooks; each test leaves the etcd cluster whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from blob_storage import Storage, blob_storage
-from etcd_machines import Ring, etcd_ring
+from etcd_machines import EtcdMachines, running_etcd
 
 from components.plan.model import RegionPlan
 from rehearsal.azure.region_cloud import new_region_cloud
@@ -24,7 +24,7 @@ QUOTA_BYTES = 16 * 1024 * 1024
 # Before xdist, which reads the groups in the same hook.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one worker run all tests that share a model, a ring and a storage, so that there is one of each."""
+    """Have one worker run all tests that share a model, an etcd cluster and a storage, so that there is one of each."""
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.xdist_group("playbooks"))
@@ -50,8 +50,8 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
 
 
 @pytest.fixture(scope="session")
-def ring(plan: RegionPlan, azure: AzureService, storage: Storage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ring]:
+def etcd(plan: RegionPlan, azure: AzureService, storage: Storage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMachines]:
     quota = {"quota-backend-bytes": str(QUOTA_BYTES)}
-    with etcd_ring(plan.clusters[0], azure, tmp_path_factory.mktemp("ring"), quota) as made:
+    with running_etcd(plan.clusters[0], azure, tmp_path_factory.mktemp("etcd"), quota) as made:
         made.use_storage(storage)
         yield made

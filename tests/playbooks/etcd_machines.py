@@ -74,8 +74,8 @@ def told(run: RunDirectory, machine: Machine, **more: Any) -> dict[str, Any]:
 
 
 @dataclass
-class Ring:
-    """A running ring of a cluster: machines and their variables by name, and those of the cluster's API servers."""
+class EtcdMachines:
+    """A running etcd of a cluster: machines and their variables by name, and those of the cluster's API servers."""
 
     cluster: ClusterPlan
     machines: dict[str, Machine]
@@ -143,7 +143,7 @@ class Ring:
         return sorted(member["name"] for member in found if not member.get("isLearner"))
 
     def held(self) -> dict[str, str]:
-        """Every key and value, as the ring gives them."""
+        """Every key and value, as the etcd cluster gives them."""
         lines = self.etcdctl("get", "", "--prefix").splitlines()
         return dict(zip(lines[::2], lines[1::2], strict=True))
 
@@ -170,11 +170,11 @@ def member_variables(run: RunDirectory, machines: Sequence[Machine]) -> dict[str
 
 
 @contextmanager
-def etcd_ring(cluster: ClusterPlan, azure: AzureService, folder: Path, altered: dict[str, str]) -> Iterator[Ring]:
-    """The ring of a cluster's API objects, booted as in Azure; altered are flags of etcd that tests change."""
+def running_etcd(cluster: ClusterPlan, azure: AzureService, folder: Path, altered: dict[str, str]) -> Iterator[EtcdMachines]:
+    """The etcd cluster of a cluster's API objects, booted as in Azure; altered are flags of etcd that tests change."""
     programs = MachinePrograms(etcd_programs(), {"etcd": altered})
-    rings = (cluster.etcd, cluster.events_etcd)
-    hosts = {host: one.name for ring in rings for one in ring.members for host in (one.dns_name, one.address)}
+    clusters = (cluster.etcd, cluster.events_etcd)
+    hosts = {host: one.name for etcd in clusters for one in etcd.members for host in (one.dns_name, one.address)}
     with RunDirectory() as run, Supervisor(run) as supervisor:
         machines: dict[str, Machine] = {}
         for member in cluster.etcd.members:
@@ -186,7 +186,7 @@ def etcd_ring(cluster: ClusterPlan, azure: AzureService, folder: Path, altered: 
             machines[member.name] = Machine(given, place, programs, environment, supervisor)
         for machine in machines.values():
             machine.start()
-        made = Ring(cluster, machines, folder, azure, member_variables(run, list(machines.values())))
+        made = EtcdMachines(cluster, machines, folder, azure, member_variables(run, list(machines.values())))
         made.wait_ready()
         yield made
 
@@ -194,9 +194,9 @@ def etcd_ring(cluster: ClusterPlan, azure: AzureService, folder: Path, altered: 
 class Writer(threading.Thread):
     """Puts numbered keys all the time, each through any member, and remembers those that were acknowledged."""
 
-    def __init__(self, ring: Ring) -> None:
+    def __init__(self, etcd: EtcdMachines) -> None:
         super().__init__(name="writer", daemon=True)
-        self.ring, self.over = ring, threading.Event()
+        self.etcd, self.over = etcd, threading.Event()
         self.acknowledged: list[int] = []
 
     def __enter__(self) -> Writer:
@@ -212,11 +212,11 @@ class Writer(threading.Thread):
         # Each put is a program of its own, which costs a playbook beside it the processor.
         while not self.over.wait(1.0):
             number += 1
-            command = self.ring.command(self.ring.names[0], ("put", f"/written/{number:06d}", str(number)))
+            command = self.etcd.command(self.etcd.names[0], ("put", f"/written/{number:06d}", str(number)))
             if subprocess.run(command, capture_output=True, check=False, timeout=30).returncode == 0:
                 self.acknowledged.append(number)
 
     def lost(self) -> list[int]:
-        """Acknowledged numbers that the ring does not hold."""
-        held = set(self.ring.etcdctl("get", "/written/", "--prefix", "--print-value-only").split())
+        """Acknowledged numbers that the etcd cluster does not hold."""
+        held = set(self.etcd.etcdctl("get", "/written/", "--prefix", "--print-value-only").split())
         return [number for number in self.acknowledged if str(number) not in held]

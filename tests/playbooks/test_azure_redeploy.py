@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from etcd_machines import Ring
+from etcd_machines import EtcdMachines
 
 from components.plan.naming import resource_id
 from rehearsal.azure.compute.virtual_machine import machine_of
 
 
-def host_of(ring: Ring, name: str) -> str:
+def host_of(etcd: EtcdMachines, name: str) -> str:
     """Host of the model on which a member's machine is."""
-    cluster = ring.cluster
+    cluster = etcd.cluster
     machine = resource_id(cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachines", name)
-    return ring.azure.call(lambda cloud: str(machine_of(cloud.get(machine)).host))
+    return etcd.azure.call(lambda cloud: str(machine_of(cloud.get(machine)).host))
 
 
-def test_a_member_is_redeployed_and_replaced_and_a_redeploy_that_azure_refused_is_gone_on_with(ring: Ring) -> None:
-    name = ring.names[0]
-    before = host_of(ring, name)
-    refused = ring.play("etcd-replace.yml", member=name, action="redeploy", etcd_resource_group="nowhere")
+def test_a_member_is_redeployed_and_replaced_and_a_redeploy_that_azure_refused_is_gone_on_with(etcd: EtcdMachines) -> None:
+    name = etcd.names[0]
+    before = host_of(etcd, name)
+    refused = etcd.play("etcd-replace.yml", member=name, action="redeploy", etcd_resource_group="nowhere")
     assert refused.status != 0
     assert f"Azure did not redeploy {name}: (ResourceGroupNotFound)" in refused.said
-    assert host_of(ring, name) == before
+    assert host_of(etcd, name) == before
     # What the model does to its machine is done here to the one that runs.
-    ring.machines[name].wipe_nvme()
-    run = ring.play("etcd-replace.yml", member=name, action="redeploy")
+    etcd.machines[name].wipe_nvme()
+    run = etcd.play("etcd-replace.yml", member=name, action="redeploy")
     assert run.status == 0, run.output
     assert f"{name} was replaced" in run.said
-    assert host_of(ring, name) != before
-    assert ring.voters() == ring.names
+    assert host_of(etcd, name) != before
+    assert etcd.voters() == etcd.names

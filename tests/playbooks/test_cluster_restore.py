@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from blob_storage import Storage
 from controller import on_the_controller
-from etcd_machines import Ring, member_variables, told
+from etcd_machines import EtcdMachines, member_variables, told
 from follower import Client, Follower
 
 from components.boot.etcd_snapshot import PROGRAM
@@ -29,10 +29,10 @@ OBJECTS = f"{NAMESPACES}/default/configmaps"
 
 @dataclass(frozen=True)
 class Cluster:
-    """A running control plane, and its ring as playbooks see it."""
+    """A running control plane, and its etcd as playbooks see it."""
 
     plane: ControlPlane
-    ring: Ring
+    etcd: EtcdMachines
 
     @property
     def client(self) -> Client:
@@ -63,18 +63,18 @@ def cluster(plan: RegionPlan, azure: AzureService, storage: Storage, tmp_path: P
         ControlPlane.start(plan, plan.clusters[0], azure, engines(), run, supervisor) as plane,
     ):
         plane.wait_ready(PATIENCE_SECONDS)
-        ring = Ring(plane.cluster, {one.name: one for one in plane.etcd}, tmp_path, azure, member_variables(run, plane.etcd))
-        ring.api_servers = {one.name: told(run, one, api_servers_ready_url=f"{plane.server(one)}/readyz") for one in plane.api_servers}
-        ring.use_storage(storage)
-        yield Cluster(plane, ring)
+        etcd = EtcdMachines(plane.cluster, {one.name: one for one in plane.etcd}, tmp_path, azure, member_variables(run, plane.etcd))
+        etcd.api_servers = {one.name: told(run, one, api_servers_ready_url=f"{plane.server(one)}/readyz") for one in plane.api_servers}
+        etcd.use_storage(storage)
+        yield Cluster(plane, etcd)
 
 
 def test_a_cluster_is_saved_and_restored_by_the_runbooks_and_its_clients_go_on(cluster: Cluster) -> None:
-    ring = cluster.ring
-    told_first = {"SNAPSHOT": str(ring.machines[ring.names[0]].path(PROGRAM))}
-    told_first["INVENTORY"] = str(ring.inventory())
-    backup = on_the_controller(ring, "etcd-backup", **told_first)
-    restore = on_the_controller(ring, "etcd-restore", **told_first, OPTIONS="-e discard=dev_etcd")
+    etcd = cluster.etcd
+    told_first = {"SNAPSHOT": str(etcd.machines[etcd.names[0]].path(PROGRAM))}
+    told_first["INVENTORY"] = str(etcd.inventory())
+    backup = on_the_controller(etcd, "etcd-backup", **told_first)
+    restore = on_the_controller(etcd, "etcd-restore", **told_first, OPTIONS="-e discard=dev_etcd")
     cluster.make("kept")
     cluster.make("deleted-later")
     # A controller publishes this one once it runs.
@@ -95,7 +95,7 @@ def test_a_cluster_is_saved_and_restored_by_the_runbooks_and_its_clients_go_on(c
         cluster.make("made-after")
         until(lambda: follower.names == before | {"made-after"})
     assert f"{saved['name']} is restored" in said
-    assert all(len(list(machine.path("/var/lib/etcd").glob("data.discarded-*/member"))) == 1 for machine in ring.machines.values())
+    assert all(len(list(machine.path("/var/lib/etcd").glob("data.discarded-*/member"))) == 1 for machine in etcd.machines.values())
     # Controllers go on too: one of theirs makes the account of a new namespace.
     cluster.client.make(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}})
     until(lambda: cluster.client.ask("GET", f"{NAMESPACES}/new/serviceaccounts/default").status == 200)

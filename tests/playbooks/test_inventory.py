@@ -1,4 +1,4 @@
-"""The inventory is the plan's: who is in a ring, where, and with which keys."""
+"""The inventory is the plan's: who is in an etcd cluster, where, and with which keys."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def printed(**variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(PROGRAM), "--list"], env=environment, capture_output=True, text=True, check=False)
 
 
-def test_every_planned_member_is_a_host_of_its_ring() -> None:
+def test_every_planned_member_is_a_host_of_its_etcd_cluster() -> None:
     found = json.loads(printed(GPUFLEET_REGION="dev", GPUFLEET_API_SERVERS='{"dev": ["10.55.130.5"]}').stdout)
     cluster = load_plan("dev").clusters[0]
-    for ring in (cluster.etcd, cluster.events_etcd):
-        group = found[f"dev_{ring.role}"]
-        assert group["hosts"] == [member.name for member in ring.members]
-        assert [member["client_url"] for member in group["vars"]["etcd_members"]] == list(ring.client_urls)
-        for member in ring.members:
+    for etcd in (cluster.etcd, cluster.events_etcd):
+        group = found[f"dev_{etcd.role}"]
+        assert group["hosts"] == [member.name for member in etcd.members]
+        assert [member["client_url"] for member in group["vars"]["etcd_members"]] == list(etcd.client_urls)
+        for member in etcd.members:
             host = found["_meta"]["hostvars"][member.name]
             assert (host["ansible_host"], host["ansible_user"]) == (member.address, ADMIN_USER)
-            assert host["etcd_key"] == f"/etc/etcd/{ring.role}-{member.member}-key.pem"
+            assert host["etcd_key"] == f"/etc/etcd/{etcd.role}-{member.member}-key.pem"
     assert found["dev_api"]["hosts"] == ["10.55.130.5"]
 
 

@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 import components.boot
-from cni.node.imds import parse_machine
-from cni.node.links import Link
+from cni.node.machine import Link
+from cni.node.metadata_service import parse_machine
 from cni.node.settings import Settings
 from cni.node.status import max_pods
 

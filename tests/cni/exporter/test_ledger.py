@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cni.exporter import state
 from cni.exporter.attribution import LINGER_SECONDS, MOST_BILLS, NOBODY, SAME_POD_SECONDS, UNNAMED_SECONDS, Ledger, Pod
 from cni.exporter.rule_totals import RuleTotals
-from cni.node.address_holders import Holder
+from cni.node.addresses import Holder
 
 A = "10.0.0.5"
 Told = dict[tuple[tuple[str, str], str], int]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni.node import shaping
-from cni.node.accounting import ALWAYS, HOOKS, chain, table_changes, ranges, all_rules
+from cni.node.accounting import ALWAYS, HOOKS, all_rules, chain, ranges, table_changes
 from cni.node.settings import Settings
 
 SETTINGS = Settings("native", ("10.0.0.0/8",), ("10.0.0.0/8", "10.9.0.0/16"), "10.255.0.0/16", True, 1500, 30, 3, None)

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from cni.node import address_holders
-from cni.node.address_holders import Holder
+from cni.node import addresses
+from cni.node.addresses import Holder
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "holders.json"
     known = {"10.0.0.5": Holder("vision", "train-0", "vision"), "10.0.0.6": Holder("kube-system", "coredns-1", "")}
-    address_holders.write_holders(path, known)
-    assert address_holders.read_holders(path) == known
+    addresses.write_holders(path, known)
+    assert addresses.read_holders(path) == known
     assert [entry.name for entry in tmp_path.iterdir()] == ["holders.json"]
 
 
@@ -24,8 +24,8 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 def test_a_file_that_is_no_list_of_holders_knows_nobody(tmp_path: Path, text: str) -> None:
     path = tmp_path / "holders.json"
     path.write_text(text)
-    assert address_holders.read_holders(path) == {}
+    assert addresses.read_holders(path) == {}
 
 
 def test_without_a_file_nobody_is_known(tmp_path: Path) -> None:
-    assert address_holders.read_holders(tmp_path / "holders.json") == {}
+    assert addresses.read_holders(tmp_path / "holders.json") == {}

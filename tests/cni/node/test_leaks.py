@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from cni.node import leaked_addresses
+from cni.node import addresses
 from cni.node.commands import CommandError
 
-OLD = time.time() - 2 * leaked_addresses.IN_FLIGHT_SECONDS
+OLD = time.time() - 2 * addresses.IN_FLIGHT_SECONDS
 
 
 @pytest.fixture
@@ -43,14 +43,14 @@ def containerd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> 
 
 
 def held(folder: Path) -> list[str]:
-    return [one.address for one in leaked_addresses.read_reservations(folder)]
+    return [one.address for one in addresses.read_reservations(folder)]
 
 
 def test_an_address_whose_sandbox_is_gone_is_freed_and_a_live_one_is_not(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     containerd(monkeypatch, tmp_path, "printf 'alive\\nsome-container\\n'")
-    assert leaked_addresses.free_leaked(folder) == ["address 10.0.0.6 freed: sandbox dead is gone"]
+    assert addresses.free_leaked(folder) == ["address 10.0.0.6 freed: sandbox dead is gone"]
     assert held(folder) == ["10.0.0.5"]
     assert (folder / "last_reserved_ip.0").exists()
 
@@ -60,7 +60,7 @@ def test_a_young_reservation_is_spared_for_its_sandbox_may_not_be_recorded_yet(
 ) -> None:
     containerd(monkeypatch, tmp_path, "echo alive")
     reserve(folder, "10.0.0.6", "starting\r\neth0", time.time())
-    assert leaked_addresses.free_leaked(folder) == []
+    assert addresses.free_leaked(folder) == []
     assert held(folder) == ["10.0.0.5", "10.0.0.6"]
 
 
@@ -70,17 +70,17 @@ def test_a_sandbox_whose_plugin_still_runs_is_spared_however_old(folder: Path, t
     busy = uuid4().hex
     reserve(folder, "10.0.0.7", f"{busy}\r\neth0")
     with subprocess.Popen(["sleep", "60"], env={**os.environ, "CNI_CONTAINERID": busy}) as plugin:
-        while busy not in leaked_addresses.sandboxes_in_flight():
+        while busy not in addresses.sandboxes_in_flight():
             time.sleep(0.01)
-        assert leaked_addresses.free_leaked(folder) == []
+        assert addresses.free_leaked(folder) == []
         plugin.kill()
-    assert leaked_addresses.free_leaked(folder) == [f"address 10.0.0.7 freed: sandbox {busy} is gone"]
+    assert addresses.free_leaked(folder) == [f"address 10.0.0.7 freed: sandbox {busy} is gone"]
 
 
 def test_an_empty_reservation_is_freed_at_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     containerd(monkeypatch, tmp_path, "printf 'alive\\ndead\\n'")
     reserve(folder, "10.0.0.7", "", time.time())
-    assert leaked_addresses.free_leaked(folder) == ["address 10.0.0.7 freed: its reservation was empty"]
+    assert addresses.free_leaked(folder) == ["address 10.0.0.7 freed: its reservation was empty"]
 
 
 @pytest.mark.parametrize("script", ["echo 'connection refused' >&2; exit 1", 'rm -- "$0"; exec ctr'])
@@ -89,7 +89,7 @@ def test_where_the_runtime_cannot_be_asked_nothing_is_freed(
 ) -> None:
     containerd(monkeypatch, tmp_path, script)
     with pytest.raises(CommandError, match="ctr"):
-        leaked_addresses.free_leaked(folder)
+        addresses.free_leaked(folder)
     assert held(folder) == ["10.0.0.5", "10.0.0.6"]
 
 
@@ -98,7 +98,7 @@ def test_an_address_that_was_taken_anew_while_the_runtime_was_asked_is_spared(
 ) -> None:
     again = f"rm {folder}/10.0.0.6; printf 'fresh\\r\\neth0' >{folder}/10.0.0.6; touch -d @{OLD} {folder}/10.0.0.6; echo alive"
     containerd(monkeypatch, tmp_path, again)
-    assert leaked_addresses.free_leaked(folder) == []
+    assert addresses.free_leaked(folder) == []
     assert held(folder) == ["10.0.0.5", "10.0.0.6"]
 
 
@@ -106,19 +106,19 @@ def test_without_an_old_reservation_the_runtime_is_not_even_asked(folder: Path, 
     containerd(monkeypatch, tmp_path, "exit 1")
     for address in ("10.0.0.5", "10.0.0.6"):
         os.utime(folder / address)
-    assert leaked_addresses.free_leaked(folder) == []
-    assert leaked_addresses.free_leaked(tmp_path / "missing") == []
+    assert addresses.free_leaked(folder) == []
+    assert addresses.free_leaked(tmp_path / "missing") == []
 
 
 def test_nothing_is_freed_while_a_plugin_holds_the_lock(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     containerd(monkeypatch, tmp_path, "echo alive")
-    monkeypatch.setattr(leaked_addresses, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(addresses, "HOST_LOCAL_LOCK_SECONDS", 0.1)
     hold = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
     words = [sys.executable, "-c", hold, str(folder / "lock")]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as plugin:
         assert plugin.stdout is not None
         plugin.stdout.readline()
         with pytest.raises(Exception, match="another process holds this lock"):
-            leaked_addresses.free_leaked(folder)
+            addresses.free_leaked(folder)
         plugin.kill()
     assert held(folder) == ["10.0.0.5", "10.0.0.6"]

@@ -11,12 +11,12 @@ import pytest
 from cni.node import commands
 from cni.node.commands import CommandError, run
 from cni.node.errors import NodeNetworkError
-from cni.node.file_lock import locked
+from cni.node.files import locked
 
 HOLD = """
 import sys
 from pathlib import Path
-from cni.node.file_lock import locked
+from cni.node.files import locked
 
 with locked(Path(sys.argv[1]), 1):
     print("held", flush=True)
@@ -47,6 +47,6 @@ def test_a_program_that_fails_hangs_or_is_missing_is_an_error_of_one_line(monkey
     assert (failed.value.status, "status 3, where 0 is success: no luck" in str(failed.value)) == (3, True)
     with pytest.raises(CommandError, match="install no-such-program"):
         run("no-such-program")
-    monkeypatch.setattr(commands, "SECONDS", 0.1)
+    monkeypatch.setattr(commands, "COMMAND_SECONDS", 0.1)
     with pytest.raises(CommandError, match="did not run to its end"):
         run("sleep", "5")

@@ -12,9 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cni.node.errors import NodeNetworkError
-from cni.node.imds import parse_machine
-from cni.node.links import Link
-from cni.node.machine import Machine
+from cni.node.machine import Link, Machine
+from cni.node.metadata_service import parse_machine
 
 MAC = "00:0d:3a:01:02:03"
 ETH0 = Link("eth0", MAC, 1500, ("10.0.0.4",), enslaved=False, default_route=True)
@@ -45,7 +44,9 @@ def test_a_sound_answer_gives_the_link_the_own_address_and_those_of_the_pods() -
 
 
 def test_the_same_addresses_in_another_order_are_the_same_machine() -> None:
-    assert parse_machine(answer("10.0.0.4", "10.0.0.10", "10.0.0.9"), LINKS) == parse_machine(answer("10.0.0.4", "10.0.0.9", "10.0.0.10"), LINKS)
+    assert parse_machine(answer("10.0.0.4", "10.0.0.10", "10.0.0.9"), LINKS) == parse_machine(
+        answer("10.0.0.4", "10.0.0.9", "10.0.0.10"), LINKS
+    )
 
 
 def test_an_address_in_ipv6_beside_them_changes_nothing() -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from cni.node import imds
+from cni.node import metadata_service
 from cni.node.errors import NodeNetworkError
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n"
@@ -44,13 +44,13 @@ def serving(*pieces: bytes, pause: float = 0.0) -> Iterator[str]:
 
 def refusal(url: str) -> str:
     with pytest.raises(NodeNetworkError) as refused:
-        imds.request_machine(url, ())
+        metadata_service.request_machine(url, ())
     return str(refused.value)
 
 
 @pytest.mark.parametrize("pieces", [[b"H"] * 40, [HEAD] + [b" "] * 40, [HEAD[:20]] + [b"x: y\r\n"] * 40])
 def test_an_answer_that_drips_is_given_up_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch, pieces: list[bytes]) -> None:
-    monkeypatch.setattr(imds, "SECONDS", 0.5)
+    monkeypatch.setattr(metadata_service, "SECONDS", 0.5)
     begun = time.monotonic()
     with serving(*pieces, pause=0.1) as url:
         assert "no whole answer within" in refusal(url)

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from cni.node import conflist, snat, status
-from cni.node.atomic_write import write_if_changed
+from cni.node import conflist, nat, status
+from cni.node.files import write_if_changed
 from cni.node.machine import Machine
 from cni.node.settings import parse
 from cni.node.status import NO_STATUS, NodeStatus
@@ -41,7 +41,7 @@ def test_a_file_with_other_content_or_with_no_text_is_replaced(tmp_path: Path) -
 
 
 def test_packets_to_what_is_not_masqueraded_keep_their_source() -> None:
-    assert snat.snat_rules(MACHINE, ["10.0.0.0/8", "172.20.0.0/16", "fd00::/8"]) == [
+    assert nat.snat_rules(MACHINE, ["10.0.0.0/8", "172.20.0.0/16", "fd00::/8"]) == [
         "-A GPUFLEET-SNAT -s 10.0.0.4/32 -j RETURN",
         "-A GPUFLEET-SNAT -d 10.0.0.0/8 -j RETURN",
         "-A GPUFLEET-SNAT -d 172.20.0.0/16 -j RETURN",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cni.node import program, systemd
+from cni.node import program
 from cni.node.cli import main
 from tests.support.azure_network.machine import SETTINGS
 
@@ -45,7 +45,7 @@ def test_a_word_that_is_none_of_its_own_is_not_understood(capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("words", "change", "said"),
     [
-        (["apply", "--patience", "0"], {}, "http://127.0.0.1:1: no connection (Connection refused); HTTP 200; it is asked again"),
+        (["apply", "--patience", "0"], {}, "http://127.0.0.1:1: no connection (Connection refused); HTTP 200; the request is repeated"),
         (["apply", "--patience", "0"], {"mtu": 9}, "mtu is 9; it is a whole number from 1280 to 65535; roll the machine out again"),
         (["run"], {"mode": "flannel"}, "mode is 'flannel'; it is native or azure-vnet"),
         (["remove"], {"version": 7}, "version is 7"),
@@ -77,18 +77,18 @@ def test_a_state_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pyt
 
 
 def test_systemd_is_told_where_it_asks_to_be_and_does_not_hold_the_program_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(systemd, "SECONDS", 0.05)
+    monkeypatch.setattr(program, "NOTIFY_SECONDS", 0.05)
     for name in (str(tmp_path / "notify"), f"@gpufleet-test-{tmp_path.name}"):
         monkeypatch.setenv("NOTIFY_SOCKET", name)
-        systemd.notify("READY=1")
+        program.notify("READY=1")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(name.replace("@", "\0", 1))
             # Far more than the kernel keeps for one that does not read.
             for _ in range(30):
-                systemd.notify("WATCHDOG=1", "STATUS=well")
+                program.notify("WATCHDOG=1", "STATUS=well")
             assert manager.recv(100) == b"WATCHDOG=1\nSTATUS=well"
     monkeypatch.delenv("NOTIFY_SOCKET")
-    systemd.notify("READY=1")
+    program.notify("READY=1")
 
 
 def test_pauses_grow_to_ten_seconds_and_are_drawn() -> None:

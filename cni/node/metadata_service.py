@@ -1,4 +1,4 @@
-"""Reads the machine's network card from Azure's instance metadata service, and decides which answer is one."""
+"""Requests to Azure's instance metadata service, and validation of its answers."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ import urllib.parse
 from collections.abc import Sequence
 
 from cni.node.errors import NodeNetworkError, shown
-from cni.node.links import Link, link_of
-from cni.node.machine import Machine
+from cni.node.machine import Link, Machine, link_of
 
 METADATA_URL = "http://169.254.169.254"
 PATH = "/metadata/instance/network?api-version=2021-02-01"
 """https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service"""
 SECONDS = 5.0
-"""Time for one whole answer; the service is on the machine's own host."""
+"""Time limit of one whole answer; the service runs on the machine's own host."""
 LONGEST_ANSWER_BYTES = 1 << 20
-"""A card has 256 addresses at most, of some 60 bytes each:
-https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#azure-resource-manager-virtual-networking-limits"""
-REMEDY = "it is asked again; if it stays so, look at the machine's network card in Azure"
+"""A card has at most 256 addresses, of about 60 bytes each:
+https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#azure-resource-manager-virtual-networking-limits
+"""
+REMEDY = "the request is repeated; if the error persists, look at the machine's network card in Azure"
 MAC = re.compile(r"[0-9A-Fa-f]{12}")
 PREFIX = re.compile(r"[0-9]{1,2}")
 
 
 def request_machine(url: str, found: Sequence[Link]) -> Machine:
-    """The machine as the service at url (http://HOST[:PORT]) has it now; Refused, in one line, for anything but a sound answer."""
+    """Return the machine as the service at url (http://HOST[:PORT]) describes it now; NodeNetworkError for any invalid answer."""
     try:
         document = json.loads(_get(url))
     except (ValueError, RecursionError):
@@ -40,7 +40,7 @@ def request_machine(url: str, found: Sequence[Link]) -> Machine:
 
 
 def _get(url: str) -> bytes:
-    """Body of one answer 200, without proxy or redirect, of bounded size and whole within SECONDS, however slowly it drips."""
+    """Return the body of one answer 200, without proxy or redirect, of bounded size, complete within SECONDS."""
     end = time.monotonic() + SECONDS
     connection = _connection(url)
     try:
@@ -90,16 +90,16 @@ def _connection(url: str) -> http.client.HTTPConnection:
 
 
 def _cut(connected: socket.socket) -> None:
-    """Ends a connection from its side, whatever it waits for: a socket's own time limit starts anew with every byte."""
+    """Shut down a connection: a socket's own time limit restarts with every byte."""
     with contextlib.suppress(OSError):
         connected.shutdown(socket.SHUT_RDWR)
 
 
 def parse_machine(document: object, found: Sequence[Link]) -> Machine:
-    """The machine that a network document describes, given its links; Refused, which says what is wrong, for every other document.
+    """Return the machine that a network document describes, given its links; NodeNetworkError for an invalid document.
 
-    The card is the only one of the document, or the one whose link has the default route. Its first address is the machine's own, which its
-    link must carry; all addresses are different and lie in one of the card's subnets.
+    The card is the only one of the document, or the one whose link has the default route. Its first address is the machine's own, which the
+    link must have. All addresses differ and are in one of the card's subnets.
     """
     cards = _objects(_field(document, "interface", "document"), "interface")
     macs = [_mac(card) for card in cards]
@@ -132,7 +132,7 @@ def _of_card(card: dict[str, object], link: Link) -> Machine:
     for one in addresses:
         if one not in subnet or one in (subnet.network_address, subnet.broadcast_address):
             raise _invalid("ipAddress", str(one), f"it is an address for machines in subnet {subnet}")
-    # In their own order: the same addresses told in another one are the same machine.
+    # Sorted: the same addresses in another order are the same machine.
     return Machine(link.name, link.mac, str(primary), tuple(str(one) for one in sorted(addresses[1:])), subnet.prefixlen)
 
 
@@ -180,3 +180,48 @@ def _address(value: object, where: str) -> ipaddress.IPv4Address:
         return ipaddress.IPv4Address(value)
     except ValueError:
         raise _invalid(where, shown(value), "it is an IPv4 address") from None
+
+
+REPEATS = 5
+"""Number of identical answers in a row before an incomplete or changed one is accepted."""
+
+
+class MetadataTrust:
+    """The accepted description of the machine, from the answers of the metadata service.
+
+    An answer is accepted at once if it repeats the accepted one, or has all of its addresses and at least as many as planned. Any other
+    answer, and one with another card or own address, is accepted after REPEATS identical answers in a row: it may be half of an answer that
+    is still changing. Invalid answers do not get here.
+    """
+
+    def __init__(self, planned: int, last: Machine | None) -> None:
+        self.planned = planned
+        self.accepted = last
+        self._last_answer: Machine | None = None
+        self._times = 0
+
+    def accept(self, answer: Machine) -> bool:
+        """Record one answer; return whether it is the accepted one now."""
+        self._times = self._times + 1 if answer == self._last_answer else 1
+        self._last_answer = answer
+        if answer == self.accepted or self._complete(answer) or self._times >= REPEATS:
+            self.accepted = answer
+        return answer == self.accepted
+
+    def _complete(self, answer: Machine) -> bool:
+        if len(answer.secondaries) < self.planned:
+            return False
+        last = self.accepted
+        return last is None or (_card(answer) == _card(last) and set(answer.secondaries) >= set(last.secondaries))
+
+    def warnings(self) -> list[str]:
+        """Return warnings about the accepted answer, one line each."""
+        has = 0 if self.accepted is None else len(self.accepted.secondaries)
+        if self.accepted is None or has >= self.planned:
+            return []
+        what = f"network card {self.accepted.interface} has {has} addresses for pods; planned are {self.planned}"
+        return [f"{what}; the node takes fewer pods; compare the scale set's ipConfigurations with the region file"]
+
+
+def _card(machine: Machine) -> tuple[str, str, str, int]:
+    return machine.interface, machine.mac, machine.primary, machine.prefix_length

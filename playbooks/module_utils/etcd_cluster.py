@@ -1,4 +1,4 @@
-"""Asks a ring of etcd members by etcdctl, from one of their machines, and judges what may be done to it."""
+"""Queries to an etcd cluster by etcdctl from one member's machine, and changes of its members."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 LOCK = "/gpufleet/etcd-replacement"
-"""Key of the ring itself that says which replacement is under way: it outlives every machine that could hold such a note."""
+"""Key in the cluster itself that records the replacement in progress: it survives the loss of any machine."""
 
 ASK = "Ask each member: etcdctl endpoint status"
 
 UNSETTLED = "etcdserver: unhealthy cluster"
-"""What etcd answers to a change of members while one of them has been connected for less than 5 s:
-https://github.com/etcd-io/etcd/blob/v3.6.14/server/etcdserver/server.go (HealthInterval)"""
+"""Answer of etcd to a change of members while one of them has been connected for less than 5 s:
+https://github.com/etcd-io/etcd/blob/v3.6.14/server/etcdserver/server.go (HealthInterval)
+"""
 
 UNSETTLED_SECONDS = 20
-"""How long that may last: a connection that breaks now and then, and the 5 s after it."""
+"""Longest duration of that state: an occasional lost connection, and the 5 s after it."""
 
 
 class MemberRefusedError(Exception):
-    """What is the matter, and what a person does about it."""
+    """A refused step: the fault, and what an operator can do."""
 
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(f"{what}. {remedy}")
 
 
-class Ring:
-    """A planned ring: members is a list of {name, client_url, peer_url}; seconds is how long an answer may take."""
+class EtcdCluster:
+    """A planned etcd cluster: members is a list of {name, client_url, peer_url}; seconds is the time limit of an answer."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self.members = {member["name"]: member for member in arguments["members"]}
@@ -48,24 +49,25 @@ class Ring:
         self.seconds = arguments["answer_seconds"]
 
     def run(self, words: Iterable[str], endpoints: Iterable[str], given: str | None = None, form: str = "json") -> tuple[int, str, str]:
-        """Status, output and errors of etcdctl."""
+        """Return status, output and errors of etcdctl."""
         command = [self.etcdctl, *list(words), "--endpoints={}".format(",".join(endpoints)), f"--write-out={form}", *self.tls]
         command += [f"--dial-timeout={self.seconds}s", f"--command-timeout={self.seconds}s"]
-        # Variables would be flags that contradict these.
+        # Environment variables would override these flags.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ETCDCTL_")}
         done = subprocess.run(command, input=given, capture_output=True, text=True, check=False, env=clean)
         return done.returncode, done.stdout, done.stderr
 
     def ask(self, words: tuple[str, ...], endpoints: Iterable[str], given: str | None = None) -> Any:
-        """JSON that etcdctl answers; MemberRefusedError with the answer of etcd."""
+        """Return the JSON answer of etcdctl; MemberRefusedError with etcd's error."""
         status, said, error = self.run(words, endpoints, given)
         if status:
             raise MemberRefusedError(refusal(words, error), ASK)
         return json.loads(said)
 
     def reconfigure(self, words: tuple[str, ...], endpoints: Iterable[str]) -> None:
-        """Change who is a member; where etcd finds that its members have not been connected for long enough, as it does for 5 s after each
-        new connection of two members, it is asked again. MemberRefusedError with the answer of etcd.
+        """Change the members of the cluster; MemberRefusedError with etcd's error.
+
+        etcd refuses a change within 5 s after each new connection of two members. The change is then tried again.
         """
         endpoints = list(endpoints)
 
@@ -78,15 +80,15 @@ class Ring:
         wait(UNSETTLED_SECONDS, step, ASK)
 
     def url(self, name: str) -> str:
-        """Where clients find a member."""
+        """Return a member's client URL."""
         return self.members[name]["client_url"]
 
     def urls(self, without: str = "") -> list[str]:
-        """Client URLs of every planned member but one."""
+        """Return the client URLs of every planned member except one."""
         return [member["client_url"] for name, member in self.members.items() if name != without]
 
     def listed(self, healthy: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Members that the ring lists, by peer URL: {id, name, learner, started}."""
+        """Return the cluster's list of members by peer URL: {id, name, learner, started}."""
         found = self.ask(("member", "list"), [self.url(name) for name in healthy])["members"]
         return {
             member["peerURLs"][0]: {
@@ -99,7 +101,7 @@ class Ring:
         }
 
     def health(self, names: Iterable[str]) -> dict[str, str]:
-        """What each member answers to a read that needs the quorum: "" where it is healthy, else the reason."""
+        """Return each member's fault in a read that needs the quorum: "" if it is healthy."""
         _status, said, error = self.run(("endpoint", "health"), [self.url(name) for name in names])
         try:
             found = {self.names[item["endpoint"]]: item for item in json.loads(said)}
@@ -109,7 +111,7 @@ class Ring:
         return {name: "" if item["health"] else item.get("error") or "unhealthy" for name, item in answers.items()}
 
     def statuses(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Status of every member that answers: {leader, learner, revision, applied, version, size, in_use, errors}."""
+        """Return the status of every member that answers: {leader, learner, revision, applied, version, size, in_use, errors}."""
         _status, said, _error = self.run(("endpoint", "status"), [self.url(name) for name in names])
         try:
             found = json.loads(said) or []
@@ -118,12 +120,12 @@ class Ring:
         return {self.names[item["Endpoint"]]: status_of(item["Status"]) for item in found}
 
     def hashes(self, names: Iterable[str], revision: int) -> dict[str, int]:
-        """Hash of every member's keys up to a revision, which all must have reached; MemberRefusedError where one does not answer."""
+        """Return the hash of every member's keys up to a revision that all have reached; MemberRefusedError where one does not answer."""
         found = self.ask(("endpoint", "hashkv", f"--rev={revision}"), [self.url(name) for name in names])
         return {self.names[item["Endpoint"]]: item["HashKV"]["hash"] for item in found}
 
     def count(self, names: Iterable[str]) -> int:
-        """Keys that the ring holds now."""
+        """Return the number of keys in the cluster."""
         words = ("get", "", "--prefix", "--count-only")
         status, said, error = self.run(words, [self.url(name) for name in names], form="fields")
         found = re.findall(r'^"Count" : (\d+)$', said, re.MULTILINE)
@@ -132,26 +134,26 @@ class Ring:
         return int(found[0])
 
     def note(self, names: Iterable[str]) -> dict[str, Any] | None:
-        """What the ring knows of a replacement under way, None where there is none."""
+        """Return the recorded replacement in progress, or None."""
         found = self.ask(("get", LOCK), [self.url(name) for name in names])
         return json.loads(decoded(found["kvs"][0]["value"])) if found.get("kvs") else None
 
     def begin(self, names: Iterable[str], note: Mapping[str, Any]) -> None:
-        """Write down that a replacement begins, unless one is under way."""
+        """Record that a replacement begins, unless one is in progress."""
         wanted = f'create("{LOCK}") = "0"\n\nput {LOCK} {quoted(json.dumps(note))}\n\n\n'
         if not self.ask(("txn",), [self.url(name) for name in names], wanted).get("succeeded"):
-            raise MemberRefusedError("another replacement began at the same moment", "Run the playbook again: it says which")
+            raise MemberRefusedError("another replacement began at the same moment", "Run the playbook again: it reports which")
 
     def write(self, names: Iterable[str], note: Mapping[str, Any]) -> None:
-        """Write down how far a replacement is."""
+        """Record the progress of a replacement."""
         self.ask(("put", LOCK, json.dumps(note)), [self.url(name) for name in names])
 
     def end(self, names: Iterable[str]) -> None:
-        """Write down that no replacement is under way."""
+        """Record that no replacement is in progress."""
         self.ask(("del", LOCK), [self.url(name) for name in names])
 
     def verdict(self) -> dict[str, Any]:
-        """What the ring is now; fault is "" where it is whole, and says what a member answered where one does not answer now."""
+        """Return the state of the cluster; fault is "" if all members are healthy and equal, else the answer of a failing member."""
         try:
             return self._verdict(list(self.members))
         except MemberRefusedError as refused:
@@ -164,10 +166,10 @@ class Ring:
         listed = self.listed(names)
         voters = {url for url, item in listed.items() if not item["learner"]}
         if voters != {member["peer_url"] for member in self.members.values()}:
-            return {"fault": "the ring's voters are {}".format(", ".join(sorted(voters)))}
+            return {"fault": "the cluster's voters are {}".format(", ".join(sorted(voters)))}
         statuses = self.statuses(names)
         if len(statuses) < len(names):
-            return {"fault": "not every member tells its status"}
+            return {"fault": "not every member reports its status"}
         revision = min(status["revision"] for status in statuses.values())
         hashes = self.hashes(names, revision)
         if len(set(hashes.values())) != 1:
@@ -176,7 +178,7 @@ class Ring:
 
 
 def status_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The few figures of a member's status that a decision needs."""
+    """Return the figures of a member's status that decisions need."""
     header = found["header"]
     return {
         "leader": found.get("leader") == header.get("member_id"),
@@ -191,34 +193,34 @@ def status_of(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decoded(value: str) -> str:
-    """A value as etcdctl writes it in JSON."""
+    """Return a value that etcdctl wrote in JSON."""
     return base64.b64decode(value).decode()
 
 
 def quoted(text: str) -> str:
-    """A word as etcdctl's transactions read it."""
+    """Return a word in the syntax of etcdctl's transactions."""
     return json.dumps(text)
 
 
 def last_line(error: str) -> str:
-    """What a program said at last, without etcdctl's log lines where there is another."""
+    """Return the last line of a program's errors, without etcdctl's log lines if there is another."""
     lines = [line for line in error.splitlines() if line.strip()]
     spoken = [line for line in lines if not line.startswith("{")]
     return (spoken or lines or ["no answer"])[-1][:400]
 
 
 def refusal(words: tuple[str, ...], error: str) -> str:
-    """What etcdctl was told, and what it answered at last."""
+    """Return the etcdctl command and its last error line."""
     return "etcdctl {}: {}".format(" ".join(words[:2]), last_line(error))
 
 
 def quorum(members: int) -> int:
-    """Members that a ring of so many needs to agree."""
+    """Return the number of members that must agree."""
     return members // 2 + 1
 
 
 def wait(seconds: float, step: Callable[[], str], remedy: str) -> None:
-    """Try until step gives no reason to wait, with growing pauses; MemberRefusedError, with the last reason and what to do, when time is over."""  # noqa: E501
+    """Repeat step with growing pauses until it returns no reason; MemberRefusedError with the last reason after `seconds`."""
     until, pause = time.monotonic() + seconds, 0.2
     while True:
         reason = step()
