@@ -101,7 +101,9 @@ class Page:
             if table:
                 if self.name not in GENERATED:
                     cells = re.split(r"(?<!\\)\|", re.sub(r"`[^`]*`", "`code`", line.strip().strip("|")))
-                    yield from (Text(cell.strip(), number) for cell in cells if not re.fullmatch(r"[\s:-]*", cell))
+                    # In a cell, semicolons separate the items of a list.
+                    items = [item for cell in cells for item in cell.split(";")]
+                    yield from (Text(item.strip(), number) for item in items if not re.fullmatch(r"[\s:-]*", item))
             elif line.startswith("#"):
                 yield Text(line.lstrip("# "), number)
             else:
