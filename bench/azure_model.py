@@ -120,12 +120,12 @@ def _measured(nodes: int, reading: Callable[[], float]) -> Json:
     for number in range(-(-nodes // NODES_PER_NETWORK)):
         group = f"/subscriptions/{subscriptions[number // NETWORKS_PER_SUBSCRIPTION]}/resourceGroups/cluster-{number}"
         subnet = _network(put, group)
-        cloud.settle_all()
+        cloud.run_until_idle()
         for index in range(-(-min(left, NODES_PER_NETWORK) // SETS_OF)):
             count = min(left, SETS_OF, NODES_PER_NETWORK - index * SETS_OF)
             put(f"{group}/providers/Microsoft.Compute/virtualMachineScaleSets/pool-{index:03d}", _set(count, subnet))
             left -= count
-    cloud.settle_all()
+    cloud.run_until_idle()
     created = reading()
     scopes = [f"/subscriptions/{one}" for one in subscriptions]
     listed = sum(1 for scope in scopes for _ in cloud.list(scope, INSTANCE))
@@ -140,10 +140,10 @@ def _measured(nodes: int, reading: Callable[[], float]) -> Json:
 def _empty(subscriptions: list[str]) -> tuple[Cloud, Callable[[str, Json], None]]:
     """An Azure that has worked before and is empty, and what puts a resource into it."""
     from rehearsal.azure.arm_id import parse
-    from rehearsal.azure.registry import build
+    from rehearsal.azure.registry import new_cloud
     from rehearsal.azure.resource import Request
 
-    cloud = build(subscriptions, "00000000-0000-0000-0000-0000000000aa")
+    cloud = new_cloud(subscriptions, "00000000-0000-0000-0000-0000000000aa")
 
     def put(text: str, body: Json) -> None:
         cloud.handle(Request("PUT", parse(text), body=body))
@@ -152,9 +152,9 @@ def _empty(subscriptions: list[str]) -> tuple[Cloud, Callable[[str, Json], None]
     group = f"/subscriptions/{subscriptions[0]}/resourceGroups/first"
     subnet = _network(put, group)
     put(f"{group}/providers/Microsoft.Compute/virtualMachineScaleSets/first", _set(1, subnet))
-    cloud.settle_all()
+    cloud.run_until_idle()
     cloud.handle(Request("DELETE", parse(group)))
-    cloud.settle_all()
+    cloud.run_until_idle()
     # A collection that looks through all those shapes falls into one fleet and not into the next, and says nothing of either.
     gc.collect()
     gc.freeze()

@@ -18,18 +18,18 @@ from dataclasses import dataclass
 import click
 
 from bench.cluster.ours import WORKLOADS
-from rehearsal.binaries.find import engines
+from rehearsal.binaries.find import find_binaries
 from rehearsal.local_cluster.azure_service import serve_azure
 from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneSize
 from rehearsal.local_cluster.joining.certificates import Issuer, client_context
-from rehearsal.local_cluster.joining.cluster_access import Gate, gate_to, issuer_of
+from rehearsal.local_cluster.joining.cluster_access import ClusterAccess, access_to, issuer_of
 from rehearsal.local_cluster.joining.connection import Connection
-from rehearsal.local_cluster.joining.figures import Joined, Tally, joined
+from rehearsal.local_cluster.joining.figures import JoinFigures, Tally, joined
 from rehearsal.local_cluster.joining.joiner import IMPERSONATING_CONNECTIONS, STORM, Identities, Joiner, Smoothing
 from rehearsal.local_cluster.joining.kwok import faithful, kwok_programs
 from rehearsal.local_cluster.joining.machines import JoiningMachine, machines_of
 from rehearsal.local_cluster.joining.rbac import rights
-from rehearsal.local_cluster.joining.registration_steps import NODES, Asking
+from rehearsal.local_cluster.joining.registration_steps import NODES, NodeRegistration
 from rehearsal.local_cluster.objects.apply import apply
 from rehearsal.local_cluster.objects.program_objects import objects_of
 from rehearsal.local_cluster.run_directory import RunDirectory
@@ -50,7 +50,7 @@ class Measured:
 
     way: str
     spread: bool
-    joined: Joined
+    joined: JoinFigures
     ready: float
     cpu: dict[str, float]
 
@@ -61,7 +61,7 @@ class Bench:
 
     supervisor: Supervisor
     machines: Sequence[JoiningMachine]
-    gate: Gate
+    gate: ClusterAccess
     issuer: Issuer
 
     def measure(self, way: str, smoothing: Smoothing) -> Measured:
@@ -85,14 +85,14 @@ class Bench:
         deadline = time.monotonic() + READY_SECONDS
         return Connection(self.gate.url, client_context(self.gate.authority, identity), tally, deadline, headers)
 
-    async def _post(self) -> Joined:
+    async def _post(self) -> JoinFigures:
         """The bare cost: Node objects by few connections of one administrator."""
         tally, left, began, cpu = Tally(), iter(self.machines), time.monotonic(), time.thread_time()
 
         async def work() -> None:
             async with self._administrator(tally, {}) as connection:
                 for machine in left:
-                    await Asking(machine, tally).register(connection)
+                    await NodeRegistration(machine, tally).register(connection)
 
         await asyncio.gather(*(work() for _ in range(IMPERSONATING_CONNECTIONS)))
         return joined(tally, time.monotonic() - began, len(self.machines), (), time.thread_time() - cpu)
@@ -132,7 +132,7 @@ def prepared(region: str, count: int, daemons: bool, api_servers: int | None) ->
     plan = load_plan(region)
     cluster = plan.clusters[0]
     outcome = bring_up_anew(plan)
-    programs = engines(click.echo)
+    programs = find_binaries(click.echo)
     with (
         RunDirectory() as run,
         Supervisor(run) as supervisor,
@@ -147,7 +147,7 @@ def prepared(region: str, count: int, daemons: bool, api_servers: int | None) ->
         keeping = faithful([one.of_set for one in machines])
         for program in kwok_programs(programs, run.path, control, keeping):
             supervisor.add(program).start()
-        yield Bench(supervisor, machines, gate_to(control, azure, machines), issuer)
+        yield Bench(supervisor, machines, access_to(control, azure, machines), issuer)
 
 
 def table(rows: Iterable[Measured]) -> str:

@@ -21,7 +21,7 @@ from bench.engine_cpu import PARTS, watched
 from bench.engine_programs.told import CPU_FILE, GRAPH_FILE
 from bench.figures import Figure
 from bench.overhead import run_ours
-from rehearsal.binaries.missing_binaries import BinariesMissingError
+from rehearsal.binaries.pins import BinariesMissingError
 from rehearsal.local_cluster.hub.hub_network import HubNetworkError, hub_namespace, unavailable_reason
 from rehearsal.local_up.update import Approvals
 from rehearsal.pulumi_cli.engine_choice import PulumiPrograms, choose_engine

@@ -15,7 +15,7 @@ from rich.table import Column, Table
 
 from rehearsal.binaries.find import BUILD_THEM, BinariesMissingError, Source, Survey, locate, locate_stages, prepare, survey
 from rehearsal.binaries.pins import ALL_PINS, PINS, Pins
-from rehearsal.binaries.progress import Moment, Phase, Tell, in_lines
+from rehearsal.binaries.progress import Phase, ProgressEvent, ReportProgress, line_reporter
 
 EXIT_MISSING = 1
 
@@ -96,13 +96,13 @@ def _print_table(found: Sequence[Survey]) -> None:
 
 
 @contextmanager
-def _shown(console: Console) -> Iterator[Tell]:
+def _shown(console: Console) -> Iterator[ReportProgress]:
     """Show progress: one live line on a terminal, plain lines elsewhere."""
     if not console.is_terminal:
-        yield in_lines(lambda line: console.print(line, soft_wrap=True, markup=False, highlight=False))
+        yield line_reporter(lambda line: console.print(line, soft_wrap=True, markup=False, highlight=False))
         return
     with Progress(SpinnerColumn(), _line(), console=console, transient=True) as bars:
-        tell: Callable[[Moment], None] = _live(bars)
+        tell: Callable[[ProgressEvent], None] = _live(bars)
         yield tell
 
 
@@ -111,10 +111,10 @@ def _line() -> TextColumn:
     return TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
 
 
-def _live(bars: Progress) -> Tell:
+def _live(bars: Progress) -> ReportProgress:
     task = bars.add_task("", total=None, visible=False)
 
-    def tell(moment: Moment) -> None:
+    def tell(moment: ProgressEvent) -> None:
         bars.update(task, description=str(moment), visible=True)
         if moment.phase is Phase.ENDS:
             bars.console.print(str(moment), markup=False, highlight=False)

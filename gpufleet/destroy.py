@@ -38,7 +38,7 @@ def destroy(region: str, azure: AzureOptions, engine: EngineOptions, purge: bool
     Exit status: 1 if something failed or was refused; 2 if a file or an option is invalid, or the directory is in use or belongs to
     another region.
     """
-    from rehearsal.azure.persistence import keep
+    from rehearsal.azure.persistence import save
     from rehearsal.azure.region_cloud import open_region_cloud
     from rehearsal.azure.state_directory import StateDirectory
     from rehearsal.local_up.deleted_vaults import reserved_names
@@ -67,7 +67,7 @@ def destroy(region: str, azure: AzureOptions, engine: EngineOptions, purge: bool
         else:
             going = replace(azure, unprotect=()) if has_nothing(plan, cloud) else azure
             outcome = tear_down(plan, cloud, going.allowed(), progress, purge=purge)
-        keep(directory, cloud)
+        save(directory, cloud)
     print_destroyed(console, outcome, time.monotonic() - began, folder, only_purge=only_purge)
     for line in held_lines(reserved_names(plan, cloud), region, folder):
         console.print(line, markup=False, soft_wrap=True)

@@ -45,7 +45,7 @@ class AzureOptions:
     def load_scenario(self) -> Scenario:
         """Return the scenario; InvalidFileError."""
         from rehearsal.azure.scenario import NOTHING_WRONG
-        from rehearsal.azure.scenarios import load_scenario
+        from rehearsal.azure.scenario_files import load_scenario
 
         return load_scenario(self.scenario) if self.scenario else NOTHING_WRONG
 

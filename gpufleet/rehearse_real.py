@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from components.errors import GpufleetError
-from rehearsal.binaries.find import BinariesMissingError, Engines, engines
+from rehearsal.binaries.find import Binaries, BinariesMissingError, find_binaries
 from rehearsal.local_cluster.cluster_size import ClusterSize, ClusterSizeError, check_memory, requested_size
 from rehearsal.local_cluster.joining.joiner import Identities
 from rehearsal.local_cluster.rehearse_real import ProvisionedRegion, RealRun, real_cluster
@@ -50,7 +50,7 @@ class Prepared:
     """Cluster and size to run, the programs, and the value of --keep."""
 
     size: ClusterSize
-    engines: Engines
+    binaries: Binaries
     keep: bool
 
 
@@ -61,7 +61,7 @@ def prepared(region: str, asked: RealOptions, console: Console) -> Prepared:
         if sys.platform != "linux":
             raise ClusterSizeError(f"--real runs programs by means of Linux, and this is {sys.platform}; run it on a Linux machine")
         check_memory(chosen)
-        return Prepared(chosen, engines(lambda line: console.print(line, markup=False, soft_wrap=True)), asked.keep)
+        return Prepared(chosen, find_binaries(lambda line: console.print(line, markup=False, soft_wrap=True)), asked.keep)
     except ClusterSizeError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         sys.exit(EXIT_REFUSED)
@@ -77,7 +77,7 @@ def run_real(result: RehearsalResult, size: Prepared, console: Console) -> bool:
     try:
         with (
             _told(console) as tell,
-            real_cluster(ProvisionedRegion(result.plan, result.cloud, result.clusters), size.size, size.engines, tell) as run,
+            real_cluster(ProvisionedRegion(result.plan, result.cloud, result.clusters), size.size, size.binaries, tell) as run,
         ):
             folder = run.folder
             tell("", "")
@@ -98,7 +98,7 @@ def run_real(result: RehearsalResult, size: Prepared, console: Console) -> bool:
 
 def _keep(run: RealRun, console: Console) -> None:
     """Print how to use the cluster, and wait for Ctrl-C."""
-    kubectl = shlex.join([str(run.engines.program("kubectl")), f"--kubeconfig={run.control.kubeconfig}"])
+    kubectl = shlex.join([str(run.binaries.program("kubectl")), f"--kubeconfig={run.control.kubeconfig}"])
     for line in (
         "  it runs until Ctrl-C; in another terminal:",
         f"    {kubectl} get nodes",

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from rehearsal.azure import scenarios
+from rehearsal.azure import scenario_files
 from stacks.load import REGIONS, ROOT
 from stacks.schema import reference, schema_text
 
 TARGETS = {
     REGIONS / "schema.json": schema_text,
     ROOT / "docs" / "region-file.md": reference,
-    scenarios.SCHEMA: scenarios.schema_text,
+    scenario_files.SCHEMA: scenario_files.schema_text,
 }
 
 

@@ -50,7 +50,7 @@ def up(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: 
     """
     # The SDKs of Azure and Kubernetes take seconds to import, which would slow down every other verb.
     from components.plan.limits import raise_if_broken
-    from rehearsal.azure.persistence import keep
+    from rehearsal.azure.persistence import save
     from rehearsal.azure.region_cloud import open_region_cloud
     from rehearsal.azure.state_directory import StateDirectory
     from rehearsal.local_up.up import bring_up
@@ -70,6 +70,6 @@ def up(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: 
     with report_refusals(console, region, folder), StateDirectory(folder) as directory, shown(console, "up") as progress:
         cloud = open_region_cloud(directory, plan, scenario)
         outcome = bring_up(plan, cloud, azure.allowed(accept_loss_of), progress)
-        keep(directory, cloud)
+        save(directory, cloud)
     print_outcome(console, outcome, time.monotonic() - began, folder, everything=everything)
     sys.exit(0 if outcome.complete else 1)

@@ -44,9 +44,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.fixture(scope="session")
-def engines() -> find.Engines:
+def binaries() -> find.Binaries:
     """The real programs of a control plane; where they are missing, one process builds them and the others wait."""
-    return find.engines(lambda line: print(line, file=sys.__stderr__))
+    return find.find_binaries(lambda line: print(line, file=sys.__stderr__))
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from bench.cluster.settings import SETTINGS, Setting
 from bench.cluster.watching import TimeLimitError
 from bench.command import Say, Told, run_command
 from bench.figures import Figure
-from rehearsal.binaries.find import BinariesMissingError, Engines, engines
+from rehearsal.binaries.find import Binaries, BinariesMissingError, find_binaries
 from rehearsal.local_cluster.control_plane import ControlPlaneNotReadyError
 from rehearsal.local_cluster.joining.joiner import Identities
 from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
@@ -87,7 +87,7 @@ def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int
     chosen = SETTINGS[setting]
     for line in chosen.told():
         say(f"altered: {line}")
-    programs = engines(say)
+    programs = find_binaries(say)
     patience = float(limit or 120 + nodes * 4 // 50)
     done: list[Pair] = []
     for number in range(pairs):
@@ -117,7 +117,7 @@ def as_pair(taken: Iterable[Measured]) -> Pair:
     return sorted(taken, key=lambda one: BOTH.index(one.name))
 
 
-def _one(name: str, nodes: int, setting: Setting, programs: Engines, how: Identities, limit: float, say: Say) -> Measured:
+def _one(name: str, nodes: int, setting: Setting, programs: Binaries, how: Identities, limit: float, say: Say) -> Measured:
     """One cluster from its start to its end."""
     running = ours(nodes, setting, programs, how, say) if name == "ours" else bare(nodes, setting, programs, say)
     with running as cluster:

@@ -20,7 +20,7 @@ from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting, scheduler_configuration
 from bench.command import Say
 from components.boot.kubeconfig import document
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.joining.connection import Connection, bearer
 from rehearsal.local_cluster.joining.figures import Tally
 from rehearsal.local_cluster.joining.joiner import IMPERSONATING_CONNECTIONS
@@ -42,8 +42,8 @@ CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
 class _Bare:
     """Programs of one bare cluster in a run."""
 
-    def __init__(self, setting: Setting, engines: Engines, run: RunDirectory, supervisor: Supervisor) -> None:
-        self._setting, self._engines, self._run, self._supervisor = setting, engines, run, supervisor
+    def __init__(self, setting: Setting, binaries: Binaries, run: RunDirectory, supervisor: Supervisor) -> None:
+        self._setting, self._binaries, self._run, self._supervisor = setting, binaries, run, supervisor
         self.folder = run.path
         self.url = f"https://127.0.0.1:{run.port('kube-apiserver')}"
         self.token = secrets.token_hex(16)
@@ -55,7 +55,7 @@ class _Bare:
         """Start a program with flags, those of the setting over them."""
         program = program or name
         changed = {**flags, **self._setting.flags.get(program, {})}
-        argv = (str(self._engines.program(program)), *(f"--{flag}={value}" for flag, value in changed.items()))
+        argv = (str(self._binaries.program(program)), *(f"--{flag}={value}" for flag, value in changed.items()))
         environment = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin", **self._setting.environment}
         service = self._supervisor.add(
             ServiceDefinition(f"bare/{name}", argv, environment, self.folder / f"{name}.log", self.folder, restart_seconds=1.0)
@@ -117,19 +117,19 @@ class _Bare:
             path.write_text(scheduler_configuration(str(self.kubeconfig), filters_only=True, rendered=False))
             scheduler = {"config": str(path), **{flag: scheduler[flag] for flag in ("bind-address", "secure-port")}}
         self.start(SCHEDULER, scheduler)
-        for name, text in configurations(self._engines, self._setting.keeping).items():
+        for name, text in configurations(self._binaries, self._setting.keeping).items():
             path = self.folder / f"{name}.yaml"
             path.write_text(text)
             self.start(name, {"config": str(path), "kubeconfig": str(self.kubeconfig), "v": "WARN"}, program="kwok")
 
 
 @contextmanager
-def bare(nodes: int, setting: Setting, engines: Engines, say: Say) -> Iterator[Running]:
+def bare(nodes: int, setting: Setting, binaries: Binaries, say: Say) -> Iterator[Running]:
     """The bare cluster, up to the moment at which its nodes may be posted."""
     with RunDirectory() as run, Supervisor(run, say) as supervisor:
         posted = node_template(run.path)
         template = as_ready(posted) if setting.keeping.registered_ready else posted
-        cluster = _Bare(setting, engines, run, supervisor)
+        cluster = _Bare(setting, binaries, run, supervisor)
         began = time.monotonic()
         cluster.etcd()
         cluster.api_server()

@@ -17,10 +17,10 @@ from bench.cluster.watching import TOLD_EVERY
 from bench.command import Say
 from components.boot import kube_scheduler
 from components.plan.model import RegionPlan
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.azure_service import AzureService, without_state
 from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneSize
-from rehearsal.local_cluster.joining.cluster_access import gate_to
+from rehearsal.local_cluster.joining.cluster_access import access_to
 from rehearsal.local_cluster.joining.joiner import STORM, Identities, Joiner
 from rehearsal.local_cluster.joining.kwok import kwok_programs
 from rehearsal.local_cluster.joining.machines import JoiningMachine, machines_of
@@ -70,7 +70,7 @@ def node_template(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: Say) -> Iterator[Running]:
+def ours(nodes: int, setting: Setting, binaries: Binaries, how: Identities, say: Say) -> Iterator[Running]:
     """Our cluster, up to the moment at which its machines may join."""
     with RunDirectory() as run, Supervisor(run, say) as supervisor:
         plan = one_cluster(nodes, run.path)
@@ -81,7 +81,7 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
             machines = azure.call(lambda cloud: machines_of(cloud, plan, cluster))
             began = time.monotonic()
             size = ControlPlaneSize(overrides=altered(plan, azure, run.path, setting))
-            with ControlPlane.start(plan, cluster, azure, engines, run, supervisor, size, say) as control:
+            with ControlPlane.start(plan, cluster, azure, binaries, run, supervisor, size, say) as control:
                 control.wait_ready(READY_SECONDS)
                 came_up = time.monotonic() - began
                 objects = [one for one in objects_of(outcome.graphs[-1], cluster) if one["kind"] not in WORKLOADS]
@@ -90,11 +90,11 @@ def ours(nodes: int, setting: Setting, engines: Engines, how: Identities, say: S
                     raise RuntimeError(f"the program's objects: {applied.summary()}")
                 say(f"ours: answers after {came_up:.1f} s; {len(objects)} objects applied; kwok keeps the nodes")
                 keepers = {}
-                for program in kwok_programs(engines, run.path, control, setting.keeping):
+                for program in kwok_programs(binaries, run.path, control, setting.keeping):
                     kwok = supervisor.add(replace(program, environment={**program.environment, **setting.environment}))
                     keepers[program.unit] = kwok
                     kwok.start()
-                joiner = Joiner(gate_to(control, azure, machines), deadline_seconds=READY_SECONDS)
+                joiner = Joiner(access_to(control, azure, machines), deadline_seconds=READY_SECONDS)
                 joining = [_ready(one) for one in machines] if setting.keeping.registered_ready else list(machines)
 
                 def join(tell: Say) -> Mapping[str, float]:

@@ -11,7 +11,7 @@ import yaml
 from components.boot import kube_scheduler
 from components.boot.shared_settings import GRACE_SECONDS, LEASE_SECONDS, REPORT_SECONDS
 from rehearsal.local_cluster.joining.kwok import FAST as FAST_KEEPING
-from rehearsal.local_cluster.joining.kwok import STAGES, Keeping
+from rehearsal.local_cluster.joining.kwok import STAGES, KwokMode
 
 NO_AUDIT = """\
 apiVersion: audit.k8s.io/v1
@@ -62,7 +62,7 @@ class Setting:
     """
 
     name: str
-    keeping: Keeping
+    keeping: KwokMode
     flags: Flags = field(default_factory=dict)
     filters_only: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Setting:
         )
 
 
-def _said(keeping: Keeping) -> str:
+def _said(keeping: KwokMode) -> str:
     every = (
         f"leases of {keeping.lease_seconds} s, by one kwok for nodes and one for pods" if keeping.lease_seconds else "no leases, no reports"
     )
@@ -96,7 +96,7 @@ def _said(keeping: Keeping) -> str:
 
 FAITHFUL = Setting(
     "faithful",
-    Keeping(STAGES, FAITHFUL_LEASE_SECONDS, REPORT_SECONDS),
+    KwokMode(STAGES, FAITHFUL_LEASE_SECONDS, REPORT_SECONDS),
     flags={**NO_FSYNC, "kube-controller-manager": {"node-monitor-grace-period": f"{FAITHFUL_GRACE_SECONDS}s"}},
 )
 FAST = Setting(

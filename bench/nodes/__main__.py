@@ -18,7 +18,7 @@ from bench.command import Say, Told, run_command
 from bench.nodes import audit, sizes
 from bench.nodes.hollow import Hollow, token_of
 from bench.nodes.tables import markdown
-from rehearsal.binaries.find import BinariesMissingError, Engines, engines
+from rehearsal.binaries.find import Binaries, BinariesMissingError, find_binaries
 from rehearsal.local_cluster.azure_service import serve_azure
 from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneNotReadyError, ControlPlaneSize
 from rehearsal.local_cluster.joining.machines import machines_of
@@ -72,13 +72,13 @@ def main(nodes: int, minutes: float) -> None:
     is not run; its watches are as many as its replicas, whatever the nodes. Ends what it has started, also on Ctrl-C.
     """
     say = Told().say
-    rest = measure(nodes, minutes * 60, engines(say, measuring=True), say)
+    rest = measure(nodes, minutes * 60, find_binaries(say, measuring=True), say)
     click.echo(markdown(rest.nodes, rest.seconds, rest.counted, rest.sent))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     click.echo(f"\n{nodes} hollow nodes, {minutes:g} minutes at rest; {os.cpu_count()} cores, load at the end {load}")
 
 
-def measure(nodes: int, seconds: float, programs: Engines, say: Say) -> Rest:
+def measure(nodes: int, seconds: float, programs: Binaries, say: Say) -> Rest:
     """Start nodes, let them settle, and count for some time."""
     with _plane(nodes, programs, say) as plane:
         direct = plane.control.direct_kubeconfig(plane.control.api_servers[0])
@@ -104,7 +104,7 @@ def _sent(kubeconfig: Path, seconds: float) -> dict[str, float]:
 
 
 @contextmanager
-def _plane(nodes: int, programs: Engines, say: Say) -> Iterator[Plane]:
+def _plane(nodes: int, programs: Binaries, say: Say) -> Iterator[Plane]:
     """The control plane with all objects; hollow nodes wait for its start."""
     with RunDirectory() as run, Supervisor(run, say) as supervisor, tempfile.TemporaryDirectory() as folder:
         plan = one_cluster(nodes, Path(folder))

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from components.boot.kubeconfig import document
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.control_plane import ControlPlane
 from rehearsal.local_cluster.joining.cluster_access import issuer_of
 from rehearsal.local_cluster.joining.machines import JoiningMachine
-from rehearsal.local_cluster.joining.node import NODE_USER, NODES_GROUP
+from rehearsal.local_cluster.joining.node_object import NODE_USER, NODES_GROUP
 from rehearsal.local_cluster.objects.connection import Connection
 from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinition, Supervisor
 
@@ -29,8 +29,8 @@ OWN_RESOURCES = ("cpu", "memory", "pods", "ephemeral-storage", "hugepages-1Gi", 
 class Hollow:
     """Starts hollow nodes of machines of a model, towards a control plane's balancer."""
 
-    def __init__(self, control: ControlPlane, engines: Engines, supervisor: Supervisor, folder: Path) -> None:
-        self._control, self._engines, self._supervisor, self._folder = control, engines, supervisor, folder
+    def __init__(self, control: ControlPlane, binaries: Binaries, supervisor: Supervisor, folder: Path) -> None:
+        self._control, self._binaries, self._supervisor, self._folder = control, binaries, supervisor, folder
         self._issuer = issuer_of(control)
 
     def start(self, machines: Sequence[JoiningMachine], proxy_token: str) -> list[Service]:
@@ -66,7 +66,7 @@ class Hollow:
 
     def _program(self, machine: JoiningMachine, folder: Path, morph: str, kubeconfig: Path, flags: Mapping[str, str]) -> Service:
         given = {"morph": morph, "name": machine.name, "kubeconfig": str(kubeconfig), **flags}
-        argv = (str(self._engines.program("kubemark")), *(f"--{flag}={value}" for flag, value in given.items()))
+        argv = (str(self._binaries.program("kubemark")), *(f"--{flag}={value}" for flag, value in given.items()))
         environment = {"HOME": str(folder), "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
         log = folder / f"{morph}.log"
         return self._supervisor.add(ServiceDefinition(f"{machine.name}/{morph}", argv, environment, log, folder, restart_seconds=5.0))

@@ -12,7 +12,7 @@ from rehearsal.arm.responses import reply
 from rehearsal.azure import change_log
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.compute.instances import instances_of
-from rehearsal.azure.duration_syntax import span_seconds
+from rehearsal.azure.durations import span_seconds
 from rehearsal.azure.errors import AzureError, invalid
 from rehearsal.azure.resource import Json
 

@@ -10,8 +10,8 @@ from rehearsal.arm.time_source import TimeSource
 from rehearsal.azure import change_log
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.persistence import keep
-from rehearsal.azure.resource import Answer, Json, Request
+from rehearsal.azure.persistence import save
+from rehearsal.azure.resource import Json, Request, Response
 from rehearsal.azure.state_directory import StateDirectory
 
 READS = ("GET", "HEAD")
@@ -37,17 +37,17 @@ class LiveModel:
         while self.cloud.step(now):
             self._untold = True
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: Request) -> Response:
         """Ask the model, and note what it accepted; AzureError."""
         answer = self.cloud.handle(request)
         if request.method not in READS:
-            self._note(change_log.of_request(request))
+            self._note(change_log.change_of_request(request))
         return answer
 
     def make(self, what: Json) -> Any:
         """Make a change that is no request of Azure Resource Manager's, now, and note it; AzureError."""
         change = {**what, "at": self.cloud.now}
-        made = change_log.make(self.cloud, change)
+        made = change_log.apply_change(self.cloud, change)
         self._note(what)
         return made
 
@@ -76,7 +76,7 @@ class LiveModel:
         if self.directory is None:
             return True
         try:
-            keep(self.directory, self.cloud)
+            save(self.directory, self.cloud)
         except OSError as error:
             sys.stderr.write(f"{self.directory.folder}: no snapshot could be written ({error.strerror}); the journal holds everything\n")
             return False

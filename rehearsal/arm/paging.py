@@ -32,7 +32,7 @@ def page_body(items: Iterable[Resource], query: Mapping[str, str], url: str, clo
         found += rest
         position = next((number + 1 for number, item in enumerate(found) if item.key == last), position)
     shown = found[position : position + PAGE]
-    body: Json = {"value": [cloud.kind_of(item.id).view(cloud, item, query) for item in shown]}
+    body: Json = {"value": [cloud.resource_type_of(item.id).view(cloud, item, query) for item in shown]}
     if position + PAGE < len(found):
         body["nextLink"] = f"{url}{'&' if '?' in url else '?'}{_rest(query)}$skiptoken={_token(position + PAGE, shown[-1].key)}"
     return body

@@ -52,7 +52,7 @@ class ResourceManager:
                 raise AzureError(405, "MethodNotAllowed", f"The HTTP method '{call.method}' is not supported at this location.")
 
     def _read_path(self, parts: tuple[str, ...]) -> ArmPath:
-        what = parse_arm_path(parts, self.live.cloud.kinds)
+        what = parse_arm_path(parts, self.live.cloud.resource_types)
         if what is None:
             raise AzureError(404, "InvalidRequestUri", f"The request URI /{'/'.join(parts)[:300]} is none of Azure Resource Manager's.")
         return what
@@ -60,7 +60,7 @@ class ResourceManager:
     def _resource(self, call: HttpRequest, what: ResourcePath, version: str, principal: str) -> web.Response:
         cloud = self.live.cloud
         # A type that is not modelled is told before its API versions, which nobody can know then.
-        cloud.kind_of(what.id)
+        cloud.resource_type_of(what.id)
         check_api_version(what.id.type, version)
         request = Request(
             call.method,
@@ -84,14 +84,14 @@ class ResourceManager:
             check_api_version(SUBSCRIPTION_TYPE, version)
             return reply(200, subscriptions_body(cloud))
         if what.type:
-            cloud.kind_named(what.type)
+            cloud.resource_type_named(what.type)
         check_api_version(what.type or RESOURCES, version)
         scope = parse(what.scope)
         asking = Request("GET", scope, "", version, None, call.query, principal=principal)
         if what.type:
-            return reply(200, page_body(cloud.listed(asking, what.type), call.query, url, cloud))
+            return reply(200, page_body(cloud.handle_list(asking, what.type), call.query, url, cloud))
         # Asked as a list of groups, so that who may ask, and how often, is looked at.
-        cloud.listed(asking, GROUP_TYPE)
+        cloud.handle_list(asking, GROUP_TYPE)
         return reply(200, page_body(filtered(self._all(what.scope), call.query.get("$filter", "")), call.query, url, cloud))
 
     def _all(self, scope: str) -> Iterable[Resource]:
@@ -108,7 +108,7 @@ class ResourceManager:
         provider = parse(operation.key).type.partition("/")[0]
         check_api_version(f"{provider}/locations", version)
         headers: dict[str, str] = {}
-        for gate in cloud.gates:
+        for gate in cloud.admission_checks:
             admit: Any = getattr(gate, "admit_poll", None)
             if admit is not None:
                 headers |= admit(cloud, operation, what.subscription, principal)
@@ -128,4 +128,4 @@ class ResourceManager:
         if operation.result is not None or operation.name != "put":
             return operation.result
         resource = self.live.cloud.find(operation.key)
-        return None if resource is None else self.live.cloud.kind_of(resource.id).view(self.live.cloud, resource, {})
+        return None if resource is None else self.live.cloud.resource_type_of(resource.id).view(self.live.cloud, resource, {})

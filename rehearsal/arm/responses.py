@@ -15,7 +15,7 @@ from rehearsal.arm.time_source import TimeSource
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.resource import Answer, Operation
+from rehearsal.azure.resource import Operation, Response
 
 POLL_EVERY = 10
 """Seconds of Azure's time after which a client is told to ask again how an operation goes."""
@@ -56,7 +56,7 @@ def poll_headers(clock: TimeSource) -> dict[str, str]:
     return {"Retry-After": str(math.ceil(here))} if here >= 1 else {"retry-after-ms": str(math.ceil(max(here, SHORTEST) * 1_000))}
 
 
-def operation_response(answer: Answer, base: str, api_version: str, clock: TimeSource) -> web.Response:
+def operation_response(answer: Response, base: str, api_version: str, clock: TimeSource) -> web.Response:
     """The answer to a change: with an operation, where to ask about it (https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations)."""
     headers = dict(answer.headers)
     if answer.operation is not None:

@@ -11,11 +11,11 @@ from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.time_source import TimeSource
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.outage import ApiOutage
-from rehearsal.azure.persistence import keep as write
 from rehearsal.azure.persistence import open_cloud
+from rehearsal.azure.persistence import save as write
 from rehearsal.azure.region_cloud import new_region_cloud, region_subscriptions
-from rehearsal.azure.scenario import Scenario, begin, scenario_of
-from rehearsal.azure.scenarios import in_region, load_scenario
+from rehearsal.azure.scenario import Scenario, begin_scenario, scenario_of
+from rehearsal.azure.scenario_files import in_region, load_scenario
 from rehearsal.azure.state_directory import StateDirectory
 from rehearsal.azure.throttle import Throttle
 
@@ -35,13 +35,13 @@ def open_live_model(plan: RegionPlan, folder: Path, scenario: str | None, factor
         cloud = with_call_limits(open_cloud(directory, lambda: new_region_cloud(plan, wanted or Scenario())))
         cloud.subscriptions |= {one.lower() for one in region_subscriptions(plan)}
         if wanted is not None and in_region(wanted, plan) != scenario_of(cloud):
-            begin(cloud, in_region(wanted, plan))
+            begin_scenario(cloud, in_region(wanted, plan))
         write(directory, cloud)
         yield LiveModel(cloud, TimeSource(factor, cloud.now), directory)
 
 
 def with_call_limits(cloud: Cloud) -> Cloud:
     """Calls over the network are counted, and meet outages, whoever made the Azure."""
-    if not any(isinstance(gate, Throttle) for gate in cloud.gates):
-        cloud.gates[:0] = [Throttle(), ApiOutage()]
+    if not any(isinstance(gate, Throttle) for gate in cloud.admission_checks):
+        cloud.admission_checks[:0] = [Throttle(), ApiOutage()]
     return cloud

@@ -22,7 +22,7 @@ def subscription_body(cloud: Cloud, what: SubscriptionPath) -> Json:
         case "providers" if what.name:
             return _provider(cloud, what.subscription, what.name)
         case "providers":
-            names = sorted({kind.type.partition("/")[0] for kind in cloud.kinds.values()})
+            names = sorted({kind.type.partition("/")[0] for kind in cloud.resource_types.values()})
             return {"value": [_provider(cloud, what.subscription, name) for name in names]}
         case _:
             raise AzureError(404, "InvalidRequestUri", f"A subscription has no '{what.what}' here.")
@@ -73,7 +73,7 @@ def _location(subscription: str, name: str) -> Json:
 
 def _provider(cloud: Cloud, subscription: str, name: str) -> Json:
     """A provider with its resource types and their API versions, newest first."""
-    types = [kind.type for kind in cloud.kinds.values() if kind.type.partition("/")[0].lower() == name.lower()]
+    types = [kind.type for kind in cloud.resource_types.values() if kind.type.partition("/")[0].lower() == name.lower()]
     if not types:
         raise AzureError(404, "InvalidResourceNamespace", f"The resource namespace '{name}' is invalid.")
     namespace = types[0].partition("/")[0]

@@ -1,12 +1,14 @@
-"""Decides which id Azure gives a resource of the program: from its type, the names among its inputs, and its provider's subscription."""
+"""ARM ids of azure-native's resources, and the ARM path of each azure-native type."""
+
+from __future__ import annotations
 
 import re
 import uuid
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from components.errors import GpufleetError
-from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
 
 AZURE = "azure-native:"
 RESOURCE_GROUP = "resources:ResourceGroup"
@@ -19,7 +21,7 @@ class UnknownTypeError(GpufleetError):
     def __init__(self, resource_type: str) -> None:
         self.resource_type = resource_type
         remedy = (
-            "add its path to rehearsal/azure/azure_native_paths.py" if resource_type.startswith(AZURE) else "use a backend that supports it"
+            "add its path to rehearsal/azure/azure_native_ids.py" if resource_type.startswith(AZURE) else "use a backend that supports it"
         )
         super().__init__(f"no rule says what id {resource_type} gets; {remedy}")
 
@@ -65,3 +67,82 @@ def _required(inputs: Mapping[str, Any], key: str) -> str:
     if not inputs.get(key):
         raise MissingInputError(key, "give it a value")
     return str(inputs[key])
+
+
+GROUP_PATHS = MappingProxyType(
+    {
+        "compute:AvailabilitySet": "Microsoft.Compute/availabilitySets/{availabilitySetName}",
+        "compute:CapacityReservation": (
+            "Microsoft.Compute/capacityReservationGroups/{capacityReservationGroupName}/capacityReservations/{capacityReservationName}"
+        ),
+        "compute:CapacityReservationGroup": "Microsoft.Compute/capacityReservationGroups/{capacityReservationGroupName}",
+        "compute:Disk": "Microsoft.Compute/disks/{diskName}",
+        "compute:DiskEncryptionSet": "Microsoft.Compute/diskEncryptionSets/{diskEncryptionSetName}",
+        "compute:Gallery": "Microsoft.Compute/galleries/{galleryName}",
+        "compute:GalleryImage": "Microsoft.Compute/galleries/{galleryName}/images/{galleryImageName}",
+        "compute:GalleryImageVersion": (
+            "Microsoft.Compute/galleries/{galleryName}/images/{galleryImageName}/versions/{galleryImageVersionName}"
+        ),
+        "compute:ProximityPlacementGroup": "Microsoft.Compute/proximityPlacementGroups/{proximityPlacementGroupName}",
+        "compute:VirtualMachine": "Microsoft.Compute/virtualMachines/{vmName}",
+        "compute:VirtualMachineExtension": "Microsoft.Compute/virtualMachines/{vmName}/extensions/{vmExtensionName}",
+        "compute:VirtualMachineScaleSet": "Microsoft.Compute/virtualMachineScaleSets/{vmScaleSetName}",
+        "compute:VirtualMachineScaleSetVM": "Microsoft.Compute/virtualMachineScaleSets/{vmScaleSetName}/virtualMachines/{instanceId}",
+        "dnsresolver:DnsResolver": "Microsoft.Network/dnsResolvers/{dnsResolverName}",
+        "dnsresolver:InboundEndpoint": "Microsoft.Network/dnsResolvers/{dnsResolverName}/inboundEndpoints/{inboundEndpointName}",
+        "keyvault:Key": "Microsoft.KeyVault/vaults/{vaultName}/keys/{keyName}",
+        "keyvault:Secret": "Microsoft.KeyVault/vaults/{vaultName}/secrets/{secretName}",
+        "keyvault:Vault": "Microsoft.KeyVault/vaults/{vaultName}",
+        "managedidentity:FederatedIdentityCredential": (
+            "Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}"
+            "/federatedIdentityCredentials/{federatedIdentityCredentialResourceName}"
+        ),
+        "managedidentity:UserAssignedIdentity": "Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}",
+        "network:ApplicationSecurityGroup": "Microsoft.Network/applicationSecurityGroups/{applicationSecurityGroupName}",
+        "network:BastionHost": "Microsoft.Network/bastionHosts/{bastionHostName}",
+        "network:LoadBalancer": "Microsoft.Network/loadBalancers/{loadBalancerName}",
+        "network:NatGateway": "Microsoft.Network/natGateways/{natGatewayName}",
+        "network:NetworkInterface": "Microsoft.Network/networkInterfaces/{networkInterfaceName}",
+        "network:NetworkSecurityGroup": "Microsoft.Network/networkSecurityGroups/{networkSecurityGroupName}",
+        "network:PrivateDnsZoneGroup": (
+            "Microsoft.Network/privateEndpoints/{privateEndpointName}/privateDnsZoneGroups/{privateDnsZoneGroupName}"
+        ),
+        "network:PrivateEndpoint": "Microsoft.Network/privateEndpoints/{privateEndpointName}",
+        "network:PrivateLinkService": "Microsoft.Network/privateLinkServices/{serviceName}",
+        "network:PublicIPAddress": "Microsoft.Network/publicIPAddresses/{publicIpAddressName}",
+        "network:PublicIPPrefix": "Microsoft.Network/publicIPPrefixes/{publicIpPrefixName}",
+        "network:RouteTable": "Microsoft.Network/routeTables/{routeTableName}",
+        "network:SecurityRule": "Microsoft.Network/networkSecurityGroups/{networkSecurityGroupName}/securityRules/{securityRuleName}",
+        "network:Subnet": "Microsoft.Network/virtualNetworks/{virtualNetworkName}/subnets/{subnetName}",
+        "network:VirtualNetwork": "Microsoft.Network/virtualNetworks/{virtualNetworkName}",
+        "network:VirtualNetworkGateway": "Microsoft.Network/virtualNetworkGateways/{virtualNetworkGatewayName}",
+        "network:VirtualNetworkPeering": (
+            "Microsoft.Network/virtualNetworks/{virtualNetworkName}/virtualNetworkPeerings/{virtualNetworkPeeringName}"
+        ),
+        "privatedns:PrivateRecordSet": "Microsoft.Network/privateDnsZones/{privateZoneName}/{recordType}/{relativeRecordSetName}",
+        "privatedns:PrivateZone": "Microsoft.Network/privateDnsZones/{privateZoneName}",
+        "privatedns:VirtualNetworkLink": "Microsoft.Network/privateDnsZones/{privateZoneName}/virtualNetworkLinks/{virtualNetworkLinkName}",
+        "storage:BlobContainer": "Microsoft.Storage/storageAccounts/{accountName}/blobServices/default/containers/{containerName}",
+        "storage:BlobContainerImmutabilityPolicy": (
+            "Microsoft.Storage/storageAccounts/{accountName}/blobServices/default/containers/{containerName}"
+            "/immutabilityPolicies/{immutabilityPolicyName}"
+        ),
+        "storage:BlobServiceProperties": "Microsoft.Storage/storageAccounts/{accountName}/blobServices/{blobServicesName}",
+        "storage:ManagementPolicy": "Microsoft.Storage/storageAccounts/{accountName}/managementPolicies/{managementPolicyName}",
+        "storage:StorageAccount": "Microsoft.Storage/storageAccounts/{accountName}",
+        "virtualmachineimages:Trigger": "Microsoft.VirtualMachineImages/imageTemplates/{imageTemplateName}/triggers/{triggerName}",
+        "virtualmachineimages:VirtualMachineImageTemplate": "Microsoft.VirtualMachineImages/imageTemplates/{imageTemplateName}",
+    }
+)
+"""`module:Type` to path below `/subscriptions/…/resourceGroups/…/providers/`; in braces the input that holds a name
+(https://learn.microsoft.com/azure/templates/ and https://github.com/pulumi/pulumi-azure-native)."""
+
+SCOPE_PATHS = MappingProxyType(
+    {
+        "authorization:ManagementLockByScope": ("scope", "Microsoft.Authorization/locks/{lockName}"),
+        "authorization:RoleAssignment": ("scope", "Microsoft.Authorization/roleAssignments/{roleAssignmentName}"),
+        "authorization:RoleDefinition": ("scope", "Microsoft.Authorization/roleDefinitions/{roleDefinitionId}"),
+        "monitor:DiagnosticSetting": ("resourceUri", "Microsoft.Insights/diagnosticSettings/{name}"),
+    }
+)
+"""Types that live below another resource: the input that holds its id, and the path below `<that id>/providers/`."""

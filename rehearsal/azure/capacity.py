@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rehearsal.azure import hosts
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.hosts import Hosts
-from rehearsal.azure.quota import MACHINES, QuotaLedger, QuotaScope, counted, size_of
+from rehearsal.azure.quota import MACHINES, QuotaScope, QuotaUsage, quota_names, size_of
 from rehearsal.azure.resource import Json, location_key
 from rehearsal.azure.scenario import AllocationFailure, elapsed, scenario_of
 
@@ -27,7 +27,7 @@ class Capacity:
     """Quota in use, capacity reservations and what machines take of them, and hosts."""
 
     def __init__(self) -> None:
-        self.quota = QuotaLedger()
+        self.quota = QuotaUsage()
         self.hosts = Hosts()
         self._reserved: dict[Reserved, tuple[int, int]] = {}
 
@@ -60,7 +60,7 @@ class Capacity:
         if machines > max(holds, used) and self._fails(cloud, "/".join(key), location, known.name, zone, False, attempt):
             raise _no_hardware(zone, ())
         more = (max(machines, used) - max(holds, used)) * known.vcpus
-        self.quota.change(cloud, _scope(subscription, location), dict.fromkeys(counted(known, spot=False), more))
+        self.quota.change(cloud, _scope(subscription, location), dict.fromkeys(quota_names(known, spot=False), more))
         self._keep(key, machines, used)
 
     def drawn(self, *, group: str, size: str, zone: str) -> int:
@@ -107,7 +107,7 @@ class Capacity:
 
     def faults(self, cloud: Cloud, host: str) -> tuple[str, ...]:
         """Faults of a host that only a check on the machine finds: gpu, infiniband, nvlink, nvme."""
-        return hosts.faults(cloud, host)
+        return hosts.host_faults(cloud, host)
 
     def usages(self, cloud: Cloud, subscription: str, location: str) -> list[Json]:
         """Use and limits, as `Microsoft.Compute/locations/<location>/usages` answers them."""
@@ -130,7 +130,7 @@ class Capacity:
         holds, used = self._reserved.get(key, (0, 0))
         if reserved[0]:
             charged = max(holds, used + machines) - max(holds, used)
-        changes = {MACHINES: machines, **dict.fromkeys(counted(known, spot), charged * known.vcpus)}
+        changes = {MACHINES: machines, **dict.fromkeys(quota_names(known, spot), charged * known.vcpus)}
         self.quota.change(cloud, _scope(*where), changes)
         if reserved[0]:
             self._keep(key, holds, used + machines)

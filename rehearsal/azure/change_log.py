@@ -9,7 +9,7 @@ from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.repairs import set_health
 from rehearsal.azure.errors import AzureError, invalid
-from rehearsal.azure.resource import Answer, Json, Request
+from rehearsal.azure.resource import Json, Request, Response
 from rehearsal.azure.scheduled_events import scheduled_events_of
 from rehearsal.azure.vaults import data_plane, vault_named
 
@@ -18,7 +18,7 @@ ARM, APPROVE, HEALTH, SECRET, TIME = "arm", "approve", "health", "secret", "time
 INSTANCE = "microsoft.compute/virtualmachinescalesets/virtualmachines"
 
 
-def of_request(request: Request) -> Json:
+def change_of_request(request: Request) -> Json:
     """The change that a request of Azure Resource Manager's is; preconditions have held when it was accepted, and are left out."""
     return {
         "do": ARM,
@@ -32,13 +32,13 @@ def of_request(request: Request) -> Json:
     }
 
 
-def make(cloud: Cloud, change: Json) -> Any:
+def apply_change(cloud: Cloud, change: Json) -> Any:
     """Make a change at its moment: what comes of it; AzureError where Azure refuses it."""
     cloud.advance(change["at"])
     return _MAKERS[change["do"]](cloud, change)
 
 
-def _ask(cloud: Cloud, change: Json) -> Answer:
+def _ask(cloud: Cloud, change: Json) -> Response:
     return cloud.handle(
         Request(
             change["method"],

@@ -10,28 +10,36 @@ from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, ArmId, parse
 from rehearsal.azure.clock import EPOCH
 from rehearsal.azure.errors import AzureError, busy, invalid, not_found
 from rehearsal.azure.locations import check_location
-from rehearsal.azure.preconditions import being_deleted, check_etag, check_identity, etag, merged, missing, reference_leaving
+from rehearsal.azure.preconditions import (
+    being_deleted,
+    check_etag,
+    check_identity,
+    etag,
+    merge_patch,
+    reference_being_deleted,
+    resource_not_found,
+)
 from rehearsal.azure.references import references
-from rehearsal.azure.resource import SUCCEEDED, Answer, Json, Operation, Request, Resource
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.store import FINISH, Ledger
+from rehearsal.azure.resource import SUCCEEDED, Json, Operation, Request, Resource, Response
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.store import FINISH, Store
 
 
-class Gate(Protocol):
+class AdmissionCheck(Protocol):
     """What stands before the model: throttling, an outage."""
 
-    def admit(self, cloud: Cloud, request: Request, kind: Kind, /) -> Mapping[str, str]:
+    def admit(self, cloud: Cloud, request: Request, kind: ResourceType, /) -> Mapping[str, str]:
         """Headers to answer with; AzureError where the request is turned away."""
 
 
-class Body(Protocol):
+class BodyReader(Protocol):
     """What reads a body before its kind does."""
 
-    def checked(self, kind: Kind, request: Request, /) -> Json:
+    def checked(self, kind: ResourceType, request: Request, /) -> Json:
         """The body as written to be kept; AzureError for a property that the type does not know, or of the wrong type, or read-only."""
 
 
-class Cloud(Ledger):
+class Cloud(Store):
     """Azure as its clients meet it: the same requests at the same moments give the same history.
 
     bodies reads what is sent before a kind sees it; gates stand before everything, in their order.
@@ -39,30 +47,30 @@ class Cloud(Ledger):
 
     def __init__(
         self,
-        kinds: Iterable[Kind],
+        kinds: Iterable[ResourceType],
         *,
         subscriptions: Iterable[str],
         tenant: str,
         seed: int = 0,
-        bodies: Body | None = None,
-        gates: Iterable[Gate] = (),
+        bodies: BodyReader | None = None,
+        gates: Iterable[AdmissionCheck] = (),
         now: float = EPOCH,
     ) -> None:
         super().__init__(kinds, subscriptions=subscriptions, tenant=tenant, seed=seed, now=now)
-        self.bodies, self.gates = bodies, list(gates)
+        self.body_reader, self.admission_checks = bodies, list(gates)
 
-    def handle(self, request: Request) -> Answer:
+    def handle(self, request: Request) -> Response:
         """Answer one request; AzureError where Azure would refuse it, and then nothing has changed."""
-        kind = self.kind_of(request.id)
+        kind = self.resource_type_of(request.id)
         request = replace(request, id=self.canonical(request.id))
         headers: dict[str, str] = {}
-        for gate in self.gates:
+        for gate in self.admission_checks:
             headers |= gate.admit(self, request, kind)
         self._look_up_scope(request.id)
-        answer = kind.answer(self, request) if kind.virtual else self._answer(kind, request)
-        return Answer(answer.status, answer.body, {**headers, **answer.headers}, answer.operation) if headers else answer
+        answer = kind.respond(self, request) if kind.virtual else self._answer(kind, request)
+        return Response(answer.status, answer.body, {**headers, **answer.headers}, answer.operation) if headers else answer
 
-    def _answer(self, kind: Kind, request: Request) -> Answer:
+    def _answer(self, kind: ResourceType, request: Request) -> Response:
         match request.method:
             case "PUT":
                 return self._put(kind, request)
@@ -77,10 +85,10 @@ class Cloud(Ledger):
             case _:
                 raise AzureError(405, "MethodNotAllowed", f"The HTTP method '{request.method}' is not supported at this location.")
 
-    def listed(self, request: Request, resource_type: str) -> Iterator[Resource]:
+    def handle_list(self, request: Request, resource_type: str) -> Iterator[Resource]:
         """Answer a client's list of a type below the scope that the request is about; AzureError where there is no such scope."""
-        kind = self.kind_named(resource_type)
-        for gate in self.gates:
+        kind = self.resource_type_named(resource_type)
+        for gate in self.admission_checks:
             gate.admit(self, replace(request, action="list"), kind)
         self._look_up_scope(request.id)
         if request.id.type != SUBSCRIPTION_TYPE:
@@ -89,9 +97,9 @@ class Cloud(Ledger):
 
     def list(self, scope: str, resource_type: str) -> Iterator[Resource]:
         """Resources of a type below a scope (a subscription, a group, a parent), in the order of their making."""
-        kind = self.kinds.get(resource_type.lower())
+        kind = self.resource_types.get(resource_type.lower())
         if kind is not None and kind.virtual:
-            return kind.each(self, scope)
+            return kind.list_virtual(self, scope)
         below = scope.lower().rstrip("/") + "/"
         return (self.resources[key] for key in list(self.index.of_type(resource_type.lower())) if key.startswith(below))
 
@@ -103,15 +111,15 @@ class Cloud(Ledger):
         if arm_id.group and self.find(arm_id.group_id) is None:
             raise AzureError(404, "ResourceGroupNotFound", f"Resource group '{arm_id.group}' could not be found.", target=arm_id.group)
         parent = arm_id.parent or (arm_id.scope if "/providers/" in arm_id.scope.lower() else None)
-        if parent and parse(parent).type.lower() in self.kinds and self.find(parent) is None:
+        if parent and parse(parent).type.lower() in self.resource_types and self.find(parent) is None:
             code = "ParentResourceNotFound"
             raise AzureError(404, code, f"Can not perform requested operation on nested resource. Parent resource '{parent}' not found.")
 
-    def _put(self, kind: Kind, request: Request) -> Answer:
+    def _put(self, kind: ResourceType, request: Request) -> Response:
         previous = self.resources.get(request.id.key)
         check_etag(request, previous)
-        body = self.bodies.checked(kind, request) if self.bodies else dict(request.body or {})
-        if not kind.everywhere:
+        body = self.body_reader.checked(kind, request) if self.body_reader else dict(request.body or {})
+        if not kind.always_global:
             check_location(kind.type, body)
         check_identity(request.id, body, previous)
         self._check_locks(kind, request.id, previous)
@@ -120,17 +128,17 @@ class Cloud(Ledger):
         targets = references(complete, request.id.key)
         for target in targets:
             if not self._exists(target):
-                raise kind.missing_reference(request.id, target)
+                raise kind.missing_reference_error(request.id, target)
             if self._leaving(target.lower()) is not None:
-                raise reference_leaving(request.id, target)
+                raise reference_being_deleted(request.id, target)
         return self._store(kind, request, body, complete, targets)
 
-    def _completed(self, kind: Kind, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+    def _completed(self, kind: ResourceType, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         name = "/".join(arm_id.names) if arm_id.type.startswith("Microsoft.Compute/virtualMachineScaleSets/") else arm_id.name
         known = {"id": arm_id.text, "name": name, "type": arm_id.type}
         return {**kind.complete(self, arm_id, body, previous), **known}
 
-    def _store(self, kind: Kind, request: Request, body: Json, complete: Json, targets: Iterable[str]) -> Answer:
+    def _store(self, kind: ResourceType, request: Request, body: Json, complete: Json, targets: Iterable[str]) -> Response:
         previous = self.resources.get(request.id.key)
         before = previous.body if previous else None
         if previous is None:
@@ -154,88 +162,88 @@ class Cloud(Ledger):
             raise
         return self._begun(kind, resource, before)
 
-    def _begun(self, kind: Kind, resource: Resource, before: Json | None) -> Answer:
+    def _begun(self, kind: ResourceType, resource: Resource, before: Json | None) -> Response:
         """Start the operation of a stored PUT, or end it at once where it takes no time."""
         status = 201 if before is None else 200
-        seconds = kind.seconds(self, resource, before)
+        seconds = kind.put_seconds(self, resource, before)
         if seconds == 0:
-            self.settle(resource, SUCCEEDED)
+            self.set_provisioning_state(resource, SUCCEEDED)
             operation = Operation("", resource.key, "put", resource.location, self.now, self.now)
             kind.finished(self, resource, operation)
-            return Answer(status, kind.view(self, resource, {}))
-        operation = self.begin(resource.key, "put", resource.location)
+            return Response(status, kind.view(self, resource, {}))
+        operation = self.begin_operation(resource.key, "put", resource.location)
         resource.operation = operation.id
-        self.settle(resource, "Creating" if before is None else "Updating")
-        self.plan(operation, seconds)
+        self.set_provisioning_state(resource, "Creating" if before is None else "Updating")
+        self.schedule_completion(operation, seconds)
         kind.begun(self, resource, operation)
-        return Answer(status, kind.view(self, resource, {}), operation=operation)
+        return Response(status, kind.view(self, resource, {}), operation=operation)
 
-    def plan(self, operation: Operation, seconds: float | None) -> None:
+    def schedule_completion(self, operation: Operation, seconds: float | None) -> None:
         """Plan the end of an operation, or tell its kind that it may end: None is for kinds that end it themselves."""
         if seconds is not None:
             self.events.after(seconds, operation.key, FINISH, operation.id)
 
-    def _patch(self, kind: Kind, request: Request) -> Answer:
+    def _patch(self, kind: ResourceType, request: Request) -> Response:
         previous = self.get(request.id.text)
-        body = merged(kind.patch_base(self, previous), request.body or {})
+        body = merge_patch(kind.patch_base(self, previous), request.body or {})
         return self._put(
             kind,
             Request("PUT", request.id, "", request.api_version, body, request.query, request.if_match, "", request.principal),
         )
 
-    def _delete(self, kind: Kind, request: Request) -> Answer:
+    def _delete(self, kind: ResourceType, request: Request) -> Response:
         resource = self.resources.get(request.id.key)
         if resource is None:
-            if kind.deletes_nothing:
-                return Answer(204)
-            raise missing(request.id)
+            if kind.missing_delete_succeeds:
+                return Response(204)
+            raise resource_not_found(request.id)
         check_etag(request, resource)
         self._check_locks(kind, request.id, resource, deleting=True)
-        answer = kind.delete_answer(self, resource, request)
+        answer = kind.delete_response(self, resource, request)
         if answer is not None:
             return answer
         operation = self.delete(resource)
-        return Answer(202, operation=operation) if operation else Answer(200)
+        return Response(202, operation=operation) if operation else Response(200)
 
     def delete(self, resource: Resource) -> Operation | None:
         """Begin to delete a resource: the operation, None where it is gone at once; AzureError where it may not go."""
-        self.check_removable(resource)
-        kind = self.kinds[resource.id.type.lower()]
-        operation = self.begin(resource.key, "delete", resource.location)
+        self.check_deletion(resource)
+        kind = self.resource_types[resource.id.type.lower()]
+        operation = self.begin_operation(resource.key, "delete", resource.location)
         resource.operation = operation.id
-        self.settle(resource, "Deleting")
+        self.set_provisioning_state(resource, "Deleting")
         kind.deleting(self, resource, operation)
         seconds = kind.delete_seconds(self, resource)
         if seconds == 0:
-            self.finish(operation)
+            self.finish_operation(operation)
             return None
-        self.plan(operation, seconds)
+        self.schedule_completion(operation, seconds)
         return operation
 
-    def check_removable(self, resource: Resource) -> None:
+    def check_deletion(self, resource: Resource) -> None:
         """Refuse to delete what refuses itself, what is locked, or what something outside of it refers to."""
         family = [resource, *self.children(resource)]
         keys = {one.key for one in family}
         for one in family:
-            kind = self.kinds[one.id.type.lower()]
-            kind.removable(self, one)
-            if kind.deleted_though_in_use:
+            kind = self.resource_types[one.id.type.lower()]
+            kind.check_deletable(self, one)
+            if kind.deletable_in_use:
                 continue
             users = [self.resources[user] for user in self.index.users(one.key) if user not in keys]
-            holding = [user.id.text for user in users if self.kinds[user.id.type.lower()].holds(user, one)]
+            holding = [user.id.text for user in users if self.resource_types[user.id.type.lower()].blocks_deletion(user, one)]
             if holding:
-                raise kind.in_use(one, holding)
+                raise kind.in_use_error(one, holding)
 
-    def _get(self, kind: Kind, request: Request) -> Answer:
+    def _get(self, kind: ResourceType, request: Request) -> Response:
         resource = self.get(request.id.text)
         if request.action:
             read = kind.gets.get(request.action.lower())
             if read is None:
                 raise not_found(request.id.type, request.action, request.id.group)
             return read(self, resource, request)
-        return Answer(200, kind.view(self, resource, request.query), {"ETag": etag(resource)})
+        return Response(200, kind.view(self, resource, request.query), {"ETag": etag(resource)})
 
-    def _act(self, kind: Kind, request: Request) -> Answer:
+    def _act(self, kind: ResourceType, request: Request) -> Response:
         act = kind.actions.get(request.action.lower())
         resource = self.get(request.id.text)
         if act is None:
@@ -243,14 +251,14 @@ class Cloud(Ledger):
             raise invalid(f"'{request.action}' is no action of {kind.type}; known: {known}", request.action, "InvalidRequestUri")
         return act(self, resource, request)
 
-    def _check_locks(self, kind: Kind, arm_id: ArmId, resource: Resource | None, *, deleting: bool = False) -> None:
+    def _check_locks(self, kind: ResourceType, arm_id: ArmId, resource: Resource | None, *, deleting: bool = False) -> None:
         """Refuse a change of what another operation holds, or of what is being deleted with all that it is part of."""
         leaving = self._leaving(arm_id.key)
         if leaving is not None and (leaving is resource or not deleting):
             raise being_deleted(leaving.id)
         if resource is not None and resource.operation and not (deleting or kind.interruptible):
             raise busy(arm_id.text)
-        if kind.shares_lock_of_parent and arm_id.parent:
+        if kind.locks_with_parent and arm_id.parent:
             held = self.find(arm_id.parent)
             holders = [held, *(self.resources[key] for key in self.index.children(arm_id.parent.lower()))] if held else []
             for holder in holders:
@@ -266,9 +274,9 @@ class Cloud(Ledger):
             key = key.rpartition("/")[0]
         return None
 
-    def _same_lock(self, kind: Kind, holder: Resource) -> bool:
-        other = self.kinds[holder.id.type.lower()]
-        return other is kind or other.shares_lock_of_parent or holder.id.type.lower() == kind.type.lower().rpartition("/")[0]
+    def _same_lock(self, kind: ResourceType, holder: Resource) -> bool:
+        other = self.resource_types[holder.id.type.lower()]
+        return other is kind or other.locks_with_parent or holder.id.type.lower() == kind.type.lower().rpartition("/")[0]
 
     def _exists(self, target: str) -> bool:
         """Whether an id is of a resource, of an item of one (a load balancer's backend pool), or of a type that is not modelled."""
@@ -278,13 +286,13 @@ class Cloud(Ledger):
             return True
         if self.find(target) is not None:
             return True
-        kind = self.kinds.get(arm_id.type.lower())
+        kind = self.resource_types.get(arm_id.type.lower())
         if kind is not None:
-            return kind.given(self, arm_id)
+            return kind.is_built_in(self, arm_id)
         parent = arm_id.parent
         owner = self.find(parent) if parent else None
         if owner is None:
-            return parent is None or parse(parent).type.lower() not in self.kinds
+            return parent is None or parse(parent).type.lower() not in self.resource_types
         items = owner.properties.get(arm_id.type.rpartition("/")[2])
         if not isinstance(items, list):
             return False

@@ -6,23 +6,23 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import conflict, invalid
 from rehearsal.azure.resource import Json, Resource
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.validation import said
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.validation import without_nulls
 
 SETTINGS = 5
 """Of one resource: https://learn.microsoft.com/azure/azure-monitor/platform/diagnostic-settings"""
 DESTINATIONS = ("workspaceId", "storageAccountId", "eventHubAuthorizationRuleId", "marketplacePartnerId")
 
 
-class DiagnosticSetting(Kind):
+class DiagnosticSetting(ResourceType):
     """A diagnostic setting of any resource."""
 
     type = "Microsoft.Insights/diagnosticSettings"
-    tells_provisioning_state = False
+    has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Somewhere to send to, something to send, and at most five on a resource."""
-        asked = said(body.get("properties"))
+        asked = without_nulls(body.get("properties"))
         if not any(asked.get(name) for name in DESTINATIONS):
             raise invalid(f"At least one data sink needs to be specified: {', '.join(DESTINATIONS)}.", "properties", "BadRequest")
         if not asked.get("logs") and not asked.get("metrics"):
@@ -31,9 +31,9 @@ class DiagnosticSetting(Kind):
         if previous is None and len(others) >= SETTINGS:
             raise conflict("Conflict", f"The resource has {len(others)} diagnostic settings, of at most {SETTINGS}.", arm_id.scope)
 
-    def holds(self, resource: Resource, target: Resource) -> bool:
+    def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """It keeps nothing that it sends to from being deleted."""
         return False
 
 
-KINDS: tuple[Kind, ...] = (DiagnosticSetting(),)
+RESOURCE_TYPES: tuple[ResourceType, ...] = (DiagnosticSetting(),)

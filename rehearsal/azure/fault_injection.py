@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rehearsal.azure.compute.instances import state_of
-from rehearsal.azure.duration_syntax import span_seconds
+from rehearsal.azure.durations import span_seconds
 from rehearsal.azure.scenario import EvictionBurst, Evictions, HostFailures, Maintenance, scenario_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class AffectedMachines:
     """Machines of one scale set that something could befall: key and location of the set, size and ids of the machines."""
 
     key: str
@@ -35,7 +35,7 @@ class Met:
     instances: tuple[str, ...]
 
 
-class Happenings:
+class FaultInjection:
     """What the scenario in force has in store. turn tells its plans from those of a scenario that was in force before."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Happenings:
         self._turn = data["turn"]
 
 
-def _met(cloud: Cloud, *, spot_alone: bool = False) -> Iterator[Met]:
+def _met(cloud: Cloud, *, spot_alone: bool = False) -> Iterator[AffectedMachines]:
     """Machines that are on a host, by scale set and size."""
     for key in list(cloud.index.of_type(SETS)):
         resource = cloud.resources[key]
@@ -87,10 +87,10 @@ def _met(cloud: Cloud, *, spot_alone: bool = False) -> Iterator[Met]:
             if one.host and not one.going and (model.spot or not spot_alone):
                 by_size.setdefault(model.size, []).append(name)
         for size, names in by_size.items():
-            yield Met(key, resource.location, size, tuple(names))
+            yield AffectedMachines(key, resource.location, size, tuple(names))
 
 
-def _draw(cloud: Cloud, name: str, rows: tuple[HostFailures | Evictions, ...], tick: int, fleet: Iterable[Met]) -> None:
+def _draw(cloud: Cloud, name: str, rows: tuple[HostFailures | Evictions, ...], tick: int, fleet: Iterable[AffectedMachines]) -> None:
     """Plan what befalls single machines before the next tick: each machine has its own draw, and its own moment."""
     if not rows:
         return
@@ -114,8 +114,8 @@ def _burst(cloud: Cloud, number: int, row: EvictionBurst) -> None:
 
 
 def _chosen(
-    cloud: Cloud, what: str, number: int, row: Maintenance | EvictionBurst, fleet: Iterable[Met]
-) -> Iterator[tuple[Met, list[str]]]:
+    cloud: Cloud, what: str, number: int, row: Maintenance | EvictionBurst, fleet: Iterable[AffectedMachines]
+) -> Iterator[tuple[AffectedMachines, list[str]]]:
     """The share of the machines that a row meets, by scale set; sets with none are left out."""
     for met in fleet:
         if row.takes(met.size) and row.location in (None, met.location):

@@ -8,14 +8,14 @@ from rehearsal.azure.arm_id import GROUP_TYPE, ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.resource import Json, Operation, Resource
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.validation import required_location
 
 GROUPS_PER_SUBSCRIPTION = 980
 """https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
 
 
-class ResourceGroup(Kind):
+class ResourceGroup(ResourceType):
     """A resource group: https://learn.microsoft.com/rest/api/resources/resource-groups.
 
     Its deletion deletes what has a location, image definitions and links of zones too. Subnets, rules, records and the like have none: they
@@ -23,7 +23,7 @@ class ResourceGroup(Kind):
     """
 
     type = GROUP_TYPE
-    deletes_nothing = False
+    missing_delete_succeeds = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """A location is required, and a subscription holds so many groups."""
@@ -44,9 +44,9 @@ class ResourceGroup(Kind):
 
     def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         """Delete what is inside, again and again until nothing is or nothing goes: one resource's end frees another."""
-        self.inner_ended(cloud, resource)
+        self.member_operation_ended(cloud, resource)
 
-    def inner_ended(self, cloud: Cloud, resource: Resource) -> None:
+    def member_operation_ended(self, cloud: Cloud, resource: Resource) -> None:
         """Look through the group once more; the operation counts the look that is planned."""
         operation = cloud.operations[resource.operation]
         if not operation.waits_for:
@@ -70,15 +70,15 @@ class ResourceGroup(Kind):
                     refused[one.id.text] = error
         left = _located(cloud, resource)
         if not left:
-            cloud.finish(operation)
+            cloud.finish_operation(operation)
         elif not operation.waits_for and not any(one.operation for one in left):
-            cloud.finish(operation, _blocked(resource, left, refused))
+            cloud.finish_operation(operation, _blocked(resource, left, refused))
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """What hangs on the group itself (roles, locks) goes with it."""
         for key in [key for key in cloud.resources if key.startswith(f"{resource.key}/")]:
             if key in cloud.resources:
-                cloud.drop(cloud.resources[key])
+                cloud.remove(cloud.resources[key])
 
 
 def _located(cloud: Cloud, group: Resource) -> list[Resource]:
@@ -97,4 +97,4 @@ def _blocked(group: Resource, left: list[Resource], refused: Mapping[str, AzureE
     return AzureError(409, "ResourceGroupDeletionBlocked", message, target=group.id.text, details=details)
 
 
-KINDS: tuple[Kind, ...] = (ResourceGroup(),)
+RESOURCE_TYPES: tuple[ResourceType, ...] = (ResourceGroup(),)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
 
 
-class Pool:
+class HostPool:
     """The hosts of one VM size in one zone, by number from 0: those in use, those that were and are free, and how many there are."""
 
     def __init__(self) -> None:
@@ -49,12 +49,12 @@ class Hosts:
     """
 
     def __init__(self) -> None:
-        self._pools: dict[tuple[str, str, str], Pool] = {}
+        self._pools: dict[tuple[str, str, str], HostPool] = {}
 
     def place(self, cloud: Cloud, location: str, zone: str, size: str, *drawn_for: object) -> str:
         """Put a machine on a host: its name."""
         key = (location, zone or "-", size)
-        pool = self._pools.setdefault(key, Pool())
+        pool = self._pools.setdefault(key, HostPool())
         return "/".join((*key, str(pool.take(cloud, scenario_of(cloud).spare_hosts, *drawn_for))))
 
     def leave(self, host: str, *, broken: bool = False) -> None:
@@ -78,11 +78,11 @@ class Hosts:
         self._pools = {}
         for key, kept in data.items():
             location, zone, size = key.split("/")
-            pool = self._pools[location, zone, size] = Pool()
+            pool = self._pools[location, zone, size] = HostPool()
             pool.used, pool.free, pool.met, pool.peak = set(kept["used"]), list(kept["free"]), kept["met"], kept["peak"]
 
 
-def faults(cloud: Cloud, host: str) -> tuple[str, ...]:
+def host_faults(cloud: Cloud, host: str) -> tuple[str, ...]:
     """What is broken on a host without Azure's knowing, each fault once: a host has it for good."""
     size = host.split("/")[2]
     rows = (row for row in scenario_of(cloud).bad_hosts if row.takes(size))

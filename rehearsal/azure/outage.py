@@ -12,7 +12,7 @@ from rehearsal.azure.throttle import location_of
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
     from rehearsal.azure.resource import Request
-    from rehearsal.azure.resource_type import Kind
+    from rehearsal.azure.resource_type import ResourceType
 
 RETRY_AFTER = 30
 """Seconds that a client is asked to wait while a service is unavailable; Azure publishes no figure."""
@@ -24,7 +24,7 @@ class ApiOutage:
     def __init__(self) -> None:
         self._asked = 0
 
-    def admit(self, cloud: Cloud, request: Request, kind: Kind, /) -> Mapping[str, str]:
+    def admit(self, cloud: Cloud, request: Request, kind: ResourceType, /) -> Mapping[str, str]:
         """No headers; AzureError ServiceUnavailable (503) or InternalServerError (500) in an outage."""
         for number, outage in enumerate(scenario_of(cloud).outages):
             if not (outage.holds(elapsed(cloud)) and _meant(outage, cloud, request, kind)):
@@ -43,7 +43,7 @@ class ApiOutage:
         self._asked = data["asked"]
 
 
-def _meant(outage: Outage, cloud: Cloud, request: Request, kind: Kind) -> bool:
+def _meant(outage: Outage, cloud: Cloud, request: Request, kind: ResourceType) -> bool:
     provider = kind.type.partition("/")[0].lower()
     if outage.services and provider not in {service.lower() for service in outage.services}:
         return False

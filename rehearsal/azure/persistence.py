@@ -1,54 +1,142 @@
-"""Decides how an embedded Azure is taken up from its directory and put back: both faces go on where the other one ended."""
+"""Saving of a model as plain JSON, and loading of a saved one with the changes since."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
 
-from rehearsal.azure.change_log import make
+from components.errors import GpufleetError
+from rehearsal.azure.arm_id import parse
+from rehearsal.azure.change_log import apply_change
+from rehearsal.azure.clock import Events
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.registry import build
-from rehearsal.azure.resource import Json
-from rehearsal.azure.saved_state import StateFormatError, dump, load
+from rehearsal.azure.references import references
+from rehearsal.azure.registry import new_cloud
+from rehearsal.azure.resource import Json, Operation, Resource
 from rehearsal.azure.scenario import NOTHING_WRONG
 from rehearsal.azure.stack_records import stacks_of
 from rehearsal.azure.state_directory import StateCorruptError, StateDirectory
+
+FORMAT = 1
+"""Number of this way of saving; a state with another number is refused."""
+REMEMBERED = 86_400.0
+"""Seconds for which an ended operation can still be asked about."""
+
+
+class StateFormatError(GpufleetError):
+    """A saved state that this version cannot read."""
+
+
+def dump(cloud: Cloud) -> Json:
+    """Plain JSON of a whole model: resources, running and recent operations, events to come, and what services and gates keep."""
+    recent = [one for one in cloud.operations.values() if one.running or one.ended is None or cloud.now - one.ended < REMEMBERED]
+    return {
+        "format": FORMAT,
+        "seed": cloud.seed,
+        "tenant": cloud.tenant,
+        "subscriptions": sorted(cloud.subscriptions),
+        "numbers": cloud.numbers,
+        "events": cloud.events.dump(),
+        "resources": [_resource(cloud, one) for one in cloud.resources.values()],
+        "operations": [asdict(one) for one in recent],
+        "services": _kept(cloud.services),
+        "gates": _kept({type(gate).__name__: gate for gate in cloud.admission_checks}),
+    }
+
+
+def load(data: Json, empty_cloud: Callable[[Json], Cloud]) -> Cloud:
+    """The model that dump told of. empty makes, of the same data, a Cloud with its kinds, services and gates and nothing in it.
+
+    StateRefused where the data was saved in another way.
+    """
+    if data.get("format") != FORMAT:
+        raise StateFormatError(f"saved in format {data.get('format')!r}, this version reads {FORMAT}")
+    cloud = empty_cloud(data)
+    cloud.numbers = data["numbers"]
+    cloud.events = Events.load(data["events"])
+    cloud.operations = {item["id"]: Operation(**item) for item in data["operations"]}
+    for item in data["resources"]:
+        _restore(cloud, item)
+    _take_up(cloud.services, data["services"])
+    _take_up({type(gate).__name__: gate for gate in cloud.admission_checks}, data["gates"])
+    for resource in list(cloud.resources.values()):
+        cloud.resource_types[resource.id.type.lower()].restored(cloud, resource)
+    return cloud
+
+
+def _resource(cloud: Cloud, resource: Resource) -> Json:
+    kind = cloud.resource_types[resource.id.type.lower()]
+    return {
+        "id": resource.id.text,
+        "body": resource.body,
+        "sent": resource.sent,
+        "owner": resource.owner,
+        "created": resource.created,
+        "changed": resource.changed,
+        "version": resource.version,
+        "operation": resource.operation,
+        "state": kind.dump(resource.state),
+    }
+
+
+def _restore(cloud: Cloud, item: Json) -> None:
+    arm_id = parse(item["id"])
+    kind = cloud.resource_types.get(arm_id.type.lower())
+    if kind is None:
+        raise StateFormatError(f"holds {item['id']}, of a type that this version does not model")
+    resource = Resource(**{**item, "id": arm_id, "state": kind.load(item["state"])})
+    cloud.resources[resource.key] = resource
+    cloud.index.add(arm_id, references(resource.body, resource.key))
+
+
+def _kept(holders: Mapping[str, Any]) -> Json:
+    """What each service or gate that keeps anything tells of itself, by name."""
+    return {name: holder.dump() for name, holder in holders.items() if hasattr(holder, "dump")}
+
+
+def _take_up(holders: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
+    """Give each service or gate back what it told of."""
+    for name, data in saved.items():
+        if name in holders:
+            holders[name].load(data)
 
 
 def open_cloud(directory: StateDirectory, fresh: Callable[[], Cloud]) -> Cloud:
     """The Azure that a directory holds, or a fresh one in a new directory; StateBroken where it cannot be taken up."""
     saved = directory.saved()
     try:
-        cloud = fresh() if saved is None else load(saved, empty)
+        cloud = fresh() if saved is None else load(saved, empty_cloud)
     except (StateFormatError, KeyError, TypeError, ValueError) as error:
         told = error if isinstance(error, StateFormatError) else f"does not hold what this version saves ({type(error).__name__}: {error})"
         raise StateCorruptError(f"{directory.snapshot} {told}; {directory.begin_anew}") from error
-    make_again(directory, cloud)
+    replay_changes(directory, cloud)
     return cloud
 
 
-def make_again(directory: StateDirectory, cloud: Cloud) -> None:
+def replay_changes(directory: StateDirectory, cloud: Cloud) -> None:
     """Make every change since the snapshot again. What stands before the model has let them pass, and is not asked twice."""
-    gates, cloud.gates = cloud.gates, []
+    gates, cloud.admission_checks = cloud.admission_checks, []
     for number, change in enumerate(directory.since(), start=1):
         try:
-            make(cloud, change)
+            apply_change(cloud, change)
         except (AzureError, KeyError, TypeError, ValueError) as error:
             raise StateCorruptError(
                 f"{directory.journal}, line {number}: what was accepted is not accepted again ({error}); another version wrote it, or it "
                 f"was changed: go back to that version, or {directory.begin_anew}"
             ) from error
-    cloud.gates = gates
+    cloud.admission_checks = gates
 
 
-def keep(directory: StateDirectory, cloud: Cloud) -> None:
+def save(directory: StateDirectory, cloud: Cloud) -> None:
     """Write all of it as one snapshot; OSError where the disk takes no more."""
     directory.replace(dump(cloud))
 
 
-def empty(saved: Json) -> Cloud:
+def empty_cloud(saved: Json) -> Cloud:
     """An Azure as a saved one began: its subscriptions, tenant and seed, and everything that keeps something beside the resources."""
-    cloud = build(
+    cloud = new_cloud(
         saved["subscriptions"], saved["tenant"], seed=saved["seed"], scenario=NOTHING_WRONG if "Throttle" in saved["gates"] else None
     )
     stacks_of(cloud)

@@ -13,11 +13,11 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json, Operation, Resource
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.validation import required_location
 
 GROUP = "Microsoft.Compute/capacityReservationGroups"
@@ -25,7 +25,7 @@ PLACEMENT_GROUPS_PER_GROUP = 800
 """Proximity placement groups in a resource group: https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
 
 
-class _WithoutState(Kind):
+class _WithoutState(ResourceType):
     """A type whose bodies carry no provisioningState."""
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
@@ -60,7 +60,7 @@ class CapacityReservationGroup(_WithoutState):
             told["instanceView"] = {"capacityReservations": views}
         return told
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """A group goes when the reservations in it have gone."""
         inside = list(cloud.index.children(resource.key))
         if inside:
@@ -69,7 +69,7 @@ class CapacityReservationGroup(_WithoutState):
             raise conflict("OperationNotAllowed", message, resource.id.text)
 
 
-class CapacityReservation(Kind):
+class CapacityReservation(ResourceType):
     """Machines of one size in one zone that are kept for a group: https://learn.microsoft.com/rest/api/compute/capacity-reservations"""
 
     type = f"{GROUP}/capacityReservations"
@@ -107,10 +107,10 @@ class CapacityReservation(Kind):
         """Quota and hardware are taken at once, all or nothing."""
         self._hold(cloud, resource, int(resource.body["sku"]["capacity"]))
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        return seconds(cloud, "reservation.put", resource.key, resource.version)
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+        return operation_seconds(cloud, "reservation.put", resource.key, resource.version)
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """A reservation goes when no machine draws on it any more."""
         drawn = capacity_of(cloud).drawn(group=str(resource.id.parent), size=str(resource.body["sku"]["name"]), zone=_zone(resource))
         if drawn:
@@ -148,7 +148,7 @@ class ProximityPlacementGroup(_WithoutState):
     """A proximity placement group: https://learn.microsoft.com/rest/api/compute/proximity-placement-groups"""
 
     type = "Microsoft.Compute/proximityPlacementGroups"
-    deletes_nothing = False
+    missing_delete_succeeds = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Its type and zone are for good, and a resource group holds so many."""
@@ -202,4 +202,4 @@ def _instance_view(resource: Resource) -> Json:
     return {"utilizationInfo": {"currentCapacity": int(resource.body["sku"]["capacity"])}, "statuses": [status]}
 
 
-KINDS: tuple[Kind, ...] = (CapacityReservationGroup(), CapacityReservation(), ProximityPlacementGroup())
+RESOURCE_TYPES: tuple[ResourceType, ...] = (CapacityReservationGroup(), CapacityReservation(), ProximityPlacementGroup())

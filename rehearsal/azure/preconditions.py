@@ -33,7 +33,7 @@ def being_deleted(arm_id: ArmId) -> AzureError:
     return conflict("ResourceBeingDeleted", f"{arm_id.text} is being deleted.", arm_id.text)
 
 
-def reference_leaving(arm_id: ArmId, target: str) -> AzureError:
+def reference_being_deleted(arm_id: ArmId, target: str) -> AzureError:
     """The refusal of a body that names what is being deleted, in the shape of https://github.com/hashicorp/terraform/issues/7153."""
     message = f"Cannot proceed with operation because resource {target} used by resource {arm_id.text} is not in Succeeded state."
     detail = AzureError(429, "ReferencedResourceNotProvisioned", f"{message} Resource is in Deleting state.", target=target)
@@ -41,7 +41,7 @@ def reference_leaving(arm_id: ArmId, target: str) -> AzureError:
     return AzureError(429, "RetryableError", told, target=target, details=(detail,), headers={"Retry-After": str(RETRY_AFTER)})
 
 
-def missing(arm_id: ArmId) -> AzureError:
+def resource_not_found(arm_id: ArmId) -> AzureError:
     if arm_id.type == GROUP_TYPE:
         return AzureError(404, "ResourceGroupNotFound", f"Resource group '{arm_id.group}' could not be found.", target=arm_id.group)
     return not_found(arm_id.type, "/".join(arm_id.names), arm_id.group)
@@ -77,7 +77,7 @@ def check_identity(arm_id: ArmId, body: Json, previous: Resource | None) -> None
     raise conflict("InvalidResourceGroupLocation" if arm_id.type == GROUP_TYPE else "InvalidResourceLocation", message, "location")
 
 
-def merged(old: Any, patch: Any) -> Any:
+def merge_patch(old: Any, patch: Any) -> Any:
     """A JSON merge, of names in any capitals: https://www.rfc-editor.org/rfc/rfc7396."""
     if not isinstance(patch, Mapping):
         return patch
@@ -88,5 +88,5 @@ def merged(old: Any, patch: Any) -> Any:
         if value is None:
             result.pop(known, None)
         else:
-            result[known] = merged(result.get(known), value)
+            result[known] = merge_patch(result.get(known), value)
     return result

@@ -47,7 +47,7 @@ def size_of(name: str, location: str) -> VmSize:
     return found
 
 
-def counted(size: VmSize, spot: bool) -> tuple[str, ...]:
+def quota_names(size: VmSize, spot: bool) -> tuple[str, ...]:
     """Names under which a size's vCPUs count: spot machines have one quota of their own, beside all others.
 
     https://learn.microsoft.com/azure/virtual-machines/quotas
@@ -55,7 +55,7 @@ def counted(size: VmSize, spot: bool) -> tuple[str, ...]:
     return (SPOT_CORES,) if spot else (CORES, size.family)
 
 
-class QuotaLedger:
+class QuotaUsage:
     """What is used, by subscription, location and name; a taking that would not fit changes nothing."""
 
     def __init__(self) -> None:

@@ -10,9 +10,9 @@ from components.plan.model import RegionPlan
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.persistence import open_cloud
-from rehearsal.azure.registry import build
-from rehearsal.azure.scenario import Scenario, begin
-from rehearsal.azure.scenarios import in_region
+from rehearsal.azure.registry import new_cloud
+from rehearsal.azure.scenario import Scenario, begin_scenario
+from rehearsal.azure.scenario_files import in_region
 from rehearsal.azure.stack_records import stacks_of
 from rehearsal.azure.state_directory import StateDirectory
 
@@ -32,7 +32,7 @@ class OtherRegionError(GpufleetError):
 
 def new_region_cloud(plan: RegionPlan, scenario: Scenario) -> Cloud:
     """An empty Azure for a region, in a scenario that begins now; FileRefused where the scenario does not fit the region."""
-    return build(region_subscriptions(plan), plan.spec.access.tenant, seed=scenario.seed, scenario=in_region(scenario, plan))
+    return new_cloud(region_subscriptions(plan), plan.spec.access.tenant, seed=scenario.seed, scenario=in_region(scenario, plan))
 
 
 def open_region_cloud(directory: StateDirectory, plan: RegionPlan, scenario: Scenario) -> Cloud:
@@ -45,7 +45,7 @@ def open_region_cloud(directory: StateDirectory, plan: RegionPlan, scenario: Sce
     if cloud.resources:
         cloud.advance(cloud.now + PAUSE_SECONDS)
     cloud.subscriptions |= {one.lower() for one in region_subscriptions(plan)}
-    begin(cloud, in_region(scenario, plan))
+    begin_scenario(cloud, in_region(scenario, plan))
     return cloud
 
 

@@ -92,7 +92,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What is answered: HTTP status, body, headers, and the operation that goes on where one does."""
 
     status: int

@@ -1,29 +1,58 @@
-"""Says what goes on in an embedded Azure: how long things take, what is granted, and what goes wrong, when and how often."""
+"""Scenarios: how long operations of an embedded Azure take, what quota is granted, and which faults occur, when and how often."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from components.spec.types import AzureLocation, Model, Uuid
+from components.plan.invalid_value import nearest
+from components.plan.vm_sizes import VM_SIZES
+from components.spec.types import AzureLocation, Model, Uuid, VmSizeName, form
+from rehearsal.azure.api_versions import API_VERSIONS
 from rehearsal.azure.clock import EPOCH
-from rehearsal.azure.duration_syntax import Span, span_seconds
-from rehearsal.azure.duration_table import Duration, What
-from rehearsal.azure.scenario_names import Family, KnownVmSize, Provider
+from rehearsal.azure.durations import DEFAULTS, Duration, OperationName, TimeSpan, span_seconds
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
+
+SERVICES = tuple(sorted({name.partition("/")[0] for name in API_VERSIONS}))
+
+
+def _among(known: tuple[str, ...], what: str, text: str) -> str:
+    if text.lower() not in {one.lower() for one in known}:
+        raise ValueError(f"is no {what} that is modelled; {nearest(text, known)}")
+    return text
+
+
+def known_size(text: str) -> str:
+    """Accept a VM size that a machine here can have, in any capitals."""
+    return _among(tuple(VM_SIZES), "VM size", text)
+
+
+def known_service(text: str) -> str:
+    """Accept a resource provider that is answered here, in any capitals."""
+    return _among(SERVICES, "resource provider", text)
+
+
+Family = Annotated[str, form(r"^[a-zA-Z0-9_]{3,60}$", "a VM family as `az vm list-usage` names it: standardNDSH100v5Family")]
+KnownVmSize = Annotated[VmSizeName, AfterValidator(known_size)]
+Provider = Annotated[
+    str, form(r"^Microsoft\.[A-Za-z]{2,40}$", "a resource provider as Azure names it: Microsoft.Compute"), AfterValidator(known_service)
+]
+
 
 Share = Annotated[float, Field(ge=0, le=1)]
 PerDay = Annotated[float, Field(ge=0, le=1_000)]
 Zone = Literal["1", "2", "3"]
 
 
-class Machines(Model):
+class MachineFilter(Model):
     """Which machines a row is about: all, or those of a VM size."""
 
     vm_size: KnownVmSize | None = None
@@ -34,16 +63,16 @@ class Machines(Model):
         return self.vm_size is None or self.vm_size.lower() == size.lower()
 
 
-class Interval(Model):
+class TimeInterval(Model):
     """A time from one moment until another."""
 
-    starts: Span = "0s"
+    starts: TimeSpan = "0s"
     """Span from the scenario's start after which this begins."""
-    ends: Span | None = None
+    ends: TimeSpan | None = None
     """Span from the scenario's start at which this ends; without one it lasts."""
 
     @model_validator(mode="after")
-    def _in_order(self) -> Interval:
+    def _in_order(self) -> TimeInterval:
         if self.ends is not None and span_seconds(self.ends) <= span_seconds(self.starts):
             raise ValueError(f"ends at {self.ends}, not after it starts at {self.starts}; give a later end")
         return self
@@ -53,7 +82,7 @@ class Interval(Model):
         return span_seconds(self.starts) <= elapsed and (self.ends is None or elapsed < span_seconds(self.ends))
 
 
-class AllocationFailure(Machines, Interval):
+class AllocationFailure(MachineFilter, TimeInterval):
     """Machines for which Azure finds no hardware: a share of the attempts, and all of them where the rate is 1."""
 
     rate: Share
@@ -97,7 +126,7 @@ class Quotas(Model):
     """Grants that are made to fall short of the region file's needs."""
 
 
-class SlowProvisioning(Machines):
+class SlowProvisioning(MachineFilter):
     """Machines that take longer to be made."""
 
     rate: Share
@@ -106,7 +135,7 @@ class SlowProvisioning(Machines):
     """How many times as long they take."""
 
 
-class FailedProvisioning(Machines):
+class FailedProvisioning(MachineFilter):
     """Machines whose making ends in an error."""
 
     rate: Share
@@ -115,7 +144,7 @@ class FailedProvisioning(Machines):
     """Azure's error code."""
 
 
-class BadHosts(Machines):
+class BadHosts(MachineFilter):
     """Hosts with a fault that Azure does not notice: only a check on the machine finds it, and only other hardware cures it."""
 
     share: Share
@@ -124,32 +153,32 @@ class BadHosts(Machines):
     """What is broken."""
 
 
-class Maintenance(Machines):
+class Maintenance(MachineFilter):
     """A maintenance of hosts that Azure announces."""
 
-    at: Span
+    at: TimeSpan
     """Span from the scenario's start at which it is announced."""
     share: Share
     """Share of the instances that it meets."""
     kind: Literal["Freeze", "Reboot", "Redeploy"] = "Freeze"
     """What happens to them: a pause of seconds, a restart, or a move to another host that wipes local disks."""
-    notice: Span = "15m"
+    notice: TimeSpan = "15m"
     """Time between the announcement and the earliest moment at which it happens."""
     location: AzureLocation | None = None
     """Azure location that is meant; every location without one."""
 
 
-class HostFailures(Machines):
+class HostFailures(MachineFilter):
     """Hosts that break without notice; Azure moves the machine to another one."""
 
     per_instance_day: PerDay
     """Failures per instance and day."""
 
 
-class EvictionBurst(Machines):
+class EvictionBurst(MachineFilter):
     """Spot machines that are taken back all at once."""
 
-    at: Span
+    at: TimeSpan
     """Span from the scenario's start."""
     share: Share
     """Share of the spot instances."""
@@ -157,14 +186,14 @@ class EvictionBurst(Machines):
     """Azure location that is meant; every location without one."""
 
 
-class Evictions(Machines):
+class Evictions(MachineFilter):
     """Spot machines that are taken back one by one."""
 
     per_instance_day: PerDay
     """Evictions per spot instance and day."""
 
 
-class Outage(Interval):
+class Outage(TimeInterval):
     """A time in which requests are answered with an error."""
 
     services: tuple[Provider, ...] = Field(default=(), max_length=20)
@@ -195,7 +224,7 @@ class Scenario(Model):
 
     seed: Annotated[int, Field(ge=0, le=2**53)] = 0
     """What every draw depends on: the same seed and the same requests give the same history."""
-    durations: Mapping[What, Duration] = Field(default_factory=dict)
+    durations: Mapping[OperationName, Duration] = Field(default_factory=dict)
     """How long operations take; what is not named takes its default."""
     duration_factor: Annotated[float, Field(ge=0, le=100)] = 1.0
     """Factor on every duration; 0 does everything at once."""
@@ -227,7 +256,7 @@ class Scenario(Model):
 
 
 @dataclass(slots=True)
-class InForce:
+class ActiveScenario:
     """A scenario and the moment, in seconds since 1970, that its spans count from."""
 
     scenario: Scenario
@@ -245,9 +274,9 @@ class InForce:
 NOTHING_WRONG = Scenario()
 
 
-def begin(cloud: Cloud, scenario: Scenario) -> None:
+def begin_scenario(cloud: Cloud, scenario: Scenario) -> None:
     """Put a scenario in force from now on; what befalls machines of itself is planned where the model has the service for it."""
-    cloud.services["scenario"] = InForce(scenario, cloud.now)
+    cloud.services["scenario"] = ActiveScenario(scenario, cloud.now)
     happenings = cloud.services.get("happenings")
     if happenings is not None:
         happenings.begin(cloud)
@@ -255,11 +284,35 @@ def begin(cloud: Cloud, scenario: Scenario) -> None:
 
 def scenario_of(cloud: Cloud) -> Scenario:
     """The scenario in force; one in which nothing goes wrong where none was begun."""
-    force: InForce | None = cloud.services.get("scenario")
+    force: ActiveScenario | None = cloud.services.get("scenario")
     return force.scenario if force is not None else NOTHING_WRONG
 
 
 def elapsed(cloud: Cloud) -> float:
     """Seconds since the scenario in force began; since the model did where none was begun."""
-    force: InForce | None = cloud.services.get("scenario")
+    force: ActiveScenario | None = cloud.services.get("scenario")
     return cloud.now - (force.began if force is not None else EPOCH)
+
+
+_NORMAL = NormalDist()
+_LEAST = 2.0**-57
+"""Half of the smallest step of a draw: a draw of 0 would lie infinitely far out."""
+
+
+def operation_seconds(cloud: Cloud, what: str, *drawn_for: object) -> float:
+    """Seconds that an operation takes in the scenario in force; KeyError for what has no duration.
+
+    drawn_for says which one it is (a key, a version, an attempt): the same ones take the same time in every run of a seed.
+    """
+    scenario = scenario_of(cloud)
+    duration = duration_of(scenario.durations.get(cast("OperationName", what)), what)
+    median = duration.median_seconds * scenario.duration_factor
+    if duration.sigma == 0 or median == 0:
+        return median
+    drawn = max(cloud.draw("duration", what, *drawn_for), _LEAST)
+    return median * math.exp(duration.sigma * _NORMAL.inv_cdf(drawn))
+
+
+def duration_of(named: Duration | None, what: str) -> Duration:
+    """What a scenario names, else the default."""
+    return named if named is not None else DEFAULTS[cast("OperationName", what)]

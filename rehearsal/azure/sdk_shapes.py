@@ -13,7 +13,7 @@ from typing import Any
 
 from rehearsal.azure import attribute_maps, rest_fields
 from rehearsal.azure.additional_shapes import WITHOUT_CLIENT
-from rehearsal.azure.shapes import ObjectOf, Plain, Property, answered_too
+from rehearsal.azure.shapes import ObjectOf, Plain, Property, with_response_fields
 
 COMPUTE, NETWORK, STORAGE, KEY_VAULT = "azure.mgmt.compute", "azure.mgmt.network", "azure.mgmt.storage", "azure.mgmt.keyvault"
 PRIVATE_DNS, RESOLVER, BUILDER = "azure.mgmt.privatedns", "azure.mgmt.dnsresolver", "azure.mgmt.imagebuilder"
@@ -96,7 +96,7 @@ class UnknownShapeError(LookupError):
     """The official clients have no model of the type."""
 
 
-def take(shapes: Mapping[str, ObjectOf]) -> None:
+def add_shapes(shapes: Mapping[str, ObjectOf]) -> None:
     """Answer with these from here on: what shape_of gave by resource type, kept from another process that read the same clients."""
     _TAKEN.update({resource_type.lower(): shape for resource_type, shape in shapes.items()})
     shape_of.cache_clear()
@@ -119,7 +119,7 @@ def shape_of(resource_type: str) -> ObjectOf:
 def _of_client(package: str, sent: str, answered: str = "") -> ObjectOf:
     models = import_module(f"{package}.models")
     shape = _model(getattr(models, sent))
-    return answered_too(shape, _model(getattr(models, answered))) if answered else shape
+    return with_response_fields(shape, _model(getattr(models, answered))) if answered else shape
 
 
 def _model(kind: Any) -> ObjectOf:

@@ -10,7 +10,7 @@ from rehearsal.azure.resource import Json
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Property, Shape
 
 
-def written(shapes: Mapping[str, ObjectOf]) -> Json:
+def encode_shapes(shapes: Mapping[str, ObjectOf]) -> Json:
     """Shapes by name, with everything that they refer to, each once."""
     table = _Writing()
     roots = {name: table.number(shape) for name, shape in shapes.items()}
@@ -18,7 +18,7 @@ def written(shapes: Mapping[str, ObjectOf]) -> Json:
     return {"roots": roots, "shapes": table.rows}
 
 
-def read(document: Mapping[str, Any]) -> dict[str, ObjectOf]:
+def decode_shapes(document: Mapping[str, Any]) -> dict[str, ObjectOf]:
     """What written was given; each object is made when it is first looked at. LookupError, TypeError or ValueError for another document."""
     table = _Reading(document["shapes"])
     return {name: table.object_at(number) for name, number in document["roots"].items()}

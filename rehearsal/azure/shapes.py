@@ -94,7 +94,7 @@ class OneOf:
 Shape = Plain | Choice | ListOf | MapOf | ObjectOf | OneOf
 
 
-def answered_too(request: ObjectOf, answer: ObjectOf) -> ObjectOf:
+def with_response_fields(request: ObjectOf, answer: ObjectOf) -> ObjectOf:
     """What a caller may send, with what is only ever answered as read-only, so that a body that was read may be sent back."""
 
     def read() -> Mapping[str, Property]:
@@ -106,7 +106,7 @@ def answered_too(request: ObjectOf, answer: ObjectOf) -> ObjectOf:
         if not (sent and answered and isinstance(sent.shape, ObjectOf) and isinstance(answered.shape, ObjectOf)):
             return {}
         same = sent.shape.name == answered.shape.name
-        shape = sent.shape if same else answered_too(sent.shape, answered.shape)
+        shape = sent.shape if same else with_response_fields(sent.shape, answered.shape)
         return {"properties": Property(shape, sent.read_only, sent.required)}
 
     return ObjectOf(request.name, read, request.flattened or answer.flattened, request.package)

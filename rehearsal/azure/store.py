@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, ArmId, parse
 from rehearsal.azure.clock import EPOCH, Event, Events
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.preconditions import missing
+from rehearsal.azure.preconditions import resource_not_found
 from rehearsal.azure.references import Index, references
 from rehearsal.azure.resource import FAILED, SUCCEEDED, Json, Operation, Resource
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
@@ -22,15 +22,17 @@ FINISH = "finish"
 """Name of the event at which an operation of known length ends."""
 
 
-class Ledger:
+class Store:
     """Resources by key, operations by id, events to come. Nothing in it waits, reads or writes.
 
     subscriptions are those that exist; tenant is their Entra ID tenant. draws come from the seed and from what is asked for alone, so that
     no request changes another's luck.
     """
 
-    def __init__(self, kinds: Iterable[Kind], *, subscriptions: Iterable[str], tenant: str, seed: int = 0, now: float = EPOCH) -> None:
-        self.kinds = {kind.type.lower(): kind for kind in kinds}
+    def __init__(
+        self, kinds: Iterable[ResourceType], *, subscriptions: Iterable[str], tenant: str, seed: int = 0, now: float = EPOCH
+    ) -> None:
+        self.resource_types = {kind.type.lower(): kind for kind in kinds}
         self.subscriptions = {one.lower() for one in subscriptions}
         self.tenant, self.seed = tenant, seed
         self.events = Events(now)
@@ -42,13 +44,13 @@ class Ledger:
         self.watchers: dict[str, list[Callable[[Operation], None]]] = {}
         self.numbers = 0
 
-    def kind_of(self, arm_id: ArmId) -> Kind:
+    def resource_type_of(self, arm_id: ArmId) -> ResourceType:
         """The kind of an id's type; AzureError where the model has none."""
-        return self.kind_named(arm_id.type)
+        return self.resource_type_named(arm_id.type)
 
-    def kind_named(self, resource_type: str) -> Kind:
+    def resource_type_named(self, resource_type: str) -> ResourceType:
         """The kind of a resource type; AzureError where the model has none."""
-        kind = self.kinds.get(resource_type.lower())
+        kind = self.resource_types.get(resource_type.lower())
         if kind is None:
             raise AzureError(
                 404,
@@ -63,10 +65,10 @@ class Ledger:
         found = self.resources.get(arm_id.key)
         if found is not None:
             return found.id
-        kind = self.kind_of(arm_id)
+        kind = self.resource_type_of(arm_id)
         if kind.type == GROUP_TYPE:
             if not arm_id.group:
-                raise missing(arm_id)
+                raise resource_not_found(arm_id)
             return parse(f"/subscriptions/{arm_id.subscription}/resourceGroups/{arm_id.group}")
         last = kind.type.rpartition("/")[2] if arm_id.parent else f"providers/{kind.type}"
         return parse(f"{self._canonical_text(arm_id.parent or arm_id.scope)}/{last}/{arm_id.name}")
@@ -76,7 +78,7 @@ class Ledger:
         arm_id = parse(text)
         if arm_id.type == SUBSCRIPTION_TYPE:
             return f"/subscriptions/{arm_id.subscription}"
-        return self.canonical(arm_id).text if arm_id.type.lower() in self.kinds else text
+        return self.canonical(arm_id).text if arm_id.type.lower() in self.resource_types else text
 
     def find(self, text: str) -> Resource | None:
         """The resource with an id, in whatever capitals."""
@@ -89,14 +91,14 @@ class Ledger:
             arm_id = parse(key)
         except AzureError:
             return None
-        kind = self.kinds.get(arm_id.type)
-        return kind.found(cast("Cloud", self), arm_id) if kind is not None and kind.virtual else None
+        kind = self.resource_types.get(arm_id.type)
+        return kind.find_virtual(cast("Cloud", self), arm_id) if kind is not None and kind.virtual else None
 
     def get(self, text: str) -> Resource:
         """The resource with an id; AzureError ResourceNotFound."""
         found = self.find(text)
         if found is None:
-            raise missing(parse(text))
+            raise resource_not_found(parse(text))
         return found
 
     def children(self, resource: Resource) -> Iterator[Resource]:
@@ -106,7 +108,7 @@ class Ledger:
             yield child
             yield from self.children(child)
 
-    def place(self, arm_id: ArmId, body: Json, owner: str, *, sent: Json | None = None, state: Any = None) -> Resource:
+    def insert(self, arm_id: ArmId, body: Json, owner: str, *, sent: Json | None = None, state: Any = None) -> Resource:
         """Put a resource there that Azure makes by itself (a deleted vault, an account's blob service): nothing is asked or checked."""
         known = {"id": arm_id.text, "name": arm_id.name, "type": arm_id.type}
         resource = Resource(arm_id, {**body, **known}, sent or {}, owner, self.now, self.now, state=state)
@@ -114,7 +116,7 @@ class Ledger:
         self.index.add(arm_id, references(resource.body, resource.key))
         return resource
 
-    def drop(self, resource: Resource) -> None:
+    def remove(self, resource: Resource) -> None:
         """Take a resource away, with all that is part of it, as Azure does by itself: nothing is asked or checked."""
         self._remove(resource)
 
@@ -131,14 +133,14 @@ class Ledger:
         """A UUID that depends on what it stands for alone: principals, clients."""
         return str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join(map(str, parts))))
 
-    def begin(self, key: str, name: str, location: str = "") -> Operation:
+    def begin_operation(self, key: str, name: str, location: str = "") -> Operation:
         """Begin an operation on a resource; the resource is held by it only where the kind says so."""
         self.numbers += 1
         operation = Operation(self.stable_uuid("operation", self.seed, self.numbers), key, name, location, self.now)
         self.operations[operation.id] = operation
         return operation
 
-    def finish(self, operation: Operation, error: AzureError | None = None, result: Json | None = None) -> None:
+    def finish_operation(self, operation: Operation, error: AzureError | None = None, result: Json | None = None) -> None:
         """End an operation, and tell those who wait for it."""
         operation.ended = self.now
         operation.status = FAILED if error else SUCCEEDED
@@ -150,16 +152,16 @@ class Ledger:
             if operation.name == "delete" and error is None:
                 self._remove(resource)
             else:
-                self.settle(resource, operation.status)
+                self.set_provisioning_state(resource, operation.status)
         group = self.resources.get(parse(operation.key).group_id.lower())
         if group is not None and group.operation:
-            self.kinds[GROUP_TYPE.lower()].inner_ended(cast("Cloud", self), group)
+            self.resource_types[GROUP_TYPE.lower()].member_operation_ended(cast("Cloud", self), group)
         for tell in self.watchers.pop(operation.id, []):
             tell(operation)
 
-    def settle(self, resource: Resource, state: str) -> None:
+    def set_provisioning_state(self, resource: Resource, state: str) -> None:
         """Write the provisioning state of a resource into its body."""
-        told = resource.id.type != GROUP_TYPE and self.kinds[resource.id.type.lower()].tells_provisioning_state
+        told = resource.id.type != GROUP_TYPE and self.resource_types[resource.id.type.lower()].has_provisioning_state
         if told and "properties" in resource.body:
             resource.body["properties"]["provisioningState"] = state
 
@@ -183,7 +185,7 @@ class Ledger:
         while self.step(until):
             pass
 
-    def settle_all(self, limit: float = 7 * 86_400) -> None:
+    def run_until_idle(self, limit: float = 7 * 86_400) -> None:
         """Let time go on until no operation runs, at most limit seconds."""
         end = self.now + limit
         while (waiting := next((one for one in self.operations.values() if one.running), None)) is not None:
@@ -202,7 +204,7 @@ class Ledger:
             return
         resource = self.resources.get(event.key)
         if resource is not None:
-            self.kinds[resource.id.type.lower()].event(cast("Cloud", self), resource, event.name, event.args)
+            self.resource_types[resource.id.type.lower()].event(cast("Cloud", self), resource, event.name, event.args)
 
     def _finish_planned(self, operation: Operation) -> None:
         resource = self.resources.get(operation.key)
@@ -210,15 +212,15 @@ class Ledger:
             return
         if resource is None:
             # What it is part of has gone meanwhile, and it with that.
-            self.finish(operation, None if operation.name == "delete" else missing(parse(operation.key)))
+            self.finish_operation(operation, None if operation.name == "delete" else resource_not_found(parse(operation.key)))
             return
         error = None
         if operation.name != "delete":
             try:
-                self.kinds[resource.id.type.lower()].finished(cast("Cloud", self), resource, operation)
+                self.resource_types[resource.id.type.lower()].finished(cast("Cloud", self), resource, operation)
             except AzureError as failed:
                 error = failed
-        self.finish(operation, error)
+        self.finish_operation(operation, error)
 
     def _remove(self, resource: Resource) -> None:
         for child in reversed(list(self.children(resource))):
@@ -228,4 +230,4 @@ class Ledger:
     def _remove_one(self, resource: Resource) -> None:
         del self.resources[resource.key]
         self.index.remove(resource.id)
-        self.kinds[resource.id.type.lower()].removed(cast("Cloud", self), resource)
+        self.resource_types[resource.id.type.lower()].removed(cast("Cloud", self), resource)

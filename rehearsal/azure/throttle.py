@@ -17,7 +17,7 @@ from rehearsal.azure.scenario import Throttling, scenario_of
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
     from rehearsal.azure.resource import Operation, Request
-    from rehearsal.azure.resource_type import Kind
+    from rehearsal.azure.resource_type import ResourceType
 
 REMAINING_RESOURCE = "x-ms-ratelimit-remaining-resource"
 REMAINING_SUBSCRIPTION = "x-ms-ratelimit-remaining-subscription-"
@@ -30,7 +30,7 @@ class Throttle:
     def __init__(self) -> None:
         self._buckets = Buckets()
 
-    def admit(self, cloud: Cloud, request: Request, kind: Kind, /) -> Mapping[str, str]:
+    def admit(self, cloud: Cloud, request: Request, kind: ResourceType, /) -> Mapping[str, str]:
         """Headers that say what is left; AzureError with status 429 and Retry-After where nothing is.
 
         What Azure Resource Manager lets through is counted there even where the resource provider turns it away.
@@ -113,7 +113,9 @@ class Throttle:
             headers={**headers, "Retry-After": str(bucket.wait(level.rate, cloud.now))},
         )
 
-    def _admit_to_network(self, cloud: Cloud, request: Request, kind: Kind, throttling: Throttling, headers: Mapping[str, str]) -> None:
+    def _admit_to_network(
+        self, cloud: Cloud, request: Request, kind: ResourceType, throttling: Throttling, headers: Mapping[str, str]
+    ) -> None:
         """Count a call to Microsoft.Network, by subscription and location; private DNS has its own count of reads."""
         subscription, reads = request.id.subscription.lower(), request.method in _READS
         if reads and "/privatednszones" in kind.type.lower():
@@ -141,7 +143,7 @@ def _levels(policy: Policy, place: tuple[str, str], target: str, factor: float) 
     return [whole, Level(("compute", policy.name, *place, target), policy.resource.times(factor), f"{policy.name}Resource")]
 
 
-def _machine(request: Request, kind: Kind) -> str:
+def _machine(request: Request, kind: ResourceType) -> str:
     """Key of the machine or scale set that a call counts for: an extension's is that of what it is on."""
     whole = request.id.parent if kind.type.lower().endswith(("/extensions", "/rollingupgrades")) and not request.action else None
     return (whole or request.id.text).lower()

@@ -9,7 +9,7 @@ from rehearsal.azure.errors import invalid, location_required, property_change_n
 from rehearsal.azure.resource import Json, Resource, location_key
 
 
-def at(body: Mapping[str, Any], path: str) -> Any:
+def value_at(body: Mapping[str, Any], path: str) -> Any:
     """The value at a dotted path, None where there is none."""
     value: Any = body
     for part in path.split("."):
@@ -17,14 +17,14 @@ def at(body: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def said(part: Mapping[str, Any] | None) -> Json:
+def without_nulls(part: Mapping[str, Any] | None) -> Json:
     """A part of a body without what is null: Azure takes that for not said."""
     return {key: value for key, value in (part or {}).items() if value is not None}
 
 
-def needed(body: Json, path: str, entity: str) -> Any:
+def required_value(body: Json, path: str, entity: str) -> Any:
     """The value at a path; AzureError InvalidParameter where it is absent, naming it as the type's own parameter (entity.path)."""
-    value = at(body, path)
+    value = value_at(body, path)
     if value is None:
         raise invalid(f"Required parameter '{entity}.{path}' is missing (null).", f"{entity}.{path}")
     return value
@@ -37,18 +37,18 @@ def required_location(body: Json) -> str:
     return location_key(body["location"])
 
 
-def one_of(value: Any, allowed: Iterable[str], path: str) -> None:
+def check_one_of(value: Any, allowed: Iterable[str], path: str) -> None:
     """Refuse a value that Azure does not list; None is no value."""
     known = tuple(allowed)
     if value is not None and value not in known:
         raise invalid(f"The value '{value}' of parameter {path} is invalid. Allowed values are: {', '.join(known)}.", path)
 
 
-def fixed(body: Json, previous: Resource | None, paths: Iterable[str], entity: str) -> None:
+def check_unchanged(body: Json, previous: Resource | None, paths: Iterable[str], entity: str) -> None:
     """AzureError PropertyChangeNotAllowed where a value that is given at one of the paths differs from the one that stands."""
     if previous is None:
         return
     for path in paths:
-        new, old = at(body, path), at(previous.body, path)
+        new, old = value_at(body, path), value_at(previous.body, path)
         if new is not None and new != old:
             raise property_change_not_allowed(f"{entity}.{path}", old, new)

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from rehearsal.binaries import go_command
 from rehearsal.binaries.cache import Cache
-from rehearsal.binaries.missing_binaries import BinariesMissingError
-from rehearsal.binaries.pins import BUILD, GIGABYTE, Family, Pins, Program
-from rehearsal.binaries.progress import Estimate, Phase, Tell, Watched
+from rehearsal.binaries.pins import BUILD, GIGABYTE, BinariesMissingError, Family, Pins, Program
+from rehearsal.binaries.progress import Estimate, Phase, ProgramProgress, ReportProgress
 from rehearsal.binaries.toolchain import Toolchain, toolchain
-from rehearsal.binaries.version_check import why_not
+from rehearsal.binaries.version_check import version_mismatch
 
 PROGRAM_GIGABYTES = 0.25
 """What one program takes while it is linked: itself, and go's copy of it before it is moved."""
@@ -23,14 +22,14 @@ NO_STAGES = "kwok's stage files"
 
 
 @dataclass(frozen=True)
-class Workplace:
+class BuildEnvironment:
     """What every step of a build needs."""
 
     pins: Pins
     cache: Cache
     tools: Toolchain
     aside: Path
-    tell: Tell
+    tell: ReportProgress
 
     def go(self, family: Family, words: Sequence[str], what: str, tick: Callable[[], None]) -> str:
         temporary = self.aside / "tmp"
@@ -39,18 +38,18 @@ class Workplace:
         return go_command.run([str(self.tools.go), *words], self.pins.folder / family.name, environment, what, tick)
 
 
-def build(pins: Pins, cache: Cache, programs: Sequence[Program], stages: bool, tell: Tell, others: Callable[[str], None]) -> None:
+def build(pins: Pins, cache: Cache, programs: Sequence[Program], stages: bool, tell: ReportProgress, others: Callable[[str], None]) -> None:
     """Build what is missing, one program after another; what is finished stays, also when a later one fails.
 
     The caller holds the cache. Raises BinariesMissingError.
     """
     with cache.aside() as aside:
-        place = Workplace(pins, cache, toolchain(pins, cache, aside, tell), aside, tell)
+        place = BuildEnvironment(pins, cache, toolchain(pins, cache, aside, tell), aside, tell)
         _check_room(place, programs)
         estimate = Estimate(programs)
         for number, program in enumerate(programs, 1):
             others(f"{program.name}, {number} of {len(programs)}")
-            watched = Watched(program.name, number, len(programs), estimate, tell)
+            watched = ProgramProgress(program.name, number, len(programs), estimate, tell)
             watched.tell(Phase.STARTS)
             _build_one(place, program, watched.tick)
             estimate.finished(program.name, watched.seconds)
@@ -67,18 +66,18 @@ def stages_whole(pins: Pins, cache: Cache) -> bool:
     return all(files and all(file.stat().st_size for file in files) for files in sets)
 
 
-def _build_one(place: Workplace, program: Program, tick: Callable[[], None]) -> None:
+def _build_one(place: BuildEnvironment, program: Program, tick: Callable[[], None]) -> None:
     family = place.pins.family(program.family)
     made = place.aside / program.name
     words = (*BUILD, "-ldflags", place.pins.linker_flags(family), "-o", str(made), program.package)
     place.go(family, words, f"{program.name} {family.version} cannot be built", tick)
-    if reason := why_not(made, program, place.pins.version(program)):
+    if reason := version_mismatch(made, program, place.pins.version(program)):
         remedy = "if programs may not run in that folder (noexec), set GPUFLEET_CACHE to one where they may"
         raise BinariesMissingError(f"{program.name} {family.version} was built in {place.aside}", reason, remedy)
     place.cache.install(made, program.name)
 
 
-def _take_stages(place: Workplace) -> None:
+def _take_stages(place: BuildEnvironment) -> None:
     """Copy kwok's stage files out of its module."""
     family = place.pins.family(place.pins.stages_family)
     told = place.go(family, ("mod", "download", "-json", family.module), f"{NO_STAGES} cannot be had", lambda: None)
@@ -93,7 +92,7 @@ def _take_stages(place: Workplace) -> None:
     place.cache.install(made, "stages")
 
 
-def _check_room(place: Workplace, programs: Sequence[Program]) -> None:
+def _check_room(place: BuildEnvironment, programs: Sequence[Program]) -> None:
     families = {program.family for program in programs}
     cold = [family for family in place.pins.families if family.name in families and not _downloaded(place.tools.modules, family)]
     needed = PROGRAM_GIGABYTES * len(programs) + sum(family.cold_gigabytes for family in cold)

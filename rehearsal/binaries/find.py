@@ -13,19 +13,18 @@ from pathlib import Path
 
 from rehearsal.binaries.build import NO_STAGES, build, stages_whole
 from rehearsal.binaries.cache import Cache, cache_of
-from rehearsal.binaries.missing_binaries import BinariesMissingError
-from rehearsal.binaries.pins import CNI_PINS, PINS, Pins, Program
-from rehearsal.binaries.progress import Moment, Phase, Tell, in_lines
-from rehearsal.binaries.version_check import why_not
+from rehearsal.binaries.pins import CNI_PINS, PINS, BinariesMissingError, Pins, Program
+from rehearsal.binaries.progress import Phase, ProgressEvent, ReportProgress, line_reporter
+from rehearsal.binaries.version_check import version_mismatch
 
 __all__ = [
+    "Binaries",
     "BinariesMissingError",
-    "Engines",
-    "Found",
+    "FoundProgram",
     "Source",
     "Survey",
     "cni_plugins",
-    "engines",
+    "find_binaries",
     "locate",
     "locate_stages",
     "prepare",
@@ -36,7 +35,7 @@ BUILD_THEM = "gpufleet binaries builds them, which takes about 10 minutes on two
 
 
 @dataclass(frozen=True)
-class Engines:
+class Binaries:
     """The programs by name, and the folder of kwok's stage files: a folder of YAML files for each set of them."""
 
     programs: Mapping[str, Path]
@@ -59,7 +58,7 @@ class Source(Enum):
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundProgram:
     """One program: where it comes from, and why other files of its name were passed over, in words."""
 
     program: Program
@@ -73,7 +72,7 @@ class Found:
 class Survey:
     """All programs that were asked for, in the pins' order, and the folder of the stage files; None where that is missing."""
 
-    rows: tuple[Found, ...]
+    rows: tuple[FoundProgram, ...]
     stages: Path | None
     cache: Cache
 
@@ -87,13 +86,13 @@ class Survey:
         return (*(program.name for program in self.missing), *(() if self.stages else (NO_STAGES,)))
 
 
-def engines(say: Callable[[str], None] = lambda _: None, *, build: bool = True, measuring: bool = False) -> Engines:
+def find_binaries(say: Callable[[str], None] = lambda _: None, *, build: bool = True, measuring: bool = False) -> Binaries:
     """The pinned programs, built first where they are missing and `build` allows it; `say` is told of that in lines.
 
     With `measuring` also kube-proxy and kubemark. Raises BinariesMissingError.
     """
     found = _all_of(PINS, say, build, measuring)
-    return Engines({row.program.name: row.path for row in found.rows}, found.stages or found.cache.stages)
+    return Binaries({row.program.name: row.path for row in found.rows}, found.stages or found.cache.stages)
 
 
 def cni_plugins(say: Callable[[str], None] = lambda _: None, *, build: bool = True) -> Mapping[str, Path]:
@@ -102,7 +101,7 @@ def cni_plugins(say: Callable[[str], None] = lambda _: None, *, build: bool = Tr
 
 
 def _all_of(pins: Pins, say: Callable[[str], None], build: bool, measuring: bool = False) -> Survey:
-    found = prepare(pins, in_lines(say), measuring) if build else survey(pins, measuring)
+    found = prepare(pins, line_reporter(say), measuring) if build else survey(pins, measuring)
     if found.lacking:
         raise BinariesMissingError(", ".join(found.lacking), _nowhere(found.cache), BUILD_THEM)
     return found
@@ -135,7 +134,7 @@ def locate_stages(pins: Pins) -> Path:
     return cache.stages
 
 
-def prepare(pins: Pins, tell: Tell, measuring: bool = False) -> Survey:
+def prepare(pins: Pins, tell: ReportProgress, measuring: bool = False) -> Survey:
     """Look where the programs are, and build what is missing; of two processes one builds and the other waits. Raises BinariesMissingError."""  # noqa: E501
     try:
         found = survey(pins, measuring)
@@ -149,9 +148,9 @@ def prepare(pins: Pins, tell: Tell, measuring: bool = False) -> Survey:
         ) from error
 
 
-def _with_the_rest(pins: Pins, found: Survey, tell: Tell) -> Survey:
+def _with_the_rest(pins: Pins, found: Survey, tell: ReportProgress) -> Survey:
     began = time.monotonic()
-    with found.cache.held(lambda what: tell(Moment(Phase.WAITS, what, time.monotonic() - began))) as others:
+    with found.cache.held(lambda what: tell(ProgressEvent(Phase.WAITS, what, time.monotonic() - began))) as others:
         again = {row.program: _look(pins, found.cache, row.program) for row in found.rows if row.source is Source.MISSING}
         missing = tuple(program for program, row in again.items() if row.source is Source.MISSING)
         stages = not stages_whole(pins, found.cache)
@@ -161,15 +160,15 @@ def _with_the_rest(pins: Pins, found: Survey, tell: Tell) -> Survey:
     return Survey(tuple(built.get(row.program, again.get(row.program, row)) for row in found.rows), found.cache.stages, found.cache)
 
 
-def _look(pins: Pins, cache: Cache, program: Program) -> Found:
+def _look(pins: Pins, cache: Cache, program: Program) -> FoundProgram:
     version = pins.version(program)
     passed_over: list[str] = []
     for source, path in _places(cache, program):
-        reason = why_not(path, program, version)
+        reason = version_mismatch(path, program, version)
         if not reason:
-            return Found(program, version, source, path, tuple(passed_over))
+            return FoundProgram(program, version, source, path, tuple(passed_over))
         passed_over.append(f"{path}: {reason}")
-    return Found(program, version, Source.MISSING, cache.folder / program.name, tuple(passed_over))
+    return FoundProgram(program, version, Source.MISSING, cache.folder / program.name, tuple(passed_over))
 
 
 def _nowhere(cache: Cache) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rehearsal.binaries import end_with_parent
 from rehearsal.binaries.end_with_parent import EXEC_FAILED
-from rehearsal.binaries.missing_binaries import BinariesMissingError
+from rehearsal.binaries.pins import BinariesMissingError
 
 TICK = 0.25
 """Seconds between two looks at a running go."""

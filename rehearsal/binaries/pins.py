@@ -1,4 +1,4 @@
-"""Decides which programs of which versions a rehearsal runs, and by what recipe they are built: one table from which all else follows."""
+"""Pinned programs: names, versions, Go modules and build flags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rehearsal.binaries.missing_binaries import BinariesMissingError
+from components.errors import GpufleetError
+
+
+class BinariesMissingError(GpufleetError):
+    """Programs are not there, or cannot be built; its text is one sentence, with the remedy behind a semicolon."""
+
+    def __init__(self, what: str, why: str, remedy: str) -> None:
+        super().__init__(what, why, remedy)
+        self.what, self.why, self.remedy = what, why, remedy
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}; {self.remedy}" if self.remedy else f"{self.what}: {self.why}"
+
 
 GIGABYTE = 1_000_000_000
 

@@ -21,7 +21,7 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True)
-class Moment:
+class ProgressEvent:
     """What goes on now: `seconds` since it began, `remaining` an estimate of the seconds until everything is there (None: unknown)."""
 
     phase: Phase
@@ -47,7 +47,7 @@ class Moment:
         return f"; about {_time(self.remaining)} to go, by estimate" if self.remaining >= 1 else "; nearly done, by estimate"
 
 
-Tell = Callable[[Moment], None]
+ReportProgress = Callable[[ProgressEvent], None]
 
 
 class Estimate:
@@ -70,10 +70,10 @@ class Estimate:
         return max(0.0, scale * of_present - elapsed) + scale * rest
 
 
-class Watched:
+class ProgramProgress:
     """One program while it is built."""
 
-    def __init__(self, name: str, number: int, of: int, estimate: Estimate, tell: Tell) -> None:
+    def __init__(self, name: str, number: int, of: int, estimate: Estimate, tell: ReportProgress) -> None:
         self._name, self._number, self._of = name, number, of
         self._estimate, self._tell = estimate, tell
         self._began = time.monotonic()
@@ -87,15 +87,15 @@ class Watched:
 
     def tell(self, phase: Phase) -> None:
         remaining = self._estimate.remaining(self._name, self.seconds)
-        self._tell(Moment(phase, self._name, self.seconds, self._number, self._of, remaining))
+        self._tell(ProgressEvent(phase, self._name, self.seconds, self._number, self._of, remaining))
 
 
-def in_lines(say: Callable[[str], None]) -> Tell:
+def line_reporter(say: Callable[[str], None]) -> ReportProgress:
     """Tell in plain lines: at each beginning and end, and every half a minute between."""
     said_at = time.monotonic()
     waits = False
 
-    def tell(moment: Moment) -> None:
+    def tell(moment: ProgressEvent) -> None:
         nonlocal said_at, waits
         first = moment.phase in (Phase.STARTS, Phase.ENDS) or (moment.phase is Phase.WAITS and not waits)
         waits = moment.phase is Phase.WAITS

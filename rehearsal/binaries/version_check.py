@@ -21,7 +21,7 @@ STEERING = ("ETCD", "KUBE", "KWOK", "CNI_")
 """Beginnings of environment variables that change what these programs answer, or let them refuse to."""
 
 
-def why_not(path: Path, program: Program, version: str) -> str:
+def version_mismatch(path: Path, program: Program, version: str) -> str:
     """Why the file is not this program of this version, in words; empty when it is."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(STEERING)}
     command = [str(path), *program.asked]

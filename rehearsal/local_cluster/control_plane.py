@@ -19,7 +19,7 @@ import yaml
 from components.errors import GpufleetError
 from components.plan.model import API_SERVER_PORT, ClusterPlan, EtcdPlan, RegionPlan
 from rehearsal.azure.cloud import Cloud
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.administrator import administrators_kubeconfig
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.balancer.health_probe import Backend, ProbeSettings
@@ -105,7 +105,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         plan: RegionPlan,
         cluster: ClusterPlan,
         azure: AzureService,
-        engines: Engines,
+        binaries: Binaries,
         run: RunDirectory,
         supervisor: Supervisor,
         size: ControlPlaneSize = ControlPlaneSize(),
@@ -118,7 +118,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         inputs = azure.call(lambda cloud: ControlPlaneInputs.of(cloud, plan, cluster))
         reduced = replace(inputs, machines=_reduced(inputs.machines, cluster, size))
         address = (LOOPBACK, run.port(f"{cluster.api_servers.load_balancer}/{API_SERVER_PORT}"))
-        made = cls.boot(reduced, cluster, azure, MachinePrograms(engines.programs, size.overrides), run, supervisor, address)
+        made = cls.boot(reduced, cluster, azure, MachinePrograms(binaries.programs, size.overrides), run, supervisor, address)
         say(f"{cluster.name}: {len(made.machines)} machines of the control plane boot, each from its custom data")
         return made
 

@@ -244,7 +244,7 @@ def _install_programs(programs: MachinePrograms, mapping: MachineMapping) -> Non
     """Install the programs of the machine's image: links, and scripts that start modules of this package."""
     folder = mapping.path(PROGRAMS)
     folder.mkdir(parents=True)
-    for name, program in programs.engines.items():
+    for name, program in programs.binaries.items():
         (folder / name).symlink_to(program)
     for name, module in OWN.items():
         (folder / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {module} "$@"\n')

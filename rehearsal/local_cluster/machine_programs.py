@@ -27,7 +27,7 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class MachinePrograms:
     """Real programs by name, and a test's overrides: program -> flag -> value."""
 
-    engines: Mapping[str, Path]
+    binaries: Mapping[str, Path]
     overrides: Mapping[str, Mapping[str, str]]
 
     def argv(self, unit: Unit, command: Command, mapping: MachineMapping, address: str) -> tuple[tuple[str, ...], tuple[Override, ...]]:
@@ -45,7 +45,7 @@ class MachinePrograms:
         return (*self._program(program), *verbs, *(f"--{name}={value}" for name, value in flags.items())), requested
 
     def _program(self, name: str) -> tuple[str, ...]:
-        return (sys.executable, "-m", OWN[name]) if name in OWN else (str(self.engines[name]),)
+        return (sys.executable, "-m", OWN[name]) if name in OWN else (str(self.binaries[name]),)
 
 
 def environment(mapping: MachineMapping, azure: Mapping[str, str], unit: Unit) -> dict[str, str]:

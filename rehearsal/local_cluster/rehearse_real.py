@@ -13,13 +13,13 @@ from typing import TypeVar
 
 from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.azure_service import serve_azure
 from rehearsal.local_cluster.cluster_checks import SHOWN, ClusterInspector, DaemonSetStatus, all_ready
 from rehearsal.local_cluster.cluster_size import ClusterSize, ClusterSizeError
 from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneSize
-from rehearsal.local_cluster.joining.cluster_access import gate_to
-from rehearsal.local_cluster.joining.figures import Joined
+from rehearsal.local_cluster.joining.cluster_access import access_to
+from rehearsal.local_cluster.joining.figures import JoinFigures
 from rehearsal.local_cluster.joining.joiner import STORM, Identities, Joiner
 from rehearsal.local_cluster.joining.kwok import faithful, kwok_programs
 from rehearsal.local_cluster.joining.machines import JoiningMachine, machines_of
@@ -58,11 +58,11 @@ class RealRun:
     """A running cluster and its measurements: seconds by phase, findings as sentences."""
 
     size: ClusterSize
-    engines: Engines
+    binaries: Binaries
     control: ControlPlane
     folder: Path
     applied: ApplyResult
-    joined: Joined
+    joined: JoinFigures
     how: Identities
     ready_nodes: int
     daemons: tuple[DaemonSetStatus, ...]
@@ -74,7 +74,7 @@ class RealRun:
 
 
 @contextmanager
-def real_cluster(region: ProvisionedRegion, size: ClusterSize, engines: Engines, report: ReportProgress) -> Iterator[RealRun]:
+def real_cluster(region: ProvisionedRegion, size: ClusterSize, binaries: Binaries, report: ReportProgress) -> Iterator[RealRun]:
     """Run a cluster of a provisioned region until the context ends, which removes everything.
 
     Raises ClusterSizeError, RunDirectoryError, NotProvisionedError, ControlPlaneNotReadyError, NodeBootError, ServiceNotReadyError or
@@ -87,7 +87,7 @@ def real_cluster(region: ProvisionedRegion, size: ClusterSize, engines: Engines,
         with _timed("control plane", seconds, report):
             azure = stack.enter_context(serve_azure(region.cloud, run.path / "azure"))
             control = stack.enter_context(
-                ControlPlane.start(region.plan, size.cluster, azure, engines, run, supervisor, ControlPlaneSize(size.api_servers))
+                ControlPlane.start(region.plan, size.cluster, azure, binaries, run, supervisor, ControlPlaneSize(size.api_servers))
             )
             _wait_for_servers(control, report)
         with _timed("objects", seconds, report):
@@ -95,8 +95,8 @@ def real_cluster(region: ProvisionedRegion, size: ClusterSize, engines: Engines,
             report("objects", applied.summary())
         with _timed("machines join", seconds, report):
             machines = _spread(azure.call(lambda cloud: machines_of(cloud, region.plan, size.cluster)), size.nodes)
-            gate = gate_to(control, azure, machines)
-            _start_kwok(control, engines, run, supervisor, machines)
+            gate = access_to(control, azure, machines)
+            _start_kwok(control, binaries, run, supervisor, machines)
             how = Identities.BOOTSTRAP if len(machines) <= MOST_BOOTSTRAPPED else Identities.ISSUED
             joined = Joiner(gate).join(machines, how, STORM, lambda text: report("machines join", text))
         inspector = ClusterInspector(control.kubeconfig)
@@ -107,10 +107,10 @@ def real_cluster(region: ProvisionedRegion, size: ClusterSize, engines: Engines,
             daemons = _wait_for_pods(inspector, len(ready), report)
         with _timed("checks", seconds, report):
             findings = tuple(_findings(inspector, control, applied, joined, machines, ready, daemons))
-            requests = sum(_requests(engines, control.direct_kubeconfig(one)) for one in control.api_servers)
+            requests = sum(_requests(binaries, control.direct_kubeconfig(one)) for one in control.api_servers)
             usages = _usages(supervisor)
         measured = (applied, joined, how, len(ready), daemons, requests, usages, seconds, findings)
-        yield RealRun(size, engines, control, run.path, *measured)
+        yield RealRun(size, binaries, control, run.path, *measured)
 
 
 @contextmanager
@@ -145,14 +145,14 @@ def _spread(machines: Sequence[JoiningMachine], count: int) -> tuple[JoiningMach
 
 
 def _start_kwok(
-    control: ControlPlane, engines: Engines, run: RunDirectory, supervisor: Supervisor, machines: Sequence[JoiningMachine]
+    control: ControlPlane, binaries: Binaries, run: RunDirectory, supervisor: Supervisor, machines: Sequence[JoiningMachine]
 ) -> None:
     """Start kwok for nodes and pods at the machines' heartbeat interval; raise ClusterSizeError if they have several intervals."""
     try:
         setting = faithful([machine.of_set for machine in machines])
     except ValueError as error:
         raise ClusterSizeError(str(error)) from error
-    services = [supervisor.add(program) for program in kwok_programs(engines, run.path, control, setting)]
+    services = [supervisor.add(program) for program in kwok_programs(binaries, run.path, control, setting)]
     for service in services:
         service.start()
     for service in services:
@@ -197,7 +197,7 @@ def _findings(
     inspector: ClusterInspector,
     control: ControlPlane,
     applied: ApplyResult,
-    joined: Joined,
+    joined: JoinFigures,
     machines: Sequence[JoiningMachine],
     ready: set[str],
     daemons: Sequence[DaemonSetStatus],
@@ -221,9 +221,9 @@ def _findings(
             yield f"DaemonSet {one.name}: {max(0, one.ready):,} of {one.desired:,} pods are ready{suffix}"
 
 
-def _requests(engines: Engines, kubeconfig: Path) -> int:
+def _requests(binaries: Binaries, kubeconfig: Path) -> int:
     """Return the number of requests that an API server has answered, from its metrics; 0 if it has no metrics."""
-    command = [str(engines.program("kubectl")), f"--kubeconfig={kubeconfig}", "--request-timeout=30s", "get", "--raw", "/metrics"]
+    command = [str(binaries.program("kubectl")), f"--kubeconfig={kubeconfig}", "--request-timeout=30s", "get", "--raw", "/metrics"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return int(sum(float(line.rpartition(" ")[2]) for line in done.stdout.splitlines() if line.startswith("apiserver_request_total{")))
 

@@ -8,9 +8,9 @@ from copy import deepcopy
 from typing import Any
 
 from rehearsal.azure.arm_id import parse
-from rehearsal.azure.azure_native import from_arm, to_arm
-from rehearsal.azure.azure_native_calls import MAINTAINED, SINGLETONS
+from rehearsal.azure.azure_native_bodies import from_arm, to_arm
 from rehearsal.azure.azure_native_ids import AZURE, arm_id
+from rehearsal.azure.azure_native_requests import MAINTAINED, SINGLETONS
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Request, Resource
 from rehearsal.azure.stack_records import StackRecord
@@ -57,7 +57,9 @@ class AzureResources:
             return False
         request = Request("PUT", existing.id, body=work.said, principal=self.update.principal)
         try:
-            checked = self.cloud.bodies.checked(self.cloud.kind_of(existing.id), request) if self.cloud.bodies else work.said
+            checked = (
+                self.cloud.body_reader.checked(self.cloud.resource_type_of(existing.id), request) if self.cloud.body_reader else work.said
+            )
         except AzureError:
             return False
         properties = {key: value for key, value in existing.sent.get("properties", {}).items() if key not in work.maintained}
@@ -126,7 +128,7 @@ class _ResourceUpdate:
             self.update.failures[self.asked.urn] = failure or Failure("ResourceNotFound", f"{self.id} is gone")
             self.future.set_result(RegistrationResponse("", {}, RegistrationResult.FAIL))
             return
-        view = self.cloud.kind_of(found.id).view(self.cloud, found, {})
+        view = self.cloud.resource_type_of(found.id).view(self.cloud, found, {})
         outputs = {"name": found.id.name, **from_arm(self.asked.type, view)}
         self.future.set_result(RegistrationResponse(found.id.text, outputs))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rehearsal.azure.azure_native_calls import RETRIES
+from rehearsal.azure.azure_native_requests import RETRIES
 from rehearsal.azure.stack_records import stacks_of
 from rehearsal.local_up.machine_counts import provisioned_count, requested_count, scale_set_id, scale_sets
 from rehearsal.local_up.request_scheduler import Failure

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from rehearsal.azure.azure_native_ids import stable_uuid
-from rehearsal.azure.durations import seconds
+from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.stack_records import StackRecord
 from rehearsal.local_up.request_scheduler import Failure
 from rehearsal.local_up.update import BlockedDeletion, Update, WorkSpan
@@ -51,7 +51,9 @@ class LocalResources:
             changed = record is None or record.kept is None or record.kept["inputs"] != inputs
             cloud = self.update.caller.cloud
             after_machines = asked.waits_for - {asked.parent}
-            self.update.caller.after(seconds(cloud, "vm.boot", asked.urn) if changed and after_machines else 0.0, lambda: end(answered))
+            self.update.caller.after(
+                operation_seconds(cloud, "vm.boot", asked.urn) if changed and after_machines else 0.0, lambda: end(answered)
+            )
         return future
 
     def _object(self, asked: Registration, inputs: Mapping[str, Any], record: StackRecord | None) -> RegistrationResponse | Failure:

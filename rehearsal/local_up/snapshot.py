@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from rehearsal.azure.azure_native_calls import MAINTAINED
 from rehearsal.azure.azure_native_ids import AZURE
+from rehearsal.azure.azure_native_requests import MAINTAINED
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json
 from rehearsal.azure.stack_records import StackRecord, resource_of, stacks_of

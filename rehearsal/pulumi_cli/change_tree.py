@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
-from rehearsal.azure.azure_native_ids import AZURE, PLACEHOLDER
-from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.azure.azure_native_ids import AZURE, GROUP_PATHS, PLACEHOLDER, SCOPE_PATHS
 from rehearsal.azure.stack_records import StackRecord
 from rehearsal.local_up.diff_text import DONE, PLANNED, tree_lines
 from rehearsal.local_up.snapshot import ChangeType, ResourceChange, ResourceSnapshot

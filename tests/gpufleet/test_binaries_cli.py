@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.binaries.find import Engines, cni_plugins
+from rehearsal.binaries.find import Binaries, cni_plugins
 from rehearsal.binaries.pins import CNI_PINS, PINS
 
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
@@ -19,27 +19,27 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([GPUFLEET, "binaries", *words], env=os.environ | environment, capture_output=True, text=True, check=False)
 
 
-def test_where_prints_the_path_alone(engines: Engines) -> None:
+def test_where_prints_the_path_alone(binaries: Binaries) -> None:
     told = run("--where", "kubectl")
-    assert told.stdout == f"{engines.program('kubectl')}\n", told.stderr
+    assert told.stdout == f"{binaries.program('kubectl')}\n", told.stderr
 
 
-def test_every_binary_says_that_it_is_of_the_pinned_version(engines: Engines) -> None:
+def test_every_binary_says_that_it_is_of_the_pinned_version(binaries: Binaries) -> None:
     for program in PINS.wanted(measuring=False):
-        said = subprocess.check_output([engines.program(program.name), *program.asked], text=True)
+        said = subprocess.check_output([binaries.program(program.name), *program.asked], text=True)
         assert PINS.version(program) in said
 
 
-def test_where_stages_is_a_folder_with_every_set_of_kwoks_stage_files(engines: Engines) -> None:
-    assert run("--where", "stages").stdout == f"{engines.stages}\n"
-    assert {path.name for path in engines.stages.iterdir()} == set(PINS.stages)
-    assert [path.name for path in engines.stage_files("node-heartbeat-with-lease")] == ["node-heartbeat-with-lease.yaml"]
-    assert [path.name for path in engines.stage_files("pod-fast")] == ["pod-complete.yaml", "pod-delete.yaml", "pod-ready.yaml"]
+def test_where_stages_is_a_folder_with_every_set_of_kwoks_stage_files(binaries: Binaries) -> None:
+    assert run("--where", "stages").stdout == f"{binaries.stages}\n"
+    assert {path.name for path in binaries.stages.iterdir()} == set(PINS.stages)
+    assert [path.name for path in binaries.stage_files("node-heartbeat-with-lease")] == ["node-heartbeat-with-lease.yaml"]
+    assert [path.name for path in binaries.stage_files("pod-fast")] == ["pod-complete.yaml", "pod-delete.yaml", "pod-ready.yaml"]
     for name in PINS.stages:
-        assert all("kind: Stage" in path.read_text() for path in engines.stage_files(name))
+        assert all("kind: Stage" in path.read_text() for path in binaries.stage_files(name))
 
 
-def test_the_table_has_a_line_for_each_program_with_version_source_size_and_path(engines: Engines) -> None:
+def test_the_table_has_a_line_for_each_program_with_version_source_size_and_path(binaries: Binaries) -> None:
     plugins = cni_plugins()
     told = run("--check")
     assert told.returncode == 0, told.stderr
@@ -47,7 +47,7 @@ def test_the_table_has_a_line_for_each_program_with_version_source_size_and_path
     pinned = {program.name: PINS.version(program) for program in PINS.wanted(measuring=False)}
     pinned |= {program.name: CNI_PINS.version(program) for program in CNI_PINS.programs}
     for name, wanted in pinned.items():
-        path = plugins[name] if name in plugins else engines.program(name)
+        path = plugins[name] if name in plugins else binaries.program(name)
         _, version, source, size, where = rows[name]
         assert version == wanted
         assert source in ("PATH", "cache")

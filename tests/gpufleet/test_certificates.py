@@ -23,7 +23,7 @@ from gpufleet.certificate_report import CertificateInvalidError, holders, report
 from gpufleet.certificate_vaults import VaultReadError, read_embedded, read_key_vaults
 from gpufleet.certificates import draw
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.persistence import keep
+from rehearsal.azure.persistence import save
 from rehearsal.azure.region_cloud import open_region_cloud
 from rehearsal.azure.scenario import Scenario
 from rehearsal.azure.state_directory import StateDirectory
@@ -47,7 +47,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Cloud]:
     with StateDirectory(folder) as directory:
         outcome = bring_up(DEV, open_region_cloud(directory, DEV, Scenario()), Approvals(), lambda *_: None)
         assert outcome.complete
-        keep(directory, outcome.cloud)
+        save(directory, outcome.cloud)
     return folder, outcome.cloud
 
 

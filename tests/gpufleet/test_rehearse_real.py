@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.binaries.find import engines
+from rehearsal.binaries.find import find_binaries
 
 SECONDS = 600.0
 MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from gpufleet.entry import main; main()"
@@ -24,7 +24,7 @@ MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);
 @contextmanager
 def rehearsing(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A rehearsal of dev on few machines, in a process of its own."""
-    engines()
+    find_binaries()
     argv = [sys.executable, "-c", MAIN, "rehearse", "dev", "--real", "--nodes=3", "--api-servers=1", f"--out={folder}", *options]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:

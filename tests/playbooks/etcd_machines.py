@@ -22,7 +22,7 @@ from components.boot.etcd_snapshot import MANIFEST, PROGRAM
 from components.boot.machine import custom_data
 from components.plan.model import ETCD_CLIENT_PORT, ETCD_PEER_PORT, ClusterPlan
 from components.plan.naming import resource_id
-from rehearsal.binaries.find import engines, survey
+from rehearsal.binaries.find import find_binaries, survey
 from rehearsal.binaries.pins import PINS
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.machine import Machine
@@ -42,7 +42,7 @@ GUARD_PAUSE_SECONDS = "0.5"
 def etcd_programs() -> dict[str, Path]:
     """The pinned programs of etcd; built where they are missing."""
     found = {row.program.name: row.path for row in survey(PINS).rows if row.program.name in PROGRAMS and row.path}
-    return found if len(found) == len(PROGRAMS) else {name: engines().program(name) for name in PROGRAMS}
+    return found if len(found) == len(PROGRAMS) else {name: find_binaries().program(name) for name in PROGRAMS}
 
 
 def planned_inventory(region: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from follower import Client, Follower
 
 from components.boot.etcd_snapshot import PROGRAM
 from components.plan.model import RegionPlan
-from rehearsal.binaries.find import engines
+from rehearsal.binaries.find import find_binaries
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.control_plane import ControlPlane
 from rehearsal.local_cluster.run_directory import RunDirectory
@@ -60,7 +60,7 @@ def cluster(plan: RegionPlan, azure: AzureService, storage: Storage, tmp_path: P
     with (
         RunDirectory() as run,
         Supervisor(run) as supervisor,
-        ControlPlane.start(plan, plan.clusters[0], azure, engines(), run, supervisor) as plane,
+        ControlPlane.start(plan, plan.clusters[0], azure, find_binaries(), run, supervisor) as plane,
     ):
         plane.wait_ready(PATIENCE_SECONDS)
         etcd = EtcdMachines(plane.cluster, {one.name: one for one in plane.etcd}, tmp_path, azure, member_variables(run, plane.etcd))

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.azure.azure_native_ids import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.program.graph import Resource, reveal
 
 REQUIRED, READ_ONLY, WRITE_ONLY = 1, 2, 4

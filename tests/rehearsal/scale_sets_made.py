@@ -12,10 +12,10 @@ from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import Instance, instances_of
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.registry import build
-from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource
-from rehearsal.azure.saved_state import dump
-from rehearsal.azure.scenario import Scenario, begin
+from rehearsal.azure.persistence import dump
+from rehearsal.azure.registry import new_cloud
+from rehearsal.azure.resource import Json, Operation, Request, Resource, Response
+from rehearsal.azure.scenario import Scenario, begin_scenario
 
 SUBSCRIPTION = "e5f7a3b2-1b2d-4e6f-8a90-b1c2d3e4f503"
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/fleet"
@@ -42,9 +42,9 @@ EPHEMERAL: Json = {"createOption": "FromImage", "caching": "ReadOnly", "diffDisk
 
 def azure(scenario: Scenario | None = None, *, prefix: str = "10.0.0.0/16", subnet: str = "10.0.0.0/17", seed: int = 0) -> Cloud:
     """An Azure with one group, and a network with two subnets in it."""
-    cloud = build([SUBSCRIPTION], TENANT, seed=seed)
+    cloud = new_cloud([SUBSCRIPTION], TENANT, seed=seed)
     if scenario is not None:
-        begin(cloud, scenario)
+        begin_scenario(cloud, scenario)
     put(cloud, GROUP, {"location": "swedencentral"})
     put(cloud, NETWORK, {"location": "swedencentral", "properties": {"addressSpace": {"addressPrefixes": [prefix, "172.16.0.0/24"]}}})
     put(cloud, SUBNET, {"properties": {"addressPrefix": subnet}})
@@ -59,7 +59,7 @@ def made(capacity: int = 3, scenario: Scenario | None = None, **properties: Any)
     return cloud
 
 
-def ask(cloud: Cloud, method: str, text: str, body: Json | None = None, action: str = "", **query: str) -> Answer:
+def ask(cloud: Cloud, method: str, text: str, body: Json | None = None, action: str = "", **query: str) -> Response:
     """Send one request and let no time pass."""
     return cloud.handle(Request(method, parse(text), action, body=copy.deepcopy(body), query=query))
 
@@ -107,7 +107,7 @@ def codes(cloud: Cloud, text: str) -> list[str]:
     return [one["code"] for one in view["statuses"]]
 
 
-def ended(cloud: Cloud, answer: Answer) -> Operation | None:
+def ended(cloud: Cloud, answer: Response) -> Operation | None:
     """The operation of an answer at its end."""
     while answer.operation is not None and answer.operation.running:
         due = cloud.events.next_at()

@@ -14,7 +14,7 @@ from rehearsal.azure.compute.instances import Instance, name_of, state_of
 from rehearsal.azure.compute.machine import TASKS, busy_refusal, power_refusal
 from rehearsal.azure.compute.repairs import set_service_state
 from rehearsal.azure.errors import AzureError, conflict, invalid
-from rehearsal.azure.resource import Answer, Operation, Request, Resource
+from rehearsal.azure.resource import Operation, Request, Resource, Response
 from rehearsal.azure.resource_type import Action
 
 EVERY = "*"
@@ -99,13 +99,13 @@ def _being_deleted(cloud: Cloud, resource: Resource) -> bool:
     return bool(resource.operation) and cloud.operations[resource.operation].name == "delete"
 
 
-def _start(cloud: Cloud, resource: Resource, name: str, machines: list[Instance], begin: Begin) -> Answer:
+def _start(cloud: Cloud, resource: Resource, name: str, machines: list[Instance], begin: Begin) -> Response:
     """Start an operation on instances; an operation without instances ends at once."""
     operation = begin_action(cloud, resource, name)
     operation.waits_for = 1
     begin(cloud, resource, operation, machines)
     cloud.events.after(0.0, resource.key, ACTION_PROCESSED, operation.id)
-    return Answer(202, operation=operation)
+    return Response(202, operation=operation)
 
 
 def _tasks(task: str) -> Begin:
@@ -119,7 +119,7 @@ def _tasks(task: str) -> Begin:
 def _of_set(name: str) -> Action:
     """Return an action of the scale set on the instances that a request names, or on all."""
 
-    def act(cloud: Cloud, resource: Resource, request: Request) -> Answer:
+    def act(cloud: Cloud, resource: Resource, request: Request) -> Response:
         task = task_of_action(name, request)
         check_not_being_deleted(resource, _being_deleted(cloud, resource), TASKS[task].words)
         machines = selected_instances(resource, request, task, TASKS[task].words)
@@ -133,7 +133,7 @@ def task_of_action(name: str, request: Request) -> str:
     return "reimagetemp" if name == "reimage" and (request.body or {}).get("tempDisk") else name
 
 
-def _delete(cloud: Cloud, resource: Resource, request: Request) -> Answer:
+def _delete(cloud: Cloud, resource: Resource, request: Request) -> Response:
     """Delete instances by id, also protected ones:
     https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/delete-instances
     """
@@ -144,14 +144,14 @@ def _delete(cloud: Cloud, resource: Resource, request: Request) -> Answer:
     return _start(cloud, resource, "deleteInstances", chosen, delete_instances)
 
 
-def _upgrade(cloud: Cloud, resource: Resource, request: Request) -> Answer:
+def _upgrade(cloud: Cloud, resource: Resource, request: Request) -> Response:
     """Update instances to the latest model: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/update-instances"""
     check_not_being_deleted(resource, _being_deleted(cloud, resource), "Update VM")
     machines = selected_instances(resource, request, "update", "Update VM", required=True)
     return _start(cloud, resource, "manualUpgrade", machines, upgrades.bring_to_latest)
 
 
-def act_on_instance(cloud: Cloud, resource: Resource, one: Instance, request: Request) -> Answer:
+def act_on_instance(cloud: Cloud, resource: Resource, one: Instance, request: Request) -> Response:
     """Start an action of one instance, which protection does not block; AzureError for an unknown action."""
     name = request.action.lower()
     if name == "simulateeviction":
@@ -167,10 +167,10 @@ def act_on_instance(cloud: Cloud, resource: Resource, one: Instance, request: Re
     return _start(cloud, resource, name, [one], _tasks(task))
 
 
-def delete_instance(cloud: Cloud, resource: Resource, one: Instance) -> Answer:
+def delete_instance(cloud: Cloud, resource: Resource, one: Instance) -> Response:
     """Delete one instance, or return the running delete."""
     if one.going:
-        return Answer(202, operation=cloud.operations[one.doing])
+        return Response(202, operation=cloud.operations[one.doing])
     lower_capacity(cloud, resource, [one])
     return _start(cloud, resource, "deleteInstance", [one], delete_instances)
 

@@ -8,12 +8,12 @@ from components.plan.vm_sizes import VmSize
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.images.galleries import Image
 from rehearsal.azure.images.image_versions import ImageVersion, is_replicated, latest_version
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.validation import required_location
 
 DISK = "Microsoft.Compute/disks"
@@ -22,7 +22,7 @@ IMAGE_GIB = 64
 """Size of an OS disk whose image has no size: that of microsoft-dsvm's ubuntu-hpc images."""
 
 
-class Disk(Kind):
+class Disk(ResourceType):
     """A managed disk: https://learn.microsoft.com/rest/api/compute/disks"""
 
     type = DISK
@@ -55,8 +55,8 @@ class Disk(Kind):
         properties |= {"timeCreated": stamp(created), "uniqueId": cloud.stable_uuid("disk", arm_id.key, created)}
         return {**body, "sku": {"name": "Standard_LRS", **(body.get("sku") or {})}, "properties": properties}
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        return seconds(cloud, "disk.put", resource.key, resource.version)
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+        return operation_seconds(cloud, "disk.put", resource.key, resource.version)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the machine that the disk is attached to."""
@@ -65,7 +65,7 @@ class Disk(Kind):
         body = {**resource.body, "properties": properties}
         return {**body, "managedBy": owner.id.text} if owner else body
 
-    def in_use(self, resource: Resource, by: Iterable[str]) -> AzureError:
+    def in_use_error(self, resource: Resource, by: Iterable[str]) -> AzureError:
         """Return the refusal to delete an attached disk."""
         message = f"Disk {resource.id.name} is attached to VM {min(by)}."
         return conflict("OperationNotAllowed", message, resource.id.text)
@@ -92,9 +92,9 @@ def create_disk(cloud: Cloud, machine: Resource, name: str, told: Json) -> str:
     body: Json = {"location": machine.body["location"], "sku": sku, "properties": properties}
     if machine.body.get("zones"):
         body["zones"] = machine.body["zones"]
-    kind = cloud.kinds[DISK.lower()]
-    disk = cloud.place(arm_id, kind.complete(cloud, arm_id, body, None), machine.owner, sent=body)
-    cloud.settle(disk, SUCCEEDED)
+    kind = cloud.resource_types[DISK.lower()]
+    disk = cloud.insert(arm_id, kind.complete(cloud, arm_id, body, None), machine.owner, sent=body)
+    cloud.set_provisioning_state(disk, SUCCEEDED)
     return text
 
 

@@ -10,20 +10,20 @@ from rehearsal.azure.compute.instance_operations import ACTION_PROCESSED, begin_
 from rehearsal.azure.compute.instances import Instance, name_of, state_of
 from rehearsal.azure.compute.machine import RUNNING
 from rehearsal.azure.errors import conflict
-from rehearsal.azure.resource import Answer, Resource
+from rehearsal.azure.resource import Resource, Response
 from rehearsal.azure.scheduled_events import EventType, scheduled_events_of
 
 PREEMPT_SECONDS = 30.0
 """Seconds of notice before an eviction: https://learn.microsoft.com/azure/virtual-machine-scale-sets/use-spot"""
 
 
-def simulate_eviction(cloud: Cloud, resource: Resource, one: Instance) -> Answer:
+def simulate_eviction(cloud: Cloud, resource: Resource, one: Instance) -> Response:
     """Evict one Spot machine on request: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/simulate-eviction"""
     if not state_of(resource).models[one.model].spot:
         message = f"Operation 'Simulate Eviction' is not allowed on VM '{name_of(resource, one)}' since it is not a Spot VM."
         raise conflict("OperationNotAllowed", message, name_of(resource, one))
     evict(cloud, resource, (str(one.id),))
-    return Answer(204)
+    return Response(204)
 
 
 def evict(cloud: Cloud, resource: Resource, numbers: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ MAX_DETAILS = 50
 def begin_action(cloud: Cloud, resource: Resource, name: str) -> Operation:
     """Start an operation on instances beside the scale set's PUT or DELETE."""
     state_of(resource).active += 1
-    return cloud.begin(resource.key, name, resource.location)
+    return cloud.begin_operation(resource.key, name, resource.location)
 
 
 def begin_task(cloud: Cloud, resource: Resource, operation: Operation, one: Instance, task: str) -> None:
@@ -91,14 +91,14 @@ def conclude(cloud: Cloud, resource: Resource, operation: Operation) -> None:
             failures = [one for one in failures if not one.get("spare")]
     elif operation.name != "delete":
         state.active -= 1
-    cloud.finish(operation, error_of(failures))
+    cloud.finish_operation(operation, error_of(failures))
 
 
 def supersede(cloud: Cloud, operation: Operation | None) -> None:
     """End an operation of the whole set for a newer one, which continues its tasks."""
     if operation is not None and operation.running:
         operation.waits_for = 0
-        cloud.finish(operation, preempted())
+        cloud.finish_operation(operation, preempted())
 
 
 def error_of(failures: list[Json]) -> AzureError | None:

@@ -13,9 +13,9 @@ from rehearsal.azure.compute.scale_set import SCALE_SET
 from rehearsal.azure.compute.scale_set_rules import not_modelled
 from rehearsal.azure.compute.views import INSTANCE, INTERFACE, instance_body, instance_interfaces, instance_view
 from rehearsal.azure.errors import AzureError, invalid
-from rehearsal.azure.preconditions import missing
-from rehearsal.azure.resource import Answer, Json, Request, Resource
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.preconditions import resource_not_found
+from rehearsal.azure.resource import Json, Request, Resource, Response
+from rehearsal.azure.resource_type import ResourceType
 
 SET_INTERFACE = f"{SCALE_SET}/networkInterfaces"
 ROLLING = f"{SCALE_SET}/rollingUpgrades"
@@ -51,18 +51,18 @@ def _resource(resource: Resource, text: str, resource_type: str, names: tuple[st
     return Resource(arm_id, body, body, resource.owner, created, resource.changed, state=(resource, one))
 
 
-class Instances(Kind):
+class Instances(ResourceType):
     """Instances of Uniform scale sets: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms"""
 
     type = INSTANCE
     virtual = True
 
-    def found(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
+    def find_virtual(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
         """Return one instance."""
         pair = _of_id(cloud, arm_id)
         return self._made(cloud, *pair) if pair else None
 
-    def each(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
+    def list_virtual(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
         """Yield instances by set and by id."""
         for resource in _sets(cloud, scope):
             for one in list(state_of(resource).instances.values()):
@@ -79,19 +79,19 @@ class Instances(Kind):
         view = instance_view(cloud, *resource.state)
         return {**resource.body, "properties": {**resource.properties, "instanceView": view}}
 
-    def answer(self, cloud: Cloud, request: Request) -> Answer:
+    def respond(self, cloud: Cloud, request: Request) -> Response:
         """Answer GET, PUT of a protection policy, DELETE and the actions."""
         pair = _of_id(cloud, request.id)
         if pair is None:
             if request.method == "DELETE":
-                return Answer(204)
-            raise missing(request.id)
+                return Response(204)
+            raise resource_not_found(request.id)
         resource, one = pair
         match request.method:
             case "GET" | "HEAD" if request.action.lower() == "instanceview":
-                return Answer(200, instance_view(cloud, resource, one))
+                return Response(200, instance_view(cloud, resource, one))
             case "GET" | "HEAD" if not request.action:
-                return Answer(200, self.view(cloud, self._made(cloud, resource, one), request.query))
+                return Response(200, self.view(cloud, self._made(cloud, resource, one), request.query))
             case "PUT":
                 return self._protect(cloud, resource, one, request)
             case "DELETE":
@@ -99,15 +99,15 @@ class Instances(Kind):
             case "POST":
                 return act_on_instance(cloud, resource, one, request)
             case "GET" | "HEAD":
-                raise missing(request.id)
+                raise resource_not_found(request.id)
             case _:
                 raise _not_allowed(request.method)
 
-    def _protect(self, cloud: Cloud, resource: Resource, one: Instance, request: Request) -> Answer:
+    def _protect(self, cloud: Cloud, resource: Resource, one: Instance, request: Request) -> Response:
         """Set the protection policy and tags of an instance:
         https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-instance-protection
         """
-        body = cloud.bodies.checked(self, request) if cloud.bodies else dict(request.body or {})
+        body = cloud.body_reader.checked(self, request) if cloud.body_reader else dict(request.body or {})
         known = instance_body(cloud, resource, one)
         for name, value in (body.get("properties") or {}).items():
             if name not in _OWN and value != known["properties"].get(name) and name != "instanceView":
@@ -122,10 +122,10 @@ class Instances(Kind):
             one.protect_from_scale_in = actions or bool(policy.get("protectFromScaleIn"))
         if "tags" in body:
             one.tags = body["tags"]
-        return Answer(200, instance_body(cloud, resource, one))
+        return Response(200, instance_body(cloud, resource, one))
 
 
-class Interfaces(Kind):
+class Interfaces(ResourceType):
     """Network interfaces of instances, by set or by instance. They are read-only."""
 
     virtual = True
@@ -133,14 +133,14 @@ class Interfaces(Kind):
     def __init__(self, resource_type: str) -> None:
         self.type = resource_type
 
-    def found(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
+    def find_virtual(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
         """Return one interface of an instance."""
         pair = _of_id(cloud, arm_id) if len(arm_id.names) > 2 else None
         if pair is None:
             return None
         return next((one for one in self._of(*pair) if one.id.name.lower() == arm_id.name.lower()), None)
 
-    def each(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
+    def list_virtual(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
         """Yield interfaces by set, instance and model; those of one instance if the scope is one."""
         parts = scope.split("/")
         number = parts[10] if len(parts) > 10 and parts[9].lower() == "virtualmachines" else None
@@ -154,29 +154,29 @@ class Interfaces(Kind):
         for body in instance_interfaces(resource, one):
             yield _resource(resource, body["id"], INTERFACE, (str(one.id), body["name"]), body, one)
 
-    def answer(self, cloud: Cloud, request: Request) -> Answer:
+    def respond(self, cloud: Cloud, request: Request) -> Response:
         """Answer a GET."""
         if request.method not in ("GET", "HEAD"):
             raise _not_allowed(request.method)
-        found = self.found(cloud, request.id)
+        found = self.find_virtual(cloud, request.id)
         if found is None or request.action:
-            raise missing(request.id)
-        return Answer(200, found.body)
+            raise resource_not_found(request.id)
+        return Response(200, found.body)
 
 
-class RollingUpgrades(Kind):
+class RollingUpgrades(ResourceType):
     """The latest rolling upgrade of a scale set: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-rolling-upgrades"""
 
     type = ROLLING
     virtual = True
 
-    def answer(self, cloud: Cloud, request: Request) -> Answer:
+    def respond(self, cloud: Cloud, request: Request) -> Response:
         """Answer GET of latest and POST of cancel."""
         resource = cloud.get(request.id.parent or "")
         match request.method, request.id.name.lower():
             case "GET", "latest":
-                return Answer(200, upgrades.latest_rolling_upgrade(cloud, resource))
+                return Response(200, upgrades.latest_rolling_upgrade(cloud, resource))
             case "POST", "cancel":
                 return upgrades.cancel_rolling_upgrade(cloud, resource)
             case _:
-                raise missing(request.id)
+                raise resource_not_found(request.id)

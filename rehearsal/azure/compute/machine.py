@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.resource import Json
-from rehearsal.azure.scenario import scenario_of
+from rehearsal.azure.scenario import operation_seconds, scenario_of
 
 CREATING, UPDATING, DELETING, SUCCEEDED, FAILED = "Creating", "Updating", "Deleting", "Succeeded", "Failed"
 RUNNING, STOPPED, DEALLOCATED = "running", "stopped", "deallocated"
@@ -132,7 +131,7 @@ def begin(cloud: Cloud, machine: Machine, task: str, operation: str, turn: int, 
     machine.doing, machine.task, machine.turn, machine.state = operation, task, turn, row.state
     machine.power = row.during or machine.power
     machine.tasks += 1
-    return seconds(cloud, row.seconds, site.key, machine.tasks)
+    return operation_seconds(cloud, row.seconds, site.key, machine.tasks)
 
 
 def end(cloud: Cloud, machine: Machine, site: Site) -> AzureError | None:
@@ -152,7 +151,7 @@ def end(cloud: Cloud, machine: Machine, site: Site) -> AzureError | None:
     machine.os_disk += "os" in row.wipes
     machine.local_disks += "local" in row.wipes or (fresh and "os" not in row.wipes)
     if row.boots and machine.power == RUNNING:
-        machine.ready = cloud.now + seconds(cloud, "vm.boot", site.key, machine.tasks)
+        machine.ready = cloud.now + operation_seconds(cloud, "vm.boot", site.key, machine.tasks)
     return None
 
 

@@ -14,7 +14,7 @@ from rehearsal.azure.compute.instances import Instance, state_of
 from rehearsal.azure.compute.machine import RUNNING, SUCCEEDED
 from rehearsal.azure.compute.scaling import add_instances
 from rehearsal.azure.errors import AzureError, invalid
-from rehearsal.azure.resource import Answer, Operation, Request, Resource
+from rehearsal.azure.resource import Operation, Request, Resource, Response
 
 SWEEP, OPERATION = "repairs", "automaticRepair"
 SHARE_PERCENT = 5
@@ -136,7 +136,7 @@ def replace(cloud: Cloud, resource: Resource, operation: Operation, repairs: int
     task_ended(cloud, resource, operation, None, None)
 
 
-def set_service_state(cloud: Cloud, resource: Resource, request: Request) -> Answer:
+def set_service_state(cloud: Cloud, resource: Resource, request: Request) -> Response:
     """Suspend or resume repairs: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/set-orchestration-service-state"""
     body = request.body or {}
     if body.get("serviceName") != "AutomaticRepairs" or body.get("action") not in ("Suspend", "Resume"):
@@ -147,4 +147,4 @@ def set_service_state(cloud: Cloud, resource: Resource, request: Request) -> Ans
         for one in state.instances.values():
             one.repairs = 0
         plan_sweep(cloud, resource, cloud.now)
-    return Answer(200)
+    return Response(200)

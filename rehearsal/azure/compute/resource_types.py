@@ -7,9 +7,9 @@ from rehearsal.azure.compute.instance_types import SET_INTERFACE, Instances, Int
 from rehearsal.azure.compute.scale_set import ScaleSet
 from rehearsal.azure.compute.views import INTERFACE
 from rehearsal.azure.compute.virtual_machine import VirtualMachine
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
 
-KINDS: tuple[Kind, ...] = (
+RESOURCE_TYPES: tuple[ResourceType, ...] = (
     ScaleSet(),
     Instances(),
     Interfaces(INTERFACE),

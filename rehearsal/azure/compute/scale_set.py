@@ -22,18 +22,18 @@ from rehearsal.azure.compute.scale_set_body import complete_request, response_bo
 from rehearsal.azure.compute.scale_set_rules import check_changes, check_scale_set, requested_capacity
 from rehearsal.azure.compute.scaling import add_instances, remove_instance, scale_in_victims, surplus_machines, take_addresses_again
 from rehearsal.azure.compute.views import scale_set_instance_view, scale_set_skus
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource, location_key
-from rehearsal.azure.resource_type import Action, Kind
+from rehearsal.azure.resource import Json, Operation, Request, Resource, Response, location_key
+from rehearsal.azure.resource_type import Action, ResourceType
+from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.scheduled_events import scheduled_events_of
-from rehearsal.azure.validation import at
+from rehearsal.azure.validation import value_at
 
 SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 _IMAGE = "properties.virtualMachineProfile.storageProfile.imageReference"
 
 
-class ScaleSet(Kind):
+class ScaleSet(ResourceType):
     """A scale set: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets"""
 
     type = SCALE_SET
@@ -47,11 +47,11 @@ class ScaleSet(Kind):
         """Refuse a body that breaks a published rule, changes a fixed property, or needs an image that is not available."""
         whole = complete_request(body, previous)
         check_scale_set(arm_id, whole)
-        image = at(whole, _IMAGE)
+        image = value_at(whole, _IMAGE)
         more = requested_capacity(whole) > (len(state_of(previous).counted()) if previous else 0)
         if previous is not None:
             check_changes(previous.sent, whole)
-        if image and (previous is None or more or image != at(previous.sent, _IMAGE)):
+        if image and (previous is None or more or image != value_at(previous.sent, _IMAGE)):
             check_image(cloud, image, location_key(whole["location"]))
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
@@ -82,7 +82,7 @@ class ScaleSet(Kind):
         # Machines that an earlier PUT is making go on: https://github.com/Azure/azure-rest-api-specs/issues/22434
         supersede(cloud, cloud.operations.get(state.put))
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
         """Return None: a PUT ends with its last instance."""
         return None
 
@@ -94,7 +94,9 @@ class ScaleSet(Kind):
             state.turns = int(state.born[:8], 16) << 20
         resource.properties["uniqueId"] = state.born
         state.put, operation.waits_for = operation.id, 1
-        cloud.events.after(seconds(cloud, "scale_set.put", resource.key, resource.version), resource.key, MODEL_DONE, operation.id)
+        cloud.events.after(
+            operation_seconds(cloud, "scale_set.put", resource.key, resource.version), resource.key, MODEL_DONE, operation.id
+        )
         for one in state.instances.values():
             if one.doing and not cloud.operations[one.doing].running:
                 one.doing = operation.id
@@ -114,7 +116,7 @@ class ScaleSet(Kind):
         supersede(cloud, cloud.operations.get(state_of(resource).put))
         upgrades.end_rolling(cloud, resource, "Cancelled", preempted())
         delete_set(cloud, resource, operation)
-        cloud.events.after(seconds(cloud, "scale_set.delete", resource.key), resource.key, ACTION_PROCESSED, operation.id)
+        cloud.events.after(operation_seconds(cloud, "scale_set.delete", resource.key), resource.key, ACTION_PROCESSED, operation.id)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
         """Return None: a delete ends with the last instance."""
@@ -165,11 +167,11 @@ class ScaleSet(Kind):
             return resource.body
         return {**resource.body, "properties": {**resource.properties, "provisioningState": "Updating"}}
 
-    def _instance_view(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
-        return Answer(200, scale_set_instance_view(resource))
+    def _instance_view(self, cloud: Cloud, resource: Resource, request: Request) -> Response:
+        return Response(200, scale_set_instance_view(resource))
 
-    def _skus(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
-        return Answer(200, scale_set_skus(resource))
+    def _skus(self, cloud: Cloud, resource: Resource, request: Request) -> Response:
+        return Response(200, scale_set_skus(resource))
 
     def dump(self, state: Any) -> Any:
         return dump(state)

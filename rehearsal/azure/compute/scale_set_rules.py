@@ -14,7 +14,7 @@ from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, model_of
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json
-from rehearsal.azure.validation import at, required_location
+from rehearsal.azure.validation import required_location, value_at
 
 _SPAN = re.compile(r"PT(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?")
 
@@ -267,13 +267,13 @@ FIXED_PROPERTIES: Mapping[str, tuple[str, Any, str]] = {
 def check_changes(old: Json, new: Json) -> None:
     """Refuse a change of a fixed property; both bodies are complete. AzureError PropertyChangeNotAllowed."""
     for name, (path, absent, _) in FIXED_PROPERTIES.items():
-        before, after = at(old, path), at(new, path)
+        before, after = value_at(old, path), value_at(new, path)
         if absent is not None:
             before, after = absent if before is None else before, absent if after is None else after
         # A machine that has no such disk, user or image yet gets none either; only a value that stands may stay away.
         if after != before and not (after is None and absent is None and before is not None and _preserved(path)):
             raise property_change_not_allowed(name, before, after)
-    if at(new, "properties.singlePlacementGroup") is True and at(old, "properties.singlePlacementGroup") is False:
+    if value_at(new, "properties.singlePlacementGroup") is True and value_at(old, "properties.singlePlacementGroup") is False:
         raise property_change_not_allowed("singlePlacementGroup", False, True)
     networks = [{_network(one.subnet) for one in model_of(body).places} for body in (old, new)]
     if networks[0] != networks[1]:

@@ -14,7 +14,7 @@ from rehearsal.azure.compute.instances import Instance, Model, SetState, state_o
 from rehearsal.azure.compute.machine import FAILED
 from rehearsal.azure.compute.scaling import release_addresses, release_quota, take_addresses, take_quota
 from rehearsal.azure.errors import AzureError, conflict, not_found
-from rehearsal.azure.resource import Answer, Json, Operation, Resource
+from rehearsal.azure.resource import Json, Operation, Resource, Response
 
 _DEFAULTS = {
     "maxBatchInstancePercent": 20,
@@ -177,7 +177,7 @@ def end_rolling(cloud: Cloud, resource: Resource, code: str, error: AzureError |
         conclude(cloud, resource, operation)
 
 
-def cancel_rolling_upgrade(cloud: Cloud, resource: Resource) -> Answer:
+def cancel_rolling_upgrade(cloud: Cloud, resource: Resource) -> Response:
     """Stop a rolling upgrade after its present batch:
     https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-rolling-upgrades/cancel
     """
@@ -185,7 +185,7 @@ def cancel_rolling_upgrade(cloud: Cloud, resource: Resource) -> Answer:
     if rolling is None or not rolling["running"]:
         raise conflict("OperationNotAllowed", f"No rolling upgrade of '{resource.id.name}' is in progress.", resource.id.name)
     end_rolling(cloud, resource, "Cancelled", None)
-    return Answer(202, operation=cloud.operations[rolling["operation"]])
+    return Response(202, operation=cloud.operations[rolling["operation"]])
 
 
 def latest_rolling_upgrade(cloud: Cloud, resource: Resource) -> Json:

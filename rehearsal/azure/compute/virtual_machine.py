@@ -27,12 +27,12 @@ from rehearsal.azure.compute.machine import (
 from rehearsal.azure.compute.scale_set_body import SECRETS, identity_body
 from rehearsal.azure.compute.views import guest_agent_view, power_statuses
 from rehearsal.azure.compute.virtual_machine_rules import check_changes, check_machine
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.references import references
-from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource, location_key
-from rehearsal.azure.resource_type import Action, Kind
-from rehearsal.azure.validation import at
+from rehearsal.azure.resource import Json, Operation, Request, Resource, Response, location_key
+from rehearsal.azure.resource_type import Action, ResourceType
+from rehearsal.azure.scenario import operation_seconds
+from rehearsal.azure.validation import value_at
 
 DONE = "machine_done"
 ACTIONS = ("start", "restart", "poweroff", "deallocate", "redeploy", "reimage")
@@ -44,7 +44,7 @@ def machine_of(resource: Resource) -> Machine:
     return cast("Machine", resource.state)
 
 
-class VirtualMachine(Kind):
+class VirtualMachine(ResourceType):
     """A virtual machine: https://learn.microsoft.com/rest/api/compute/virtual-machines"""
 
     type = MACHINE
@@ -60,7 +60,7 @@ class VirtualMachine(Kind):
             check_changes(previous, machine_of(previous).power, body)
             if why := busy_refusal(machine_of(previous), arm_id.name, TASKS["update"].words):
                 raise why
-        elif image := at(body, "properties.storageProfile.imageReference"):
+        elif image := value_at(body, "properties.storageProfile.imageReference"):
             check_image(cloud, image, location_key(body["location"]))
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
@@ -74,7 +74,7 @@ class VirtualMachine(Kind):
         storage["dataDisks"] = _data_disks(storage.get("dataDisks") or [], previous)
         own = {"osType": "Linux", "deleteOption": "Detach", "name": f"{arm_id.name}_OsDisk_1"}
         storage["osDisk"] = {**own, **(storage.get("osDisk") or {})}
-        if previous is not None and (known := at(previous.body, "properties.storageProfile.osDisk.managedDisk")):
+        if previous is not None and (known := value_at(previous.body, "properties.storageProfile.osDisk.managedDisk")):
             storage["osDisk"]["managedDisk"] = known
         created = previous.created if previous else cloud.now
         properties = {
@@ -95,7 +95,7 @@ class VirtualMachine(Kind):
         if previous is None:
             self._quota(cloud, resource, resource.body, 1)
             resource.state = Machine()
-        elif at(previous, "properties.hardwareProfile.vmSize") != at(resource.body, "properties.hardwareProfile.vmSize"):
+        elif value_at(previous, "properties.hardwareProfile.vmSize") != value_at(resource.body, "properties.hardwareProfile.vmSize"):
             self._quota(cloud, resource, previous, -1)
             try:
                 self._quota(cloud, resource, resource.body, 1)
@@ -118,7 +118,7 @@ class VirtualMachine(Kind):
             zone=site.zone,
         )
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
         """Return None: a PUT ends with its task on the machine."""
         return None
 
@@ -143,7 +143,7 @@ class VirtualMachine(Kind):
         elif name in ("host_failed", "maintenance") and machine.power == machines.RUNNING and not machine.doing:
             task = "recover" if name == "host_failed" else _MAINTENANCE.get(args[0])
             if task is not None:
-                self._begin(cloud, resource, cloud.begin(resource.key, name, resource.location), task)
+                self._begin(cloud, resource, cloud.begin_operation(resource.key, name, resource.location), task)
 
     def _done(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         machine, site = machine_of(resource), _site(resource)
@@ -153,9 +153,9 @@ class VirtualMachine(Kind):
             error = provisioning_error(cloud, machine, site)
         if error is None and "local" in TASKS[task].wipes and "os" not in TASKS[task].wipes and _ephemeral(resource):
             machine.os_disk += 1
-        cloud.finish(operation, error)
+        cloud.finish_operation(operation, error)
 
-    def _act(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
+    def _act(self, cloud: Cloud, resource: Resource, request: Request) -> Response:
         """Start a power action, a redeploy or a reimage."""
         task, machine, name = request.action.lower(), machine_of(resource), resource.id.name
         if task == "deallocate" and _ephemeral(resource):
@@ -168,19 +168,19 @@ class VirtualMachine(Kind):
             raise why
         if task == "reimage" and (request.body or {}).get("tempDisk"):
             task = "reimagetemp"
-        operation = cloud.begin(resource.key, task, resource.location)
+        operation = cloud.begin_operation(resource.key, task, resource.location)
         self._begin(cloud, resource, operation, task)
-        return Answer(202, operation=operation)
+        return Response(202, operation=operation)
 
     def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         """Pre-empt the running operation."""
         machine = machine_of(resource)
         if machine.doing and (running := cloud.operations[machine.doing]).running:
-            cloud.finish(running, preempted())
+            cloud.finish_operation(running, preempted())
         machine.state, machine.doing, machine.task = DELETING, operation.id, "delete"
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
-        return seconds(cloud, "vm.delete", resource.key)
+        return operation_seconds(cloud, "vm.delete", resource.key)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Release host and quota, and delete the disks and interfaces with deleteOption Delete."""
@@ -200,8 +200,8 @@ class VirtualMachine(Kind):
             told["instanceView"] = _view(cloud, resource)
         return {**resource.body, "properties": told}
 
-    def _instance_view(self, cloud: Cloud, resource: Resource, request: Request) -> Answer:
-        return Answer(200, _view(cloud, resource))
+    def _instance_view(self, cloud: Cloud, resource: Resource, request: Request) -> Response:
+        return Response(200, _view(cloud, resource))
 
     def dump(self, state: Any) -> Any:
         return asdict(state)
@@ -212,7 +212,7 @@ class VirtualMachine(Kind):
 
 def _view(cloud: Cloud, resource: Resource) -> Json:
     machine = machine_of(resource)
-    name = at(resource.body, "properties.osProfile.computerName") or resource.id.name
+    name = value_at(resource.body, "properties.osProfile.computerName") or resource.id.name
     return {
         "computerName": name,
         "hyperVGeneration": "V2",
@@ -224,20 +224,20 @@ def _view(cloud: Cloud, resource: Resource) -> Json:
 def _site(resource: Resource, body: Json | None = None) -> Site:
     """Return the placement of a machine, by its present body or another."""
     whole = resource.body if body is None else body
-    group = at(whole, "properties.capacityReservation.capacityReservationGroup.id")
+    group = value_at(whole, "properties.capacityReservation.capacityReservationGroup.id")
     return Site(
         key=resource.key,
         location=resource.location,
-        size=str(at(whole, "properties.hardwareProfile.vmSize")),
+        size=str(value_at(whole, "properties.hardwareProfile.vmSize")),
         zone=next(iter(whole.get("zones") or []), ""),
-        spot=(at(whole, "properties.priority") or "Regular") != "Regular",
+        spot=(value_at(whole, "properties.priority") or "Regular") != "Regular",
         group=str(group or ""),
-        constraints=("Proximity Placement Group",) if at(whole, "properties.proximityPlacementGroup.id") else (),
+        constraints=("Proximity Placement Group",) if value_at(whole, "properties.proximityPlacementGroup.id") else (),
     )
 
 
 def _ephemeral(resource: Resource) -> bool:
-    return is_ephemeral(at(resource.body, "properties.storageProfile.osDisk") or {})
+    return is_ephemeral(value_at(resource.body, "properties.storageProfile.osDisk") or {})
 
 
 def _with_secrets(properties: Json, old: Json) -> Json:
@@ -249,7 +249,7 @@ def _with_secrets(properties: Json, old: Json) -> Json:
 
 def _data_disks(given: list[Json], previous: Resource | None) -> list[Json]:
     """Return the requested data disks, those of the existing machine with their ids."""
-    known = {disk["lun"]: disk for disk in at(previous.body, "properties.storageProfile.dataDisks") or []} if previous else {}
+    known = {disk["lun"]: disk for disk in value_at(previous.body, "properties.storageProfile.dataDisks") or []} if previous else {}
     kept = ("name", "managedDisk")
     return [{**{name: value for name, value in known.get(disk["lun"], {}).items() if name in kept}, **disk} for disk in given]
 
@@ -270,7 +270,7 @@ def _deleted_with_machine(properties: Json) -> list[str]:
     """Return the ids of the disks and interfaces with deleteOption Delete."""
     storage = properties.get("storageProfile") or {}
     disks = [storage.get("osDisk") or {}, *(storage.get("dataDisks") or [])]
-    found = [at(one, "managedDisk.id") for one in disks if one.get("deleteOption") == "Delete"]
+    found = [value_at(one, "managedDisk.id") for one in disks if one.get("deleteOption") == "Delete"]
     nics = (properties.get("networkProfile") or {}).get("networkInterfaces") or []
     found += [one.get("id") for one in nics if (one.get("properties") or {}).get("deleteOption") == "Delete"]
     return [str(one) for one in found if one]

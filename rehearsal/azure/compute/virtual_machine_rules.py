@@ -11,7 +11,7 @@ from rehearsal.azure.compute.machine import DEALLOCATED
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json, Resource
-from rehearsal.azure.validation import at, required_location
+from rehearsal.azure.validation import required_location, value_at
 
 _REST = "https://learn.microsoft.com/rest/api/compute/virtual-machines/create-or-update"
 FIXED_PROPERTIES: Mapping[str, tuple[str, str]] = {
@@ -79,11 +79,11 @@ def _check_attached(cloud: Cloud, arm_id: ArmId, storage: Json) -> None:
 def check_changes(previous: Resource, power: str, body: Json) -> None:
     """Refuse a change of a fixed property; properties that a PUT leaves out are unchanged."""
     for name, (path, _) in FIXED_PROPERTIES.items():
-        before, after = at(previous.sent, path), at(body, path)
+        before, after = value_at(previous.sent, path), value_at(body, path)
         if after is not None and after != before:
             raise property_change_not_allowed(name, before, after)
     path = "properties.networkProfile.networkInterfaces"
-    known, asked = [[str(one.get("id", "")).lower() for one in at(one_body, path) or []] for one_body in (previous.sent, body)]
+    known, asked = [[str(one.get("id", "")).lower() for one in value_at(one_body, path) or []] for one_body in (previous.sent, body)]
     if sorted(known) != sorted(asked) and power not in (DEALLOCATED, ""):
         message = (
             f"Adding or deleting network interfaces on the virtual machine {previous.id.text} is not supported while it is {power}; "

@@ -2,8 +2,14 @@
 
 from rehearsal.azure.identity.authorization import LockCheck, ManagementLock, RoleAssignment, RoleDefinition
 from rehearsal.azure.identity.identities import Directory, FederatedCredential, UserAssignedIdentity, directory_of
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
 
-KINDS: tuple[Kind, ...] = (UserAssignedIdentity(), FederatedCredential(), RoleAssignment(), RoleDefinition(), ManagementLock())
+RESOURCE_TYPES: tuple[ResourceType, ...] = (
+    UserAssignedIdentity(),
+    FederatedCredential(),
+    RoleAssignment(),
+    RoleDefinition(),
+    ManagementLock(),
+)
 
-__all__ = ["KINDS", "Directory", "LockCheck", "directory_of"]
+__all__ = ["RESOURCE_TYPES", "Directory", "LockCheck", "directory_of"]

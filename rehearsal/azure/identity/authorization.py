@@ -14,23 +14,23 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.identity.identities import directory_of
 from rehearsal.azure.resource import Json, Request, Resource
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.validation import needed, one_of
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import operation_seconds
+from rehearsal.azure.validation import check_one_of, required_value
 
 PRINCIPAL_TYPES = ("User", "Group", "ServicePrincipal", "ForeignGroup", "Device")
 ASSIGNMENTS = 4_000
 """Role assignments in a subscription: https://learn.microsoft.com/azure/role-based-access-control/troubleshoot-limits"""
 
 
-class RoleAssignment(Kind):
+class RoleAssignment(ResourceType):
     """A role assignment on the scope in its id; it is deleted with the scope."""
 
     type = "Microsoft.Authorization/roleAssignments"
-    tells_provisioning_state = False
+    has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a role and a principal that was not deleted; refuse a second assignment of the same, and a change of an existing one."""
@@ -40,9 +40,9 @@ class RoleAssignment(Kind):
                 None,
                 "InvalidRoleAssignmentId",
             )
-        role = str(needed(body, "properties.roleDefinitionId", "roleAssignment"))
-        principal = str(needed(body, "properties.principalId", "roleAssignment"))
-        one_of(body["properties"].get("principalType"), PRINCIPAL_TYPES, "principalType")
+        role = str(required_value(body, "properties.roleDefinitionId", "roleAssignment"))
+        principal = str(required_value(body, "properties.principalId", "roleAssignment"))
+        check_one_of(body["properties"].get("principalType"), PRINCIPAL_TYPES, "principalType")
         if not _is_uuid(principal):
             raise invalid("A valid principal ID must be provided for role assignment.", "principalId", "InvalidPrincipalId")
         if directory_of(cloud).lacks(principal):
@@ -59,9 +59,9 @@ class RoleAssignment(Kind):
             raise conflict("RoleAssignmentLimitExceeded", message)
 
     def _alike(self, cloud: Cloud, arm_id: ArmId, role: str, principal: str) -> list[Resource]:
-        everywhere = (cloud.resources[key] for key in cloud.index.of_type(self.type.lower()))
+        always_global = (cloud.resources[key] for key in cloud.index.of_type(self.type.lower()))
         asked = (arm_id.scope.lower(), _role_name(role), principal.lower())
-        return [one for one in everywhere if _given(one) == asked]
+        return [one for one in always_global if _given(one) == asked]
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add its scope and times."""
@@ -69,33 +69,33 @@ class RoleAssignment(Kind):
         told = {"principalType": "User", **body["properties"], "scope": arm_id.scope, "createdOn": made, "updatedOn": stamp(cloud.now)}
         return {**body, "properties": told}
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
         """Return the duration of the PUT; that a role takes effect minutes later is not modelled."""
-        return seconds(cloud, "role.put", resource.key, resource.version)
+        return operation_seconds(cloud, "role.put", resource.key, resource.version)
 
-    def holds(self, resource: Resource, target: Resource) -> bool:
+    def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return whether it prevents a delete: of a custom role only."""
         return target.id.type.lower() == RoleDefinition.type.lower()
 
-    def missing_reference(self, arm_id: ArmId, target: str) -> AzureError:
+    def missing_reference_error(self, arm_id: ArmId, target: str) -> AzureError:
         """Return the refusal of a deleted role, or of a missing scope."""
         if "/roledefinitions/" in target.lower():
             message = f"The specified role definition with ID '{target.rpartition('/')[2].replace('-', '')}' does not exist."
             return AzureError(404, "RoleDefinitionDoesNotExist", message, target=target)
-        return super().missing_reference(arm_id, target)
+        return super().missing_reference_error(arm_id, target)
 
 
-class RoleDefinition(Kind):
+class RoleDefinition(ResourceType):
     """A custom role: https://learn.microsoft.com/azure/role-based-access-control/custom-roles"""
 
     type = "Microsoft.Authorization/roleDefinitions"
-    tells_provisioning_state = False
+    has_provisioning_state = False
     in_use_code = "RoleDefinitionHasAssignments"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a unique name and at least one assignable scope."""
-        name = str(needed(body, "properties.roleName", "roleDefinition"))
-        if not needed(body, "properties.assignableScopes", "roleDefinition"):
+        name = str(required_value(body, "properties.roleName", "roleDefinition"))
+        if not required_value(body, "properties.assignableScopes", "roleDefinition"):
             raise invalid("A role definition must have at least one assignable scope.", "assignableScopes", "RoleDefinitionScopeMissing")
         for one in (cloud.resources[key] for key in cloud.index.of_type(self.type.lower())):
             if one.id.name.lower() != arm_id.name.lower() and one.properties["roleName"].lower() == name.lower():
@@ -108,7 +108,7 @@ class RoleDefinition(Kind):
         told = {"type": "CustomRole", **body["properties"], "createdOn": made, "updatedOn": stamp(cloud.now)}
         return {**body, "properties": told}
 
-    def given(self, cloud: Cloud, arm_id: ArmId) -> bool:
+    def is_built_in(self, cloud: Cloud, arm_id: ArmId) -> bool:
         """Return whether a role without a resource exists: built-in roles and those of other directories do, a deleted custom role does
         not.
         """
@@ -122,11 +122,11 @@ class RoleDefinition(Kind):
         """Record that the role was deleted."""
         directory_of(cloud).remove(resource.id.name)
 
-    def holds(self, resource: Resource, target: Resource) -> bool:
+    def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return False: its assignable scopes prevent no delete."""
         return False
 
-    def in_use(self, resource: Resource, by: Any) -> AzureError:
+    def in_use_error(self, resource: Resource, by: Any) -> AzureError:
         """Return the refusal to delete an assigned role."""
         message = f"There are existing role assignments referencing role (code: {self.in_use_code}); remove them first: {min(by)}."
         return conflict(self.in_use_code, message, resource.id.text)
@@ -170,21 +170,21 @@ def _principal_not_found(cloud: Cloud, principal: str) -> AzureError:
 NO_DELETE, READ_ONLY = "CanNotDelete", "ReadOnly"
 
 
-class ManagementLock(Kind):
+class ManagementLock(ResourceType):
     """A management lock; LockGate refuses what it forbids."""
 
     type = "Microsoft.Authorization/locks"
-    tells_provisioning_state = False
+    has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse an unknown level."""
-        one_of(needed(body, "properties.level", "lock"), (NO_DELETE, READ_ONLY), "level")
+        check_one_of(required_value(body, "properties.level", "lock"), (NO_DELETE, READ_ONLY), "level")
 
 
 class LockCheck:
     """Refusal of requests that a lock forbids. Deletes within a group's deletion were checked at its start."""
 
-    def admit(self, cloud: Cloud, request: Request, kind: Kind, /) -> Mapping[str, str]:
+    def admit(self, cloud: Cloud, request: Request, kind: ResourceType, /) -> Mapping[str, str]:
         """Return no headers; AzureError ScopeLocked."""
         if request.method in ("GET", "HEAD") or request.action == "list" or kind.type == ManagementLock.type:
             return {}

@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.resource import Json, Resource
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.validation import needed, required_location, said
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import operation_seconds
+from rehearsal.azure.validation import required_location, required_value, without_nulls
 
 
 class Directory:
@@ -57,14 +57,14 @@ CREDENTIALS = 20
 """Federated credentials of one identity: https://learn.microsoft.com/entra/workload-id/workload-identity-federation-considerations"""
 
 
-class UserAssignedIdentity(Kind):
+class UserAssignedIdentity(ResourceType):
     """A user-assigned managed identity. Its principal and client ids follow from its id, so that a re-created identity has the same
     ones.
     """
 
     type = "Microsoft.ManagedIdentity/userAssignedIdentities"
-    tells_provisioning_state = False
-    deleted_though_in_use = True
+    has_provisioning_state = False
+    deletable_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a name of 3 to 128 characters, and a location."""
@@ -76,31 +76,33 @@ class UserAssignedIdentity(Kind):
         """Add tenant, principal and client."""
         text = previous.id.text if previous else arm_id.text
         who = {"principalId": cloud.stable_uuid(text, "principal"), "clientId": cloud.stable_uuid(text, "client")}
-        return {**body, "properties": {**said(body.get("properties")), "tenantId": cloud.tenant, **who}}
+        return {**body, "properties": {**without_nulls(body.get("properties")), "tenantId": cloud.tenant, **who}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Add its principal to the directory."""
         directory_of(cloud).add(resource.properties["principalId"])
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        return seconds(cloud, "identity.put", resource.key, resource.version)
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        return operation_seconds(cloud, "identity.put", resource.key, resource.version)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Record that its principal was deleted; as in Azure, its role assignments stay."""
         directory_of(cloud).remove(resource.properties["principalId"])
 
 
-class FederatedCredential(Kind):
+class FederatedCredential(ResourceType):
     """A federated identity credential: https://learn.microsoft.com/rest/api/managedidentity/federated-identity-credentials."""
 
     type = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials"
-    tells_provisioning_state = False
+    has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require one audience; refuse more than 20 credentials of an identity, and two with the same issuer and subject."""
         if not CREDENTIAL_NAME.fullmatch(arm_id.name):
             raise invalid(f"The credential name '{arm_id.name}' must match {CREDENTIAL_NAME.pattern}.", "name", "InvalidResourceName")
-        issuer, subject, audiences = (needed(body, f"properties.{part}", "parameters") for part in ("issuer", "subject", "audiences"))
+        issuer, subject, audiences = (
+            required_value(body, f"properties.{part}", "parameters") for part in ("issuer", "subject", "audiences")
+        )
         if len(audiences) != 1:
             raise invalid(f"A federated identity credential has one audience, not {len(audiences)}.", "audiences", "BadRequest")
         others = [one for one in cloud.list(str(arm_id.parent), self.type) if one.key != arm_id.key]

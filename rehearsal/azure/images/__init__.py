@@ -3,8 +3,8 @@
 from rehearsal.azure.images.galleries import Gallery, Image
 from rehearsal.azure.images.image_templates import ImageTemplate, RunOutput
 from rehearsal.azure.images.image_versions import ImageVersion, is_replicated, latest_version
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
 
-KINDS: tuple[Kind, ...] = (Gallery(), Image(), ImageVersion(), ImageTemplate(), RunOutput())
+RESOURCE_TYPES: tuple[ResourceType, ...] = (Gallery(), Image(), ImageVersion(), ImageTemplate(), RunOutput())
 
-__all__ = ["KINDS", "is_replicated", "latest_version"]
+__all__ = ["RESOURCE_TYPES", "is_replicated", "latest_version"]

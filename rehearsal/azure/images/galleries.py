@@ -10,11 +10,11 @@ import re
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
 from rehearsal.azure.resource import Json, Resource
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.validation import at, fixed, needed, one_of, required_location, said
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import operation_seconds
+from rehearsal.azure.validation import check_one_of, check_unchanged, required_location, required_value, value_at, without_nulls
 
 GALLERIES, DEFINITIONS, VERSIONS = 100, 1_000, 10_000
 """Limits per subscription and region: https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery#limits"""
@@ -52,11 +52,11 @@ def check_empty(cloud: Cloud, resource: Resource) -> None:
         raise conflict("CannotDeleteResource", message, resource.id.text)
 
 
-class Gallery(Kind):
+class Gallery(ResourceType):
     """A gallery: https://learn.microsoft.com/rest/api/compute/galleries."""
 
     type = "Microsoft.Compute/galleries"
-    deleted_though_in_use = True
+    deletable_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a name of letters, digits, full stops and underscores; refuse more galleries than the limit."""
@@ -68,21 +68,21 @@ class Gallery(Kind):
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add the globally unique name of subscription and name."""
         unique = {"uniqueName": f"{arm_id.subscription}-{arm_id.name.upper()}"}
-        return {**body, "properties": {**said(body.get("properties")), "identifier": unique}}
+        return {**body, "properties": {**without_nulls(body.get("properties")), "identifier": unique}}
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        return seconds(cloud, "image.put", resource.key, resource.version)
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        return operation_seconds(cloud, "image.put", resource.key, resource.version)
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse to delete a gallery with image definitions."""
         check_empty(cloud, resource)
 
 
-class Image(Kind):
+class Image(ResourceType):
     """An image definition: https://learn.microsoft.com/rest/api/compute/gallery-images."""
 
     type = "Microsoft.Compute/galleries/images"
-    deleted_though_in_use = True
+    deletable_in_use = True
     FIXED = (
         "properties.identifier.publisher",
         "properties.identifier.offer",
@@ -98,12 +98,12 @@ class Image(Kind):
         """Require a valid and fixed identifier, OS and hardware; features can only change if allowUpdateImage is set."""
         location = required_location(body)
         for path in ("osType", "osState", "identifier.publisher", "identifier.offer", "identifier.sku"):
-            needed(body, f"properties.{path}", "galleryImage")
-        one_of(at(body, "properties.osType"), ("Linux", "Windows"), "galleryImage.properties.osType")
-        one_of(at(body, "properties.osState"), ("Generalized", "Specialized"), "galleryImage.properties.osState")
-        one_of(at(body, "properties.hyperVGeneration"), ("V1", "V2"), "galleryImage.properties.hyperVGeneration")
-        one_of(at(body, "properties.architecture"), ("x64", "Arm64"), "galleryImage.properties.architecture")
-        fixed(body, previous, self.FIXED, "galleryImage")
+            required_value(body, f"properties.{path}", "galleryImage")
+        check_one_of(value_at(body, "properties.osType"), ("Linux", "Windows"), "galleryImage.properties.osType")
+        check_one_of(value_at(body, "properties.osState"), ("Generalized", "Specialized"), "galleryImage.properties.osState")
+        check_one_of(value_at(body, "properties.hyperVGeneration"), ("V1", "V2"), "galleryImage.properties.hyperVGeneration")
+        check_one_of(value_at(body, "properties.architecture"), ("x64", "Arm64"), "galleryImage.properties.architecture")
+        check_unchanged(body, previous, self.FIXED, "galleryImage")
         if previous is None:
             check_name(arm_id.name, IMAGE_NAME, "galleryImage.name")
             check_count_limit(cloud, arm_id, location, self.type, DEFINITIONS)
@@ -115,8 +115,8 @@ class Image(Kind):
         """Refuse a change of features: https://learn.microsoft.com/azure/virtual-machines/image-version#update-resources describes when
         they can change.
         """
-        old, new = previous.properties.get("features") or [], at(body, "properties.features") or []
-        if new != old and not at(body, "properties.allowUpdateImage"):
+        old, new = previous.properties.get("features") or [], value_at(body, "properties.features") or []
+        if new != old and not value_at(body, "properties.allowUpdateImage"):
             raise property_change_not_allowed("galleryImage.properties.features", old, new)
 
     def _check_identifier(self, cloud: Cloud, arm_id: ArmId, body: Json) -> None:
@@ -129,12 +129,12 @@ class Image(Kind):
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults: generation V1 and x64, as in API versions before 2025-03-03."""
-        return {**body, "properties": {"hyperVGeneration": "V1", "architecture": "x64", **said(body["properties"])}}
+        return {**body, "properties": {"hyperVGeneration": "V1", "architecture": "x64", **without_nulls(body["properties"])}}
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        return seconds(cloud, "image.put", resource.key, resource.version)
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        return operation_seconds(cloud, "image.put", resource.key, resource.version)
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse to delete a definition with versions."""
         check_empty(cloud, resource)
 

@@ -14,13 +14,13 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.images.galleries import Image
 from rehearsal.azure.images.image_versions import ImageVersion, version_numbers
-from rehearsal.azure.resource import FAILED, Answer, Json, Operation, Request, Resource
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.validation import at, needed, required_location
+from rehearsal.azure.resource import FAILED, Json, Operation, Request, Resource, Response
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import operation_seconds
+from rehearsal.azure.validation import required_location, required_value, value_at
 
 TIMEOUT_MINUTES = 240
 """Minutes of a build without a limit of its own:
@@ -42,7 +42,7 @@ class Runs:
     operation: str = ""
 
 
-class ImageTemplate(Kind):
+class ImageTemplate(ResourceType):
     """An image template with galleries as its only outputs."""
 
     type = "Microsoft.VirtualMachineImages/imageTemplates"
@@ -53,9 +53,9 @@ class ImageTemplate(Kind):
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require source, identity and outputs; source and steps cannot change."""
         required_location(body)
-        needed(body, "properties.source", "imageTemplate")
-        needed(body, "identity.type", "imageTemplate")
-        outputs = needed(body, "properties.distribute", "imageTemplate")
+        required_value(body, "properties.source", "imageTemplate")
+        required_value(body, "identity.type", "imageTemplate")
+        outputs = required_value(body, "properties.distribute", "imageTemplate")
         for output in outputs:
             if output.get("type") != "SharedImage":
                 message = f"The embedded Azure does not model outputs of type {output.get('type')}, only SharedImage (galleries)."
@@ -66,7 +66,7 @@ class ImageTemplate(Kind):
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add the status of the last run, and the default time limit."""
-        last = at(previous.body, "properties.lastRunStatus") if previous else None
+        last = value_at(previous.body, "properties.lastRunStatus") if previous else None
         kept = {"lastRunStatus": last} if last else {}
         return {**body, "properties": {"buildTimeoutInMinutes": 0, **body["properties"], **kept}}
 
@@ -74,10 +74,10 @@ class ImageTemplate(Kind):
         """Start with no runs."""
         resource.state = resource.state or Runs()
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        return seconds(cloud, "image.put", resource.key, resource.version)
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        return operation_seconds(cloud, "image.put", resource.key, resource.version)
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete during a run."""
         if resource.state.operation:
             raise conflict("Conflict", f"Image template {resource.id.name} is running; cancel the run or wait for it.", resource.id.text)
@@ -101,7 +101,7 @@ class ImageTemplate(Kind):
         return Runs(**data)
 
 
-class RunOutput(Kind):
+class RunOutput(ResourceType):
     """Output of a run, which only runs create:
     https://learn.microsoft.com/rest/api/imagebuilder/virtual-machine-image-templates/get-run-output
     """
@@ -112,38 +112,38 @@ class RunOutput(Kind):
         """Refuse a PUT."""
         raise AzureError(405, "MethodNotAllowed", f"{self.type} is written by the run of an image template, not by a request.")
 
-    def delete_answer(self, cloud: Cloud, resource: Resource, request: Request) -> Answer | None:
+    def delete_response(self, cloud: Cloud, resource: Resource, request: Request) -> Response | None:
         """Refuse a DELETE."""
         raise AzureError(405, "MethodNotAllowed", f"{self.type} goes with its image template.")
 
-    def holds(self, resource: Resource, target: Resource) -> bool:
+    def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return False: it only describes what was written."""
         return False
 
 
-def run_template(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+def run_template(cloud: Cloud, resource: Resource, _request: Request) -> Response:
     """Start a build; AzureError Conflict during a run."""
     if resource.state.operation:
         raise conflict("Conflict", f"Image template {resource.id.name} is running already.", resource.id.text)
-    operation = cloud.begin(resource.key, "run", resource.location)
+    operation = cloud.begin_operation(resource.key, "run", resource.location)
     resource.state = Runs(resource.state.count + 1, operation.id)
     resource.properties["lastRunStatus"] = {"startTime": stamp(cloud.now), "runState": "Running", "runSubState": "Building", "message": ""}
     allowed = 60.0 * (resource.properties.get("buildTimeoutInMinutes") or TIMEOUT_MINUTES)
-    takes = seconds(cloud, "image.build", resource.key, resource.state.count)
+    takes = operation_seconds(cloud, "image.build", resource.key, resource.state.count)
     if takes > allowed:
         cloud.events.after(allowed, resource.key, "timeout", operation.id)
     else:
         cloud.events.after(takes, resource.key, "built", operation.id)
-    return Answer(202, operation=operation)
+    return Response(202, operation=operation)
 
 
-def cancel_run(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+def cancel_run(cloud: Cloud, resource: Resource, _request: Request) -> Response:
     """Stop a build; AzureError without a run."""
     operation = cloud.operations.get(resource.state.operation)
     if operation is None:
         raise invalid(f"Image template {resource.id.name} is not running, so there is nothing to cancel.", resource.id.name, "BadRequest")
     _end(cloud, resource, operation, "Canceled", AzureError(409, "Canceled", "The run was cancelled."))
-    return Answer(202)
+    return Response(202)
 
 
 def _check_output(output: Json) -> None:
@@ -180,7 +180,7 @@ def _distribute(cloud: Cloud, resource: Resource, operation: Operation) -> None:
             return
         written.append(version.text)
         run_output = parse(f"{resource.id.text}/runOutputs/{output['runOutputName']}")
-        cloud.place(run_output, {"properties": {"artifactId": version.text, "provisioningState": "Succeeded"}}, resource.owner)
+        cloud.insert(run_output, {"properties": {"artifactId": version.text, "provisioningState": "Succeeded"}}, resource.owner)
     resource.properties["lastRunStatus"]["runSubState"] = "Distributing"
     cloud.events.after(POLL, resource.key, "replicating", operation.id, written)
 
@@ -201,7 +201,7 @@ def _end(cloud: Cloud, resource: Resource, operation: Operation, state: str, err
     ended = {"runState": state, "endTime": stamp(cloud.now), "message": error.message if error else ""}
     resource.properties["lastRunStatus"] = {**{key: value for key, value in told.items() if key != "runSubState"}, **ended}
     resource.state.operation = ""
-    cloud.finish(operation, error)
+    cloud.finish_operation(operation, error)
 
 
 def _version_body(resource: Resource, output: Json) -> Json:

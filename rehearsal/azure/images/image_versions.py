@@ -14,12 +14,12 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
 from rehearsal.azure.images.galleries import VERSIONS, check_count_limit
 from rehearsal.azure.resource import Json, Resource, location_key
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.validation import at, fixed, needed, one_of, required_location, said
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import operation_seconds
+from rehearsal.azure.validation import check_one_of, check_unchanged, required_location, required_value, value_at, without_nulls
 
 REPLICAS = 100
 """Replicas of a version in one region: https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery#limits"""
@@ -61,27 +61,27 @@ def version_numbers(name: str) -> tuple[int, int, int]:
     raise invalid(message, "galleryImageVersionName")
 
 
-class ImageVersion(Kind):
+class ImageVersion(ResourceType):
     """An image version."""
 
     type = "Microsoft.Compute/galleries/images/versions"
-    deleted_though_in_use = True
+    deletable_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a numeric name, a fixed source, and target regions that include the home region, with at most 100 replicas each."""
         location = required_location(body)
         version_numbers(arm_id.name)
-        needed(body, "properties.storageProfile", "galleryImageVersion")
-        source = at(body, "properties.storageProfile.source") or at(body, "properties.storageProfile.osDiskImage.source")
+        required_value(body, "properties.storageProfile", "galleryImageVersion")
+        source = value_at(body, "properties.storageProfile.source") or value_at(body, "properties.storageProfile.osDiskImage.source")
         if not source:
             raise invalid("Required parameter 'galleryImageVersion.properties.storageProfile.source' is missing (null).", "source")
         paths = ("properties.storageProfile.source", "properties.publishingProfile.replicationMode")
-        fixed(body, previous, paths, "galleryImageVersion")
+        check_unchanged(body, previous, paths, "galleryImageVersion")
         if previous is None:
             check_count_limit(cloud, arm_id, location, self.type, VERSIONS)
         _check_targets(body, location)
         _end_of_life(body)
-        if previous is not None and not at(previous.body, "properties.safetyProfile.allowDeletionOfReplicatedLocations"):
+        if previous is not None and not value_at(previous.body, "properties.safetyProfile.allowDeletionOfReplicatedLocations"):
             gone = previous.state.regions.keys() - _targets(body, location).keys()
             if gone:
                 raise property_change_not_allowed("galleryImageVersion.properties.publishingProfile.targetRegions", sorted(gone), [])
@@ -89,15 +89,15 @@ class ImageVersion(Kind):
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults: the home region, one replica on Standard_LRS; the publication date is that of the first PUT."""
         properties = body["properties"]
-        asked = said(properties.get("publishingProfile"))
-        published = at(previous.body, "properties.publishingProfile.publishedDate") if previous else stamp(cloud.now)
+        asked = without_nulls(properties.get("publishingProfile"))
+        published = value_at(previous.body, "properties.publishingProfile.publishedDate") if previous else stamp(cloud.now)
         defaults = {"replicaCount": 1, "excludeFromLatest": False, "storageAccountType": "Standard_LRS", "replicationMode": "Full"}
         profile = {**defaults, "targetRegions": list(_targets(body, required_location(body)).values()), **asked, "publishedDate": published}
         profile["targetRegions"] = [_target(one, profile) for one in profile["targetRegions"]]
         safety = {
             "reportedForPolicyViolation": False,
             "allowDeletionOfReplicatedLocations": True,
-            **said(properties.get("safetyProfile")),
+            **without_nulls(properties.get("safetyProfile")),
         }
         return {**body, "properties": {**properties, "publishingProfile": profile, "safetyProfile": safety}}
 
@@ -108,26 +108,26 @@ class ImageVersion(Kind):
         resource.state = Replication({name: before.get(name) or self._copy(cloud, resource, name) for name in regions})
 
     def _copy(self, cloud: Cloud, resource: Resource, region: str) -> tuple[float, float]:
-        return (cloud.now, cloud.now + seconds(cloud, "image.replicate", resource.key, region, resource.version))
+        return (cloud.now, cloud.now + operation_seconds(cloud, "image.replicate", resource.key, region, resource.version))
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
         """Return the time until the last copy ends; without a copy, the duration of a small change."""
         last: float = max(end for _, end in resource.state.regions.values())
-        return max(last - cloud.now, seconds(cloud, "image.put", resource.key, resource.version))
+        return max(last - cloud.now, operation_seconds(cloud, "image.put", resource.key, resource.version))
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete before the end of life if the safety profile blocks it."""
         ends = _end_of_life(resource.body)
-        if not at(resource.body, "properties.safetyProfile.blockDeletionBeforeEndOfLife") or ends is None:
+        if not value_at(resource.body, "properties.safetyProfile.blockDeletionBeforeEndOfLife") or ends is None:
             return
         if ends.timestamp() > cloud.now:
             message = f"Image version {resource.id.text} is kept until {ends.isoformat()}: blockDeletionBeforeEndOfLife is set."
             raise conflict("OperationNotAllowed", message, "galleryImageVersion.properties.safetyProfile.blockDeletionBeforeEndOfLife")
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
-        return seconds(cloud, "image.put", resource.key, "delete")
+        return operation_seconds(cloud, "image.put", resource.key, "delete")
 
-    def holds(self, resource: Resource, target: Resource) -> bool:
+    def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return False: a version is a copy, and its source can be deleted."""
         return False
 
@@ -146,7 +146,7 @@ class ImageVersion(Kind):
 
 def _end_of_life(body: Json) -> datetime | None:
     """Return the end of a version's life, by default in UTC; AzureError InvalidParameter for an invalid time."""
-    told = at(body, "properties.publishingProfile.endOfLifeDate")
+    told = value_at(body, "properties.publishingProfile.endOfLifeDate")
     if told is None:
         return None
     try:
@@ -159,18 +159,18 @@ def _end_of_life(body: Json) -> datetime | None:
 
 def _targets(body: Json, location: str) -> dict[str, Json]:
     """Return the target regions by region; the home region if none are named."""
-    named = at(body, "properties.publishingProfile.targetRegions") or [{"name": location}]
+    named = value_at(body, "properties.publishingProfile.targetRegions") or [{"name": location}]
     return {location_key(one["name"]): one for one in named}
 
 
 def _target(region: Json, profile: Json) -> Json:
-    return {"regionalReplicaCount": profile["replicaCount"], "storageAccountType": profile["storageAccountType"], **said(region)}
+    return {"regionalReplicaCount": profile["replicaCount"], "storageAccountType": profile["storageAccountType"], **without_nulls(region)}
 
 
 def _check_targets(body: Json, location: str) -> None:
     where = "galleryImageVersion.properties.publishingProfile"
-    named = at(body, "properties.publishingProfile.targetRegions") or [{"name": location}]
-    regions = [location_key(needed(one, "name", f"{where}.targetRegions")) for one in named]
+    named = value_at(body, "properties.publishingProfile.targetRegions") or [{"name": location}]
+    regions = [location_key(required_value(one, "name", f"{where}.targetRegions")) for one in named]
     if len(set(regions)) < len(regions):
         raise invalid(f"Parameter '{where}.targetRegions' names a region twice: {', '.join(regions)}.", f"{where}.targetRegions")
     if location not in regions:
@@ -178,9 +178,9 @@ def _check_targets(body: Json, location: str) -> None:
         shown = ", ".join(regions)
         message = f"Gallery image version publishing profile regions '{shown}' must contain the location of image version '{location}'."
         raise invalid(message, f"{where}.targetRegions")
-    for one in ({"regionalReplicaCount": at(body, "properties.publishingProfile.replicaCount")}, *named):
+    for one in ({"regionalReplicaCount": value_at(body, "properties.publishingProfile.replicaCount")}, *named):
         count = one.get("regionalReplicaCount")
-        one_of(one.get("storageAccountType"), STORAGE, f"{where}.targetRegions.storageAccountType")
+        check_one_of(one.get("storageAccountType"), STORAGE, f"{where}.targetRegions.storageAccountType")
         if count is not None and not 1 <= count <= REPLICAS:
             message = f"The value '{count}' of parameter {where}.targetRegions.regionalReplicaCount is out of range 1 to {REPLICAS}."
             raise invalid(message, f"{where}.targetRegions.regionalReplicaCount")

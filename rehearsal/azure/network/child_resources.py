@@ -54,7 +54,7 @@ def check_removed_children(cloud: Cloud, arm_id: ArmId, wanted: ListedChildren, 
     """Refuse a list that leaves out a child that cannot be deleted."""
     for part in existing_children(cloud, arm_id.key, collection):
         if part.key not in wanted:
-            cloud.check_removable(part)
+            cloud.check_deletion(part)
 
 
 def replace_children(cloud: Cloud, parent: Resource, wanted: ListedChildren | None, collection: str) -> None:
@@ -67,14 +67,14 @@ def replace_children(cloud: Cloud, parent: Resource, wanted: ListedChildren | No
         return
     for part in existing_children(cloud, parent.key, collection):
         if part.key not in wanted:
-            cloud.drop(part)
+            cloud.remove(part)
     for arm_id, body in wanted.values():
         store_child(cloud, arm_id, body, parent.owner)
 
 
 def store_child(cloud: Cloud, arm_id: ArmId, body: Json, owner: str) -> Resource:
     """Store a child at once, completed by its resource type, without repeating the checks of the parent's PUT."""
-    kind = cloud.kind_of(arm_id)
+    kind = cloud.resource_type_of(arm_id)
     resource = cloud.resources.get(arm_id.key)
     if resource is not None and resource.sent == body:
         return resource
@@ -88,13 +88,13 @@ def store_child(cloud: Cloud, arm_id: ArmId, body: Json, owner: str) -> Resource
         resource.version += 1
     cloud.index.add(arm_id, references(complete, arm_id.key))
     kind.accepted(cloud, resource, before)
-    cloud.settle(resource, SUCCEEDED)
+    cloud.set_provisioning_state(resource, SUCCEEDED)
     return resource
 
 
 def children_views(cloud: Cloud, parent: Resource, collection: str) -> list[Json]:
     """Return the children as a GET of their parent lists them."""
-    return [cloud.kind_of(part.id).view(cloud, part, {}) for part in existing_children(cloud, parent.key, collection)]
+    return [cloud.resource_type_of(part.id).view(cloud, part, {}) for part in existing_children(cloud, parent.key, collection)]
 
 
 def sent_with_children(cloud: Cloud, parent: Resource, collection: str) -> Json:

@@ -85,7 +85,7 @@ class LoadBalancer(AddressHolder):
             for field in RULE_REFERENCES:
                 target = id_of(inner.get(field))
                 if target and target.lower() not in known:
-                    raise self.missing_reference(arm_id, target)
+                    raise self.missing_reference_error(arm_id, target)
             if not id_of(inner.get("frontendIPConfiguration")):
                 raise invalid(f"Load balancing rule {name} of {arm_id.text} has no frontendIPConfiguration.", name, "InvalidRequestFormat")
             _check_rule(arm_id, name, inner)

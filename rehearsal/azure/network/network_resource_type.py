@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from rehearsal.azure import durations
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, busy, invalid
 from rehearsal.azure.preconditions import etag
 from rehearsal.azure.resource import Json, Resource
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.validation import required_location
 
 PROVIDER = "Microsoft.Network"
 
 
-class NetworkResourceType(Kind):
+class NetworkResourceType(ResourceType):
     """A resource of Microsoft.Network: https://learn.microsoft.com/rest/api/virtualnetwork
 
     A GET returns the body with its etag, a resourceGuid, ids of its items, and the ids of the resources that refer to it.
@@ -68,17 +68,17 @@ class NetworkResourceType(Kind):
             inner.setdefault(name, deepcopy(value))
         return whole
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
         """Return the scenario's duration for changes of this type."""
-        return durations.seconds(cloud, self.put_takes, resource.key, resource.version)
+        return operation_seconds(cloud, self.put_takes, resource.key, resource.version)
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while a child is being changed."""
         check_children_idle(cloud, resource.key)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
         """Return the scenario's duration for deletes of this type."""
-        return durations.seconds(cloud, self.delete_takes, resource.key, "delete")
+        return operation_seconds(cloud, self.delete_takes, resource.key, "delete")
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with its etag and its users."""
@@ -89,7 +89,7 @@ class NetworkResourceType(Kind):
             told["properties"] = {**told["properties"], **listed}
         return told
 
-    def in_use(self, resource: Resource, by: Iterable[str]) -> AzureError:
+    def in_use_error(self, resource: Resource, by: Iterable[str]) -> AzureError:
         """Return the refusal to delete a resource in use: status 400, with a code named after the type."""
         users = sorted(by)
         types = (parse(user).type.lower() for user in users)

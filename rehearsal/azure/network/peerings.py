@@ -43,7 +43,7 @@ class Peering(NetworkResourceType):
         "useRemoteGateways": False,
         "doNotVerifyRemoteGateways": False,
     }
-    shares_lock_of_parent = True
+    locks_with_parent = True
     tracked = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -143,7 +143,7 @@ class Peering(NetworkResourceType):
             told["properties"] = {**inner, "peeringSyncLevel": level.get((local, remote), "RemoteNotInSync")}
         return told
 
-    def holds(self, resource: Resource, target: Resource) -> bool:
+    def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return False: a peered network can be deleted, which disconnects the other side."""
         return False
 

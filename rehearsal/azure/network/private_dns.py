@@ -17,9 +17,9 @@ from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.network.child_resources import existing_children, siblings
 from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, properties_of
 from rehearsal.azure.network.virtual_networks import LINKS
-from rehearsal.azure.preconditions import etag, missing
-from rehearsal.azure.resource import Answer, Json, Operation, Request, Resource
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.preconditions import etag, resource_not_found
+from rehearsal.azure.resource import Json, Operation, Request, Resource, Response
+from rehearsal.azure.resource_type import ResourceType
 
 LINKS_PER_ZONE = 1_000
 REGISTERING_LINKS_PER_ZONE = 100
@@ -32,7 +32,7 @@ class PrivateZone(NetworkResourceType):
     """A private zone: global, with at least two labels and a start of authority."""
 
     type = "Microsoft.Network/privateDnsZones"
-    everywhere = True
+    always_global = True
     noun = "Private DNS zone"
     put_takes = "dns.put"
     guid = False
@@ -46,9 +46,9 @@ class PrivateZone(NetworkResourceType):
             message = f"The zone name '{arm_id.name}' has {len(labels)} labels; a private zone has 2 to {MOST_LABELS}."
             raise invalid(message, arm_id.name, "BadRequest")
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while links exist; record sets are deleted with the zone."""
-        super().removable(cloud, resource)
+        super().check_deletable(cloud, resource)
         links = [one.id for one in existing_children(cloud, resource.key, "virtualNetworkLinks")]
         if links:
             names = ", ".join(f"'Microsoft.Network/privateDnsZones/{resource.id.name}/virtualNetworkLinks/{one.name}'" for one in links[:3])
@@ -78,7 +78,7 @@ class VirtualNetworkLink(NetworkResourceType):
     """A link that makes a zone resolvable in a network. Registration of machine names is not modelled."""
 
     type = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
-    everywhere = True
+    always_global = True
     noun = "Virtual network link"
     defaults: Mapping[str, Any] = {"registrationEnabled": False}
     put_takes = "dns.put"
@@ -130,7 +130,7 @@ class VirtualNetworkLink(NetworkResourceType):
         """Complete the link."""
         resource.properties["virtualNetworkLinkState"] = "Completed"
 
-    def holds(self, resource: Resource, target: Resource) -> bool:
+    def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return False: a network can be deleted, and its links with it."""
         return False
 
@@ -242,7 +242,7 @@ class RecordSet(NetworkResourceType):
         whole["properties"]["isAutoRegistered"] = False
         return whole
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
         return 0.0
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
@@ -269,23 +269,23 @@ RECORD_SET_TYPES: Mapping[str, RecordSet] = {
 """Record set types by record type."""
 
 
-class StartOfAuthority(Kind):
+class StartOfAuthority(ResourceType):
     """The start of authority that Azure creates in every zone; a PUT of it is not modelled."""
 
     type = "Microsoft.Network/privateDnsZones/SOA"
     virtual = True
 
-    def answer(self, cloud: Cloud, request: Request) -> Answer:
+    def respond(self, cloud: Cloud, request: Request) -> Response:
         """Answer a GET; other methods are refused, because the record set is created and deleted with its zone."""
-        found = self.found(cloud, request.id)
+        found = self.find_virtual(cloud, request.id)
         if found is None:
-            raise missing(request.id)
+            raise resource_not_found(request.id)
         if request.method not in ("GET", "HEAD"):
             message = f"{request.method} of {request.id.text} is refused: a zone's SOA record set stays as it is, and goes with its zone."
             raise invalid(message, request.id.text, "BadRequest")
-        return Answer(200, found.body)
+        return Response(200, found.body)
 
-    def found(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
+    def find_virtual(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
         """Return the record set of an existing zone."""
         zone = cloud.find(arm_id.parent or "")
         if zone is None or arm_id.name != APEX:
@@ -295,9 +295,9 @@ class StartOfAuthority(Kind):
         body = {"id": own.text, "name": APEX, "type": self.type, "etag": etag(zone), "properties": inner}
         return Resource(own, body, {}, zone.owner, zone.created, zone.created)
 
-    def each(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
+    def list_virtual(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
         """Yield those of the zones below a scope, which may be a zone."""
         for key in list(cloud.index.of_type(ZONE)):
-            found = self.found(cloud, parse(f"{key}/SOA/{APEX}")) if f"{key}/".startswith(f"{scope.lower().rstrip('/')}/") else None
+            found = self.find_virtual(cloud, parse(f"{key}/SOA/{APEX}")) if f"{key}/".startswith(f"{scope.lower().rstrip('/')}/") else None
             if found is not None:
                 yield found

@@ -168,7 +168,7 @@ class PrivateEndpoint(AddressHolder):
         configs = [{"fqdn": name, "ipAddresses": addresses} for name in names] or [{"ipAddresses": addresses}]
         return {**told, "properties": {**told["properties"], "customDnsConfigs": configs}}
 
-    def holds(self, resource: Resource, target: Resource) -> bool:
+    def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return whether the endpoint prevents a delete: its subnet and a private link service stay; another service leaves it
         disconnected.
         """
@@ -220,7 +220,7 @@ class ZoneGroup(NetworkResourceType):
     type = "Microsoft.Network/privateEndpoints/privateDnsZoneGroups"
     noun = "Private DNS zone group"
     put_takes = "private_endpoint.put"
-    shares_lock_of_parent = True
+    locks_with_parent = True
     tracked = guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -299,4 +299,4 @@ def _delete_records(cloud: Cloud, endpoint: ArmId, keys: list[str] | tuple[str, 
     for key in keys:
         found = cloud.resources.get(key)
         if found is not None and (found.properties.get("metadata") or {}).get(CREATOR) == _creator(endpoint):
-            cloud.drop(found)
+            cloud.remove(found)

@@ -41,7 +41,7 @@ class DnsResolver(NetworkResourceType):
             raise property_change_not_allowed("properties.virtualNetwork.id", id_of(previous.properties["virtualNetwork"]), network_id)
         network = cloud.find(network_id)
         if network is not None and network.location != location_key(body["location"]):
-            raise self.missing_reference(arm_id, network_id)
+            raise self.missing_reference_error(arm_id, network_id)
         for key in cloud.index.users(network_id.lower()):
             other = cloud.resources[key].id
             if key != arm_id.key and other.type.lower() == self.type.lower():

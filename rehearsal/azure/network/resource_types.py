@@ -14,9 +14,9 @@ from rehearsal.azure.network.route_tables import Route, RouteTable
 from rehearsal.azure.network.security_groups import SecurityGroup, SecurityRule
 from rehearsal.azure.network.subnets import Subnet
 from rehearsal.azure.network.virtual_networks import VirtualNetwork
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
 
-KINDS: tuple[Kind, ...] = (
+RESOURCE_TYPES: tuple[ResourceType, ...] = (
     VirtualNetwork(),
     Subnet(),
     Peering(),

@@ -28,7 +28,7 @@ class Route(NetworkResourceType):
 
     type = "Microsoft.Network/routeTables/routes"
     noun = "Route"
-    shares_lock_of_parent = True
+    locks_with_parent = True
     tracked = guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:

@@ -47,7 +47,7 @@ class SecurityRule(NetworkResourceType):
     type = "Microsoft.Network/networkSecurityGroups/securityRules"
     noun = "Security rule"
     defaults: Mapping[str, Any] = {f"{side}{name}": [] for side in ("source", "destination") for name in ("AddressPrefixes", "PortRanges")}
-    shares_lock_of_parent = True
+    locks_with_parent = True
     tracked = guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:

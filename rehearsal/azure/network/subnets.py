@@ -121,7 +121,7 @@ class Subnet(NetworkResourceType):
     type = "Microsoft.Network/virtualNetworks/subnets"
     noun = "Subnet"
     in_use_code = "InUseSubnetCannotBeDeleted"
-    shares_lock_of_parent = True
+    locks_with_parent = True
     tracked = guid = False
     items = ("delegations",)
     defaults: Mapping[str, Any] = {
@@ -149,9 +149,9 @@ class Subnet(NetworkResourceType):
         if pool is not None and str(pool.prefix) != prefix_of(resource):
             addresses.forget(resource.key)
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while addresses are in use, also by machines whose scale set names another subnet by now."""
-        super().removable(cloud, resource)
+        super().check_deletable(cloud, resource)
         used = pool_of(cloud, resource.key).used
         if used and not any(True for _ in cloud.index.users(resource.key)):
             message = f"Subnet {resource.id.text} is in use by {used} IP configurations and cannot be deleted."
@@ -177,7 +177,7 @@ def check_subnet(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | N
     for name in ("natGateway", "networkSecurityGroup", "routeTable"):
         used = cloud.find(id_of(properties_of(body).get(name)))
         if used is not None and used.location != location:
-            raise Subnet().missing_reference(arm_id, used.id.text)
+            raise Subnet().missing_reference_error(arm_id, used.id.text)
     _check_nat_gateway(cloud, arm_id, id_of(properties_of(body).get("natGateway")))
 
 
@@ -203,7 +203,7 @@ def subnet_used_by(cloud: Cloud, arm_id: ArmId, subnet_id: str, location: str) -
         return None
     network = cloud.get(subnet.id.parent or "")
     if location and network.location != location:
-        raise Subnet().missing_reference(arm_id, subnet_id)
+        raise Subnet().missing_reference_error(arm_id, subnet_id)
     service = next((str(properties_of(one).get("serviceName", "")) for one in subnet.properties.get("delegations") or ()), "")
     if service and not arm_id.type.lower().startswith(service.lower()):
         message = f"Subnet {subnet.id.text} is delegated to {service}; {arm_id.text} cannot use it."

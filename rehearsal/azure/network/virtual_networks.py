@@ -95,18 +95,18 @@ class VirtualNetwork(NetworkResourceType):
         inner = {name: value for name, value in properties_of(resource.sent).items() if name != COLLECTION}
         return {**resource.sent, "properties": inner}
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while a subnet is in use; as on Azure, the refusal names the subnet."""
-        super().removable(cloud, resource)
+        super().check_deletable(cloud, resource)
         for part in existing_children(cloud, resource.key, COLLECTION):
-            cloud.check_removable(part)
+            cloud.check_deletion(part)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Forget its addresses, and delete the private DNS links of the network."""
         addresses_of(cloud).forget_network(resource.key)
         for key in list(cloud.index.users(resource.key)):
             if (user := cloud.resources[key]).id.type.lower() == LINKS:
-                cloud.drop(user)
+                cloud.remove(user)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with its present subnets and peerings."""

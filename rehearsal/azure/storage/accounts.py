@@ -15,11 +15,11 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
-from rehearsal.azure.resource import Answer, Json, Request, Resource, location_key
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.validation import at, needed, required_location, said
+from rehearsal.azure.resource import Json, Request, Resource, Response, location_key
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import operation_seconds
+from rehearsal.azure.validation import required_location, required_value, value_at, without_nulls
 
 NAME = re.compile(r"[a-z0-9]{3,24}")
 ACCOUNTS = 250
@@ -53,11 +53,11 @@ class KeyGenerations:
     made: dict[str, int] = field(default_factory=lambda: {"key1": 0, "key2": 0})
 
 
-class StorageAccount(Kind):
+class StorageAccount(ResourceType):
     """A storage account; Azure creates its blob service with it."""
 
     type = "Microsoft.Storage/storageAccounts"
-    deleted_though_in_use = True
+    deletable_in_use = True
 
     def __init__(self) -> None:
         self.actions = {"listkeys": list_keys, "regeneratekey": regenerate_key}
@@ -72,7 +72,7 @@ class StorageAccount(Kind):
             )
             raise invalid(message, "accountName", "AccountNameInvalid")
         location = required_location(body)
-        kind, sku = body.get("kind") or (previous.body["kind"] if previous else None), needed(body, "sku.name", "account")
+        kind, sku = body.get("kind") or (previous.body["kind"] if previous else None), required_value(body, "sku.name", "account")
         if kind not in SKUS:
             raise invalid_values("kind")
         if sku not in SKUS[kind]:
@@ -80,7 +80,7 @@ class StorageAccount(Kind):
         if previous is None:
             self._check_free(cloud, arm_id, location)
         else:
-            _check_change(previous, kind, sku, said(body.get("properties")))
+            _check_change(previous, kind, sku, without_nulls(body.get("properties")))
 
     def _check_free(self, cloud: Cloud, arm_id: ArmId, location: str) -> None:
         accounts = [cloud.resources[key] for key in cloud.index.of_type(self.type.lower())]
@@ -106,7 +106,7 @@ class StorageAccount(Kind):
             "supportsHttpsTrafficOnly": True,
             "networkAcls": {"bypass": "AzureServices", "virtualNetworkRules": [], "ipRules": [], "defaultAction": "Allow"},
             **({"accessTier": "Hot"} if sku.startswith("Standard_") and kind in ("StorageV2", "BlobStorage") else {}),
-            **said(body.get("properties")),
+            **without_nulls(body.get("properties")),
             "creationTime": made,
             "keyCreationTime": previous.properties["keyCreationTime"] if previous else {"key1": made, "key2": made},
             "primaryLocation": location_key(body["location"]),
@@ -123,13 +123,13 @@ class StorageAccount(Kind):
             resource.state = KeyGenerations()
             service = parse(f"{resource.id.text}/{BLOB_SERVICE}")
             sku = resource.body["sku"]
-            cloud.place(service, {"sku": sku, "properties": dict(BLOB_DEFAULTS)}, resource.owner, sent={"properties": {}})
+            cloud.insert(service, {"sku": sku, "properties": dict(BLOB_DEFAULTS)}, resource.owner, sent={"properties": {}})
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
         """Return the duration of the registration of a new name; a change is done at once."""
-        return seconds(cloud, "storage.put", resource.key) if previous is None else 0.0
+        return operation_seconds(cloud, "storage.put", resource.key) if previous is None else 0.0
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while a container's policy is locked: https://github.com/Azure/azure-powershell/issues/26148 has the sentence."""
         containers = cloud.list(resource.id.text, CONTAINER)
         locked = [one.id.name for one in containers if policy_state(cloud, one) == "Locked"]
@@ -141,7 +141,7 @@ class StorageAccount(Kind):
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
         """Return the duration of a delete; the name is free at once for its subscription."""
-        return seconds(cloud, "storage.delete", resource.key, resource.created)
+        return operation_seconds(cloud, "storage.delete", resource.key, resource.created)
 
     def dump(self, state: Any) -> Any:
         return asdict(state)
@@ -161,12 +161,12 @@ def policy_state(cloud: Cloud, container: Resource) -> str:
     return str(policy.properties["state"]) if policy else ""
 
 
-def list_keys(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+def list_keys(cloud: Cloud, resource: Resource, _request: Request) -> Response:
     """Return both keys: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/list-keys"""
-    return Answer(200, {"keys": [_key(cloud, resource, name) for name in ("key1", "key2")]})
+    return Response(200, {"keys": [_key(cloud, resource, name) for name in ("key1", "key2")]})
 
 
-def regenerate_key(cloud: Cloud, resource: Resource, request: Request) -> Answer:
+def regenerate_key(cloud: Cloud, resource: Resource, request: Request) -> Response:
     """Regenerate one of the keys: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/regenerate-key"""
     name = (request.body or {}).get("keyName")
     if name not in resource.state.made:
@@ -202,9 +202,9 @@ def _check_change(previous: Resource, kind: str, sku: str, asked: Json) -> None:
         changed.append("kind")
     if sku.partition("_")[0] != before.partition("_")[0] or (sku.partition("_")[2] in ZONAL) != (before.partition("_")[2] in ZONAL):
         changed.append("sku.name")
-    if at({"properties": asked}, "properties.encryption.requireInfrastructureEncryption") not in (
+    if value_at({"properties": asked}, "properties.encryption.requireInfrastructureEncryption") not in (
         None,
-        at(previous.body, "properties.encryption.requireInfrastructureEncryption"),
+        value_at(previous.body, "properties.encryption.requireInfrastructureEncryption"),
     ):
         changed.append("encryption.requireInfrastructureEncryption")
     if changed:

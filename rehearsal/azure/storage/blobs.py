@@ -15,10 +15,10 @@ from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.preconditions import etag
-from rehearsal.azure.resource import Answer, Json, Request, Resource
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource import Json, Request, Resource, Response
+from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.storage.accounts import BLOB_DEFAULTS, CONTAINER, policy_state
-from rehearsal.azure.validation import at, needed, one_of, said
+from rehearsal.azure.validation import check_one_of, required_value, value_at, without_nulls
 
 CONTAINER_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
 """https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata#container-names"""
@@ -31,35 +31,35 @@ RULES = 100
 DEFAULT = "default"
 
 
-class BlobService(Kind):
+class BlobService(ResourceType):
     """The blob service of an account, which exists as long as the account."""
 
     type = "Microsoft.Storage/storageAccounts/blobServices"
-    tells_provisioning_state = False
+    has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require the name default, and retentions of 1 to 365 days."""
         _check_default(arm_id)
         for name in ("deleteRetentionPolicy", "containerDeleteRetentionPolicy"):
-            policy = at(body, f"properties.{name}")
+            policy = value_at(body, f"properties.{name}")
             if policy and policy.get("enabled") and not 1 <= (policy.get("days") or 0) <= 365:
                 raise invalid_values(f"{name}.days")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults and the account's SKU."""
         account = cloud.get(str(arm_id.parent))
-        return {**body, "sku": account.body["sku"], "properties": {**BLOB_DEFAULTS, **said(body.get("properties"))}}
+        return {**body, "sku": account.body["sku"], "properties": {**BLOB_DEFAULTS, **without_nulls(body.get("properties"))}}
 
-    def delete_answer(self, cloud: Cloud, resource: Resource, request: Request) -> Answer | None:
+    def delete_response(self, cloud: Cloud, resource: Resource, request: Request) -> Response | None:
         """Set the service back to its defaults, as Pulumi's provider does. Azure has no DELETE for it."""
         return cloud.handle(Request("PUT", resource.id, body={}, principal=request.principal))
 
 
-class Container(Kind):
+class Container(ResourceType):
     """A blob container."""
 
     type = CONTAINER
-    tells_provisioning_state = False
+    has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a name of small letters, digits and single hyphens; refuse public access that the account does not allow."""
@@ -67,8 +67,8 @@ class Container(Kind):
             raise invalid(
                 f"The specified resource name '{arm_id.name}' contains invalid characters.", "containerName", "InvalidResourceName"
             )
-        public = at(body, "properties.publicAccess")
-        one_of(public, ("None", "Blob", "Container"), "publicAccess")
+        public = value_at(body, "properties.publicAccess")
+        check_one_of(public, ("None", "Blob", "Container"), "publicAccess")
         account = cloud.get(arm_id.text.split("/blobServices/")[0])
         if public not in (None, "None") and not account.properties["allowBlobPublicAccess"]:
             raise conflict("PublicAccessNotPermitted", "Public access is not permitted on this storage account.", arm_id.text)
@@ -79,7 +79,7 @@ class Container(Kind):
             "publicAccess": "None",
             "defaultEncryptionScope": "$account-encryption-key",
             "denyEncryptionScopeOverride": False,
-            **said(body.get("properties")),
+            **without_nulls(body.get("properties")),
             "deleted": False,
             "remainingRetentionDays": 0,
             "leaseStatus": "Unlocked",
@@ -89,7 +89,7 @@ class Container(Kind):
         }
         return {**body, "properties": told}
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while its policy is locked, because the model assumes that it still contains blobs:
         https://github.com/MicrosoftDocs/feedback/issues/1844
         """
@@ -106,12 +106,12 @@ class Container(Kind):
         return {**resource.body, "etag": etag(resource), "properties": {**resource.properties, **told}}
 
 
-class ImmutabilityPolicy(Kind):
+class ImmutabilityPolicy(ResourceType):
     """A container's retention. An unlocked one can grow and shrink; a locked one can only grow, five times."""
 
     type = "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"
-    deletes_nothing = False
-    tells_provisioning_state = False
+    missing_delete_succeeds = False
+    has_provisioning_state = False
 
     def __init__(self) -> None:
         self.actions = {"lock": lock_policy, "extend": extend_policy}
@@ -121,17 +121,17 @@ class ImmutabilityPolicy(Kind):
         _check_default(arm_id)
         if previous is not None and previous.properties["state"] == "Locked":
             raise _locked(previous)
-        _check_days(needed(body, "properties.immutabilityPeriodSinceCreationInDays", "parameters"))
+        _check_days(required_value(body, "properties.immutabilityPeriodSinceCreationInDays", "parameters"))
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add the state Unlocked."""
-        return {**body, "properties": {"allowProtectedAppendWrites": False, **said(body["properties"]), "state": "Unlocked"}}
+        return {**body, "properties": {"allowProtectedAppendWrites": False, **without_nulls(body["properties"]), "state": "Unlocked"}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Start with no extensions."""
         resource.state = 0
 
-    def removable(self, cloud: Cloud, resource: Resource) -> None:
+    def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse to delete a locked policy, which only its container deletes."""
         if resource.properties["state"] == "Locked":
             raise _locked(resource)
@@ -147,11 +147,11 @@ class ImmutabilityPolicy(Kind):
         return data
 
 
-class ManagementPolicy(Kind):
+class ManagementPolicy(ResourceType):
     """The lifecycle rules of an account: https://learn.microsoft.com/rest/api/storagerp/management-policies"""
 
     type = "Microsoft.Storage/storageAccounts/managementPolicies"
-    tells_provisioning_state = False
+    has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require the name default, and 1 to 100 rules with unique names and actions."""
@@ -159,12 +159,12 @@ class ManagementPolicy(Kind):
         account = cloud.get(str(arm_id.parent))
         if account.body["kind"] not in ("StorageV2", "BlobStorage", "BlockBlobStorage"):
             raise conflict("FeatureNotSupportedForAccount", f"Lifecycle management is not supported for {account.body['kind']}.", "kind")
-        rules = needed(body, "properties.policy.rules", "properties")
-        names = [needed(rule, "name", "rules") for rule in rules]
+        rules = required_value(body, "properties.policy.rules", "properties")
+        names = [required_value(rule, "name", "rules") for rule in rules]
         if not 1 <= len(rules) <= RULES or len(set(names)) < len(names):
             raise invalid_values("policy.rules")
         for rule in rules:
-            if not at(rule, "definition.actions"):
+            if not value_at(rule, "definition.actions"):
                 raise invalid_values("policy.rules.definition.actions")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
@@ -172,18 +172,18 @@ class ManagementPolicy(Kind):
         return {**body, "properties": {**body["properties"], "lastModifiedTime": stamp(cloud.now)}}
 
 
-def lock_policy(_cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+def lock_policy(_cloud: Cloud, resource: Resource, _request: Request) -> Response:
     """Lock a policy permanently."""
     if resource.properties["state"] == "Locked":
         raise _locked(resource)
     resource.properties["state"] = "Locked"
     resource.version += 1
-    return Answer(200, {**resource.body, "etag": etag(resource)})
+    return Response(200, {**resource.body, "etag": etag(resource)})
 
 
-def extend_policy(_cloud: Cloud, resource: Resource, request: Request) -> Answer:
+def extend_policy(_cloud: Cloud, resource: Resource, request: Request) -> Response:
     """Extend the retention of a locked policy; AzureError for an unlocked one, a shorter one, or a sixth time."""
-    days = needed(request.body or {}, "properties.immutabilityPeriodSinceCreationInDays", "parameters")
+    days = required_value(request.body or {}, "properties.immutabilityPeriodSinceCreationInDays", "parameters")
     _check_days(days)
     if resource.properties["state"] != "Locked":
         raise conflict("OperationNotAllowed", "Operation not allowed on immutability policy with current state.", resource.id.text)
@@ -198,7 +198,7 @@ def extend_policy(_cloud: Cloud, resource: Resource, request: Request) -> Answer
     resource.sent = {**resource.sent, "properties": {**resource.sent["properties"], "immutabilityPeriodSinceCreationInDays": days}}
     resource.state += 1
     resource.version += 1
-    return Answer(200, {**resource.body, "etag": etag(resource)})
+    return Response(200, {**resource.body, "etag": etag(resource)})
 
 
 def _locked(resource: Resource) -> AzureError:

@@ -91,7 +91,7 @@ def delete_secret(cloud: Cloud, vault: Resource, name: str) -> Json:
     found = _find(cloud, vault, name)
     if found is None:
         raise _missing(name)
-    cloud.drop(found)
+    cloud.remove(found)
     return _deleted(vault, vault.state.deleted[name.lower()])
 
 
@@ -161,7 +161,7 @@ def _update_resource(cloud: Cloud, vault: Resource, name: str, state: SecretStat
     """Write the vault's change to the resource of the secret."""
     found = _find(cloud, vault, name)
     if found is None:
-        cloud.place(parse(f"{vault.id.text}/secrets/{name}"), state.body, owner, sent=state.sent(), state=state)
+        cloud.insert(parse(f"{vault.id.text}/secrets/{name}"), state.body, owner, sent=state.sent(), state=state)
         return
     found.body.pop("tags", None)
     found.body.update(state.body)

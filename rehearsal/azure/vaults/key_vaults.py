@@ -13,11 +13,11 @@ from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.durations import seconds
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.resource import Json, Resource
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.validation import at, needed, one_of, required_location, said
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import operation_seconds
+from rehearsal.azure.validation import check_one_of, required_location, required_value, value_at, without_nulls
 from rehearsal.azure.vaults import soft_delete
 from rehearsal.azure.vaults.secret_versions import SecretState
 
@@ -42,39 +42,39 @@ def vault_named(cloud: Cloud, name: str) -> Resource | None:
     return soft_delete.find_by_name(cloud, Vault.type, name)
 
 
-class Vault(Kind):
+class Vault(ResourceType):
     """A key vault."""
 
     type = "Microsoft.KeyVault/vaults"
-    deleted_though_in_use = True
+    deletable_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse the name of another vault, also of a deleted one, and changes that Azure never allows."""
         if not NAME.fullmatch(arm_id.name):
             raise invalid(_BAD_NAME.format(arm_id.name), "vaultName", "VaultNameNotValid")
         location = required_location(body)
-        recovering = at(body, "properties.createMode") == RECOVER
+        recovering = value_at(body, "properties.createMode") == RECOVER
         if previous is None:
             _check_free(cloud, arm_id, location, recovering)
         if not recovering:
-            needed(body, "properties.tenantId", "vault")
-            needed(body, "properties.sku.name", "vault")
+            required_value(body, "properties.tenantId", "vault")
+            required_value(body, "properties.sku.name", "vault")
         _check_tenant(cloud, body)
-        one_of(at(body, "properties.sku.name"), ("standard", "premium"), "properties.sku.name")
-        one_of(at(body, "properties.networkAcls.defaultAction"), ("Allow", "Deny"), "properties.networkAcls.defaultAction")
-        one_of(at(body, "properties.networkAcls.bypass"), ("AzureServices", "None"), "properties.networkAcls.bypass")
-        rules = at(body, "properties.networkAcls.virtualNetworkRules") or []
+        check_one_of(value_at(body, "properties.sku.name"), ("standard", "premium"), "properties.sku.name")
+        check_one_of(value_at(body, "properties.networkAcls.defaultAction"), ("Allow", "Deny"), "properties.networkAcls.defaultAction")
+        check_one_of(value_at(body, "properties.networkAcls.bypass"), ("AzureServices", "None"), "properties.networkAcls.bypass")
+        rules = value_at(body, "properties.networkAcls.virtualNetworkRules") or []
         if len(rules) > RULES:
             raise _bad(f"The vault has {len(rules)} virtual network rules, of at most {RULES}.")
-        _check_protection(said(body.get("properties")), previous.properties if previous else {})
+        _check_protection(without_nulls(body.get("properties")), previous.properties if previous else {})
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults, such as soft delete for 90 days; a recovered vault has its former body except for what the PUT changes."""
-        asked = said(body.get("properties"))
+        asked = without_nulls(body.get("properties"))
         asked.pop("createMode", None)
         # What can never be taken back stays although a PUT leaves it out; a recovery that is asked for again recovers nothing more.
         lasting = ("softDeleteRetentionInDays", "enablePurgeProtection", "enableSoftDelete")
-        recovering = at(body, "properties.createMode") == RECOVER
+        recovering = value_at(body, "properties.createMode") == RECOVER
         before = {key: value for key, value in (previous.properties if previous else {}).items() if recovering or key in lasting}
         gone = soft_delete.deleted_vault_with_id(cloud, arm_id) if previous is None else None
         restored = gone.state.body if gone is not None else {}
@@ -97,15 +97,15 @@ class Vault(Kind):
             return
         resource.state.deleted = {name: one for name, one in gone.state.deleted.items() if one.purge_at > cloud.now}
         for name, secret in gone.state.secrets.items():
-            cloud.place(parse(f"{resource.id.text}/secrets/{name}"), secret.body, resource.owner, sent=secret.sent(), state=secret)
-        cloud.drop(gone)
+            cloud.insert(parse(f"{resource.id.text}/secrets/{name}"), secret.body, resource.owner, sent=secret.sent(), state=secret)
+        cloud.remove(gone)
 
-    def seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        return seconds(cloud, "vault.put", resource.key, resource.version)
+    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
+        return operation_seconds(cloud, "vault.put", resource.key, resource.version)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
         """Return the short duration of a delete, which only marks the vault."""
-        return seconds(cloud, "vault.delete", resource.key, resource.created)
+        return operation_seconds(cloud, "vault.delete", resource.key, resource.created)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Create the deleted vault."""
@@ -148,7 +148,7 @@ def _bad(message: str) -> AzureError:
 
 def _check_tenant(cloud: Cloud, body: Json) -> None:
     """Require the tenant of the subscription: https://learn.microsoft.com/azure/key-vault/general/move-subscription"""
-    tenant = at(body, "properties.tenantId")
+    tenant = value_at(body, "properties.tenantId")
     if tenant is None:
         return
     try:

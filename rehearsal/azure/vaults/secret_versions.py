@@ -8,7 +8,7 @@ from typing import Any
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json
-from rehearsal.azure.validation import said
+from rehearsal.azure.validation import without_nulls
 
 DATES = ("enabled", "nbf", "exp")
 
@@ -53,7 +53,7 @@ class SecretState:
     def sent(self) -> Json:
         """Return the body of a PUT that creates the current version."""
         current = self.current
-        asked = said({"value": current.value, "contentType": current.content_type, "attributes": current.attributes or None})
+        asked = without_nulls({"value": current.value, "contentType": current.content_type, "attributes": current.attributes or None})
         return {"properties": asked, "tags": current.tags} if current.tags else {"properties": asked}
 
     def add(
@@ -80,4 +80,4 @@ class SecretState:
 
 def settable_attributes(attributes: Mapping[str, Any] | None) -> Json:
     """Return the attributes that a client can set."""
-    return {key: value for key, value in said(attributes).items() if key in DATES}
+    return {key: value for key, value in without_nulls(attributes).items() if key in DATES}

@@ -13,8 +13,8 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Resource
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.validation import needed, said
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.validation import required_value, without_nulls
 from rehearsal.azure.vaults.secret_versions import SecretState, settable_attributes
 from rehearsal.azure.vaults.soft_delete import DAY, DeletedSecret
 
@@ -38,16 +38,16 @@ class VaultError(AzureError):
         return {**super().body(), "innererror": {"code": self.inner}}
 
 
-class Secret(Kind):
+class Secret(ResourceType):
     """A secret of a vault in Azure Resource Manager."""
 
     type = "Microsoft.KeyVault/vaults/secrets"
-    tells_provisioning_state = False
+    has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a value, and a name that no deleted secret has."""
         vault = cloud.get(str(arm_id.parent))
-        value = str(needed(body, "properties.value", "secret"))
+        value = str(required_value(body, "properties.value", "secret"))
         check_secret(arm_id.name, value, body.get("tags") or {})
         if previous is None:
             check_free(vault, arm_id.name)
@@ -109,7 +109,7 @@ def check_free(vault: Resource, name: str) -> None:
 
 def _written(cloud: Cloud, arm_id: ArmId, body: Json, before: SecretState | None) -> SecretState:
     """Return the versions after a PUT: a changed value adds one, any other change applies to the current one."""
-    properties, tags = said(body["properties"]), body.get("tags") or {}
+    properties, tags = without_nulls(body["properties"]), body.get("tags") or {}
     state = SecretState.read(asdict(before)) if before else SecretState(secret_uri(arm_id))
     attributes, kind = properties.get("attributes"), properties.get("contentType")
     if not state.versions or state.current.value != properties["value"]:

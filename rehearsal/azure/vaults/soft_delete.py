@@ -14,8 +14,8 @@ from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.resource import Answer, Json, Request, Resource
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource import Json, Request, Resource, Response
+from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.vaults.secret_versions import SecretState
 
 DAY = 86_400.0
@@ -48,7 +48,7 @@ class DeletedVaultState:
     deleted: dict[str, DeletedSecret] = field(default_factory=dict)
 
 
-class DeletedVault(Kind):
+class DeletedVault(ResourceType):
     """A deleted vault, which only the deletion of a vault creates."""
 
     type = "Microsoft.KeyVault/locations/deletedVaults"
@@ -60,18 +60,18 @@ class DeletedVault(Kind):
         """Refuse a PUT."""
         raise AzureError(405, "MethodNotAllowed", f"{self.type} comes of deleting a vault, not of a request.")
 
-    def delete_answer(self, cloud: Cloud, resource: Resource, request: Request) -> Answer | None:
+    def delete_response(self, cloud: Cloud, resource: Resource, request: Request) -> Response | None:
         """Refuse a DELETE; a deleted vault is purged."""
         raise AzureError(405, "MethodNotAllowed", f"A deleted vault goes by POST {resource.id.text}/purge, or when its time is over.")
 
-    def holds(self, resource: Resource, target: Resource) -> bool:
+    def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return False: it only describes the former vault."""
         return False
 
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
         """Purge the vault at the end of its retention."""
         if resource.created == args[0]:
-            cloud.drop(resource)
+            cloud.remove(resource)
 
     def dump(self, state: Any) -> Any:
         return asdict(state)
@@ -99,7 +99,7 @@ def add_deleted_vault(cloud: Cloud, vault: Resource) -> Resource:
     kept = {key: value for key, value in vault.body.items() if key != "properties"}
     body = {**kept, "properties": {key: value for key, value in vault.properties.items() if key != "provisioningState"}}
     remains = DeletedVaultState(vault.id.text, body, dict(vault.state.kept), dict(vault.state.deleted))
-    gone = cloud.place(place, {"properties": told}, AZURE, state=remains)
+    gone = cloud.insert(place, {"properties": told}, AZURE, state=remains)
     cloud.events.at(purge_at, gone.key, "purge", gone.created)
     return gone
 
@@ -125,9 +125,9 @@ def deleted_vaults(cloud: Cloud, subscription: str) -> Iterator[Resource]:
     return cloud.list(f"/subscriptions/{subscription}", DeletedVault.type)
 
 
-def purge_vault(cloud: Cloud, resource: Resource, _request: Request) -> Answer:
+def purge_vault(cloud: Cloud, resource: Resource, _request: Request) -> Response:
     """Purge a deleted vault; MethodNotAllowed (https://github.com/microsoft/AzureTRE/issues/1446) if it is protected."""
     if resource.properties["purgeProtectionEnabled"]:
         raise AzureError(405, "MethodNotAllowed", "Operation 'DeletedVaultPurge' is not allowed.", target=resource.id.text)
-    cloud.drop(resource)
-    return Answer(200)
+    cloud.remove(resource)
+    return Response(200)

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from components.plan.model import API_SERVER_PORT, ClusterPlan, RegionPlan
 from rehearsal.azure.cloud import Cloud
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.administrator import administrators_kubeconfig
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.boot_files import BootFilesError
@@ -87,12 +87,12 @@ class Clusters(AbstractContextManager["Clusters"]):
     """The control planes of a region's clusters. Each `reconcile` makes them match Azure; all end with the context."""
 
     def __init__(
-        self, plan: RegionPlan, azure: AzureService, engines: Engines, folder: Path, limit: MemberLimit, say: Callable[[str], None]
+        self, plan: RegionPlan, azure: AzureService, binaries: Binaries, folder: Path, limit: MemberLimit, say: Callable[[str], None]
     ) -> None:
         """Read saved ports from the folder, which also stores disks; raise OSError or StateCorruptError."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._plan, self._azure, self._limit, self._say = plan, azure, limit, say
-        self._programs = MachinePrograms(engines.programs, {})
+        self._programs = MachinePrograms(binaries.programs, {})
         self._ports, self._disks = SavedPorts(folder / "ports.json"), MemberDisks(folder / "disks")
         self._local = {cluster.name: LocalCluster() for cluster in plan.clusters}
 

@@ -18,7 +18,7 @@ from typing import IO, cast
 
 from components.errors import GpufleetError
 from components.plan.model import RegionPlan
-from rehearsal.binaries.find import Engines, engines
+from rehearsal.binaries.find import Binaries, find_binaries
 from rehearsal.local_cluster.hub.launch import ROOT, in_namespaces_of, in_new_namespaces
 from rehearsal.local_cluster.hub.member_selection import MemberLimit
 
@@ -51,7 +51,7 @@ class HubRequest:
     folder: Path
     scenario: str | None
     factor: float
-    engines: Engines
+    binaries: Binaries
     limit: MemberLimit
 
 
@@ -87,7 +87,7 @@ def hub_namespace(
     """
     if reason := unavailable_reason():
         raise HubNetworkError(reason)
-    programs = engines(say)
+    programs = find_binaries(say)
     folder = folder.absolute()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -69,7 +69,7 @@ def serve(request: HubRequest, ready: Callable[[Mapping[str, str]], None], say: 
         azure = ending.enter_context(AzureService(live, folder, PORT))
         network = hub_network_id(plan)
         ending.enter_context(serve_dns(plan.hub.resolver_address, lambda query: azure.call(lambda cloud: resolve(cloud, network, query))))
-        clusters = ending.enter_context(Clusters(plan, azure, request.engines, request.folder / "clusters", request.limit, say))
+        clusters = ending.enter_context(Clusters(plan, azure, request.binaries, request.folder / "clusters", request.limit, say))
         ready(environment(azure, plan))
         while not stop.wait(LOOK_SECONDS):
             clusters.reconcile()

@@ -60,7 +60,7 @@ def _join() -> Any:
     return module
 
 
-def whoami(document: dict[str, Any]) -> tuple[str, str]:
+def machine_identity(document: dict[str, Any]) -> tuple[str, str]:
     """Own address and provider id of a machine with this metadata document, as gpufleet-join finds them; Refused as there."""
     join = _join()
     network = document["network"]
@@ -69,7 +69,7 @@ def whoami(document: dict[str, Any]) -> tuple[str, str]:
     return str(own), str(join.provider_id(document["compute"]))
 
 
-def pods_of(settings: Settings, network: dict[str, Any]) -> int:
+def max_pods_of(settings: Settings, network: dict[str, Any]) -> int:
     """Most pods of a machine with this network document, as gpufleet-node tells its kubelet; Refused as there."""
     card = network["interface"][0]
     mac = str(card["macAddress"]).lower()
@@ -90,7 +90,7 @@ def wait_seconds(spread: float, tries: int, vm_id: str) -> float:
     return float(_join().wait_seconds(spread, tries, vm_id))
 
 
-def fetched(manifest: dict[str, Any], values: dict[str, str]) -> dict[str, str]:
+def fetched_files(manifest: dict[str, Any], values: dict[str, str]) -> dict[str, str]:
     """Files that gpufleet-fetch-secrets writes by path; Refused where a value is not of its kind."""
     program: Any = _load("fetch_secrets")
     for name, kind in manifest["secrets"].items():

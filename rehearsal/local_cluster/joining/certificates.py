@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from components.x509 import Authority, Subject, issue_leaf
-from rehearsal.local_cluster.joining.node import NODE_USER, NODES_GROUP
+from rehearsal.local_cluster.joining.node_object import NODE_USER, NODES_GROUP
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER = "kubernetes.io/kubelet-serving"
@@ -48,7 +48,7 @@ def subject(user: str, *groups: str) -> x509.Name:
     return x509.Name([*parts, x509.NameAttribute(x509.NameOID.COMMON_NAME, user)])
 
 
-def request(key: ec.EllipticCurvePrivateKey, node: str, names: tuple[str, ...] = (), addresses: tuple[str, ...] = ()) -> bytes:
+def signing_request(key: ec.EllipticCurvePrivateKey, node: str, names: tuple[str, ...] = (), addresses: tuple[str, ...] = ()) -> bytes:
     """A node's certificate signing request, PEM, for serving where it has names and addresses."""
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject(f"{NODE_USER}{node}", NODES_GROUP))
     alternatives = [*map(x509.DNSName, names), *(x509.IPAddress(ipaddress.ip_address(one)) for one in addresses)]

@@ -1,22 +1,32 @@
-"""Decides by which way machines enter a running control plane: its balancer, its authority, and what their boot fetched."""
+"""Access of machines to a running control plane: its balancer, its authority, tokens, and the files that their boot fetched.
+
+The rehearsal's own programs authenticate with tokens of service accounts, which an API server caches for ten seconds. It verifies a client
+certificate anew at every request, which costs 0.1 ms of CPU time:
+https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubeapiserver/options/authentication.go (TokenSuccessCacheTTL)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from components.boot import control_keys
 from rehearsal.azure.cloud import Cloud
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.control_plane import ControlPlane
-from rehearsal.local_cluster.joining.certificates import Issuer
-from rehearsal.local_cluster.joining.machines import FirstIdentity, JoiningMachine, first_identity
-from rehearsal.local_cluster.joining.rbac import ACTOR
-from rehearsal.local_cluster.joining.service_account_tokens import token_of
+from rehearsal.local_cluster.joining.certificates import LIFETIME, Issuer
+from rehearsal.local_cluster.joining.machines import FetchedIdentity, JoiningMachine, fetched_identity
+from rehearsal.local_cluster.joining.rbac import ACTOR, SPACE
+from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError, Connection
+from rehearsal.local_cluster.objects.kubeconfig import read
+
+PATIENCE_SECONDS = 30.0
+CREATED = 201
 
 
 @dataclass(frozen=True)
-class Gate:
+class ClusterAccess:
     """The way into a cluster: the API server's URL, the authority that it proves itself by (PEM), and who may open it.
 
     first is what a machine's boot fetched, by scale set; issuer signs for ISSUED; actor is the token of who acts for nodes in IMPERSONATED.
@@ -24,7 +34,7 @@ class Gate:
 
     url: str
     authority: str
-    first: Mapping[str, FirstIdentity]
+    first: Mapping[str, FetchedIdentity]
     issuer: Issuer | None = None
     actor: str | None = field(default=None, repr=False)
 
@@ -35,13 +45,27 @@ def issuer_of(control: ControlPlane) -> Issuer:
     return Issuer(machine.path(control_keys.path("cluster-ca-cert")), machine.path(control_keys.path("cluster-ca-key")))
 
 
-def first_identities(cloud: Cloud, machines: Sequence[JoiningMachine]) -> dict[str, FirstIdentity]:
+def fetched_identities(cloud: Cloud, machines: Sequence[JoiningMachine]) -> dict[str, FetchedIdentity]:
     """What the machines' boot fetches from their vault, by scale set."""
     sets = {one.of_set.name: one.of_set.boot for one in machines}
-    return {name: first_identity(cloud, boot) for name, boot in sets.items()}
+    return {name: fetched_identity(cloud, boot) for name, boot in sets.items()}
 
 
-def gate_to(control: ControlPlane, azure: AzureService, machines: Sequence[JoiningMachine]) -> Gate:
+def access_to(control: ControlPlane, azure: AzureService, machines: Sequence[JoiningMachine]) -> ClusterAccess:
     """The way into a control plane for these machines, whichever identities they use; NoAnswer unless rights() were applied."""
-    first = azure.call(lambda cloud: first_identities(cloud, machines))
-    return Gate(control.url, control.authority.read_text(), first, issuer_of(control), token_of(control.kubeconfig, ACTOR))
+    first = azure.call(lambda cloud: fetched_identities(cloud, machines))
+    return ClusterAccess(control.url, control.authority.read_text(), first, issuer_of(control), token_of(control.kubeconfig, ACTOR))
+
+
+def token_of(kubeconfig: Path, account: str) -> str:
+    """A token of one of the rehearsal's service accounts, good for as long as client certificates; NoAnswer where it has none, too."""
+    connection = Connection(read(kubeconfig), PATIENCE_SECONDS, lambda _: None)
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": int(LIFETIME.total_seconds())}}
+    path = f"/api/v1/namespaces/{SPACE}/serviceaccounts/{account}/token"
+    try:
+        answer = connection.request("POST", path, body=body)
+    finally:
+        connection.close()
+    if answer.status != CREATED:
+        raise ApiServerUnreachableError(connection.where, f"gives {SPACE}/{account} no token: {answer.message}", "apply rights() first")
+    return str(answer.body["status"]["token"])

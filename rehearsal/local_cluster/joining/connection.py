@@ -43,7 +43,7 @@ class RequestRejectedError(GpufleetError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     """One answer: status, headers by lower-case name, body."""
 
     status: int
@@ -98,7 +98,7 @@ class Connection:
             self._writer.transport.abort()
         self._reader = self._writer = None
 
-    async def ask(self, method: str, path: str, body: Json | bytes | None = None, accept: frozenset[int] = frozenset()) -> Answer:
+    async def ask(self, method: str, path: str, body: Json | bytes | None = None, accept: frozenset[int] = frozenset()) -> HttpResponse:
         """The answer to a request that is below 400 or accepted; Refused by any other that stays, or when the deadline has passed.
 
         A body of bytes is Kubernetes' protobuf, and so is the answer.
@@ -127,12 +127,12 @@ class Connection:
             self._tally.retries += 1
             await asyncio.sleep(wait)
 
-    async def _once(self, method: str, path: str, body: Json | bytes | None) -> Answer:
+    async def _once(self, method: str, path: str, body: Json | bytes | None) -> HttpResponse:
         began = time.perf_counter()
         async with asyncio.timeout(ANSWER_SECONDS):
             reader = await self._send(method, path, body)
             status, told = await _head(reader)
-            answer = Answer(status, told, b"".join([part async for part in _body(reader, told)]))
+            answer = HttpResponse(status, told, b"".join([part async for part in _body(reader, told)]))
         if told.get("connection") == "close":
             self.drop()
         self._tally.statuses[status] += 1
@@ -156,7 +156,7 @@ class Connection:
                     self._tally.retries += 1
                     return
                 if status >= 400:
-                    raise RequestRejectedError(status, Answer(status, told, part).message)
+                    raise RequestRejectedError(status, HttpResponse(status, told, part).message)
                 for line in lines:
                     yield json.loads(line)
         except BROKEN:
@@ -207,7 +207,7 @@ def pause(tries: int) -> float:
     return _scatter(0.5, 1.0) * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 10))
 
 
-def _retry_after(answer: Answer) -> float | None:
+def _retry_after(answer: HttpResponse) -> float | None:
     """Seconds that the server asks to stay away, and a little more, lest all come back at once."""
     asked = answer.headers.get("retry-after", "")
     return int(asked) + _scatter(0.0, 1.0) if asked.isdigit() else None

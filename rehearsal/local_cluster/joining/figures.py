@@ -59,7 +59,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinFigures:
     """What a join came to.
 
     seconds from the first machine to the last; nodes are those that joined; steps by name, in their order; mutating are single requests
@@ -79,9 +79,9 @@ class Joined:
     cpu_seconds: float
 
 
-def joined(tally: Tally, seconds: float, nodes: int, failures: tuple[NodeFailure, ...], cpu_seconds: float) -> Joined:
+def joined(tally: Tally, seconds: float, nodes: int, failures: tuple[NodeFailure, ...], cpu_seconds: float) -> JoinFigures:
     """The figures of a join that has ended."""
-    return Joined(
+    return JoinFigures(
         seconds,
         nodes,
         failures,

@@ -13,12 +13,12 @@ from enum import StrEnum
 
 from rehearsal.local_cluster.joining.boot_programs import wait_seconds
 from rehearsal.local_cluster.joining.certificates import Identity, client_context
-from rehearsal.local_cluster.joining.cluster_access import Gate
+from rehearsal.local_cluster.joining.cluster_access import ClusterAccess
 from rehearsal.local_cluster.joining.connection import Connection, bearer
-from rehearsal.local_cluster.joining.figures import Joined, NodeFailure, Tally, joined
+from rehearsal.local_cluster.joining.figures import JoinFigures, NodeFailure, Tally, joined
 from rehearsal.local_cluster.joining.machines import JoiningMachine
-from rehearsal.local_cluster.joining.node import NODE_USER, NODES_GROUP
-from rehearsal.local_cluster.joining.registration_steps import Asking, RegistrationStepError
+from rehearsal.local_cluster.joining.node_object import NODE_USER, NODES_GROUP
+from rehearsal.local_cluster.joining.registration_steps import NodeRegistration, RegistrationStepError
 
 DEADLINE_SECONDS = 300.0
 IMPERSONATING_CONNECTIONS = 8
@@ -69,12 +69,12 @@ def _unsearched() -> Iterator[None]:
 class Joiner:
     """Makes machines nodes through one gate."""
 
-    def __init__(self, gate: Gate, *, at_once: int = AT_ONCE, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+    def __init__(self, gate: ClusterAccess, *, at_once: int = AT_ONCE, deadline_seconds: float = DEADLINE_SECONDS) -> None:
         self._gate, self._at_once, self._patience = gate, at_once, deadline_seconds
 
     def join(
         self, machines: Sequence[JoiningMachine], how: Identities, smoothing: Smoothing, say: Callable[[str], None] = lambda _: None
-    ) -> Joined:
+    ) -> JoinFigures:
         """Join machines, each told to say when it failed; the others go on. Returns when all have joined or failed.
 
         With ISSUED the certificates are made before the clock starts.
@@ -93,14 +93,20 @@ class _Round:
     """One join of many machines."""
 
     def __init__(
-        self, gate: Gate, how: Identities, smoothing: Smoothing, issued: Mapping[str, Identity], patience: float, say: Callable[[str], None]
+        self,
+        gate: ClusterAccess,
+        how: Identities,
+        smoothing: Smoothing,
+        issued: Mapping[str, Identity],
+        patience: float,
+        say: Callable[[str], None],
     ) -> None:
         self._gate, self._how, self._smoothing, self._issued, self._patience, self._say = gate, how, smoothing, issued, patience, say
         self._tally, self._done = Tally(), 0
         self._failures: list[NodeFailure] = []
         self._contexts: dict[str, ssl.SSLContext] = {}
 
-    async def run(self, machines: Sequence[JoiningMachine], at_once: int) -> Joined:
+    async def run(self, machines: Sequence[JoiningMachine], at_once: int) -> JoinFigures:
         """Join them all."""
         began, cpu = time.monotonic(), time.thread_time()
         teller = asyncio.create_task(self._tell(len(machines)))
@@ -139,7 +145,7 @@ class _Round:
 
     async def _bootstrap(self, machine: JoiningMachine) -> None:
         """What a machine's first boot does."""
-        first, asking = self._gate.first[machine.of_set.name], Asking(machine, self._tally)
+        first, asking = self._gate.first[machine.of_set.name], NodeRegistration(machine, self._tally)
         if first.authority not in self._contexts:
             self._contexts[first.authority] = client_context(first.authority)
         async with self._connection(self._contexts[first.authority], bearer(first.token)) as connection:
@@ -151,7 +157,7 @@ class _Round:
     async def _with_issued(self, machine: JoiningMachine) -> None:
         """Node alone, by a connection with the machine's own certificate."""
         async with self._connection(client_context(self._gate.authority, self._issued[machine.name])) as connection:
-            await Asking(machine, self._tally).register(connection)
+            await NodeRegistration(machine, self._tally).register(connection)
 
     async def _by_few(self, machines: Sequence[JoiningMachine]) -> None:
         """Nodes by few connections of one identity, in the order in which they may begin."""
@@ -167,7 +173,7 @@ class _Round:
                         await asyncio.sleep(left)
                     connection.deadline = time.monotonic() + self._patience
                     connection.act_as(f"{NODE_USER}{machine.name}")
-                    await self._try(machine.name, Asking(machine, self._tally).register(connection))
+                    await self._try(machine.name, NodeRegistration(machine, self._tally).register(connection))
 
         async with asyncio.TaskGroup() as group:
             for _ in range(IMPERSONATING_CONNECTIONS):

@@ -11,11 +11,11 @@ from typing import Any
 import yaml
 
 from components.boot.kubeconfig import document
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.control_plane import ControlPlane
-from rehearsal.local_cluster.joining.node import SetOfNodes
+from rehearsal.local_cluster.joining.cluster_access import token_of
+from rehearsal.local_cluster.joining.node_object import NodeSet
 from rehearsal.local_cluster.joining.rbac import KWOK
-from rehearsal.local_cluster.joining.service_account_tokens import token_of
 from rehearsal.local_cluster.systemd.service_definition import ServiceDefinition
 
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ STAGES = ("node-fast", "node-heartbeat-with-lease", "pod-general")
 
 
 @dataclass(frozen=True)
-class Keeping:
+class KwokMode:
     """How nodes and pods are kept alive.
 
     stages are sets of kwok's own stage files; lease_seconds is how long a node's lease lasts, renewed every quarter, 0 for no leases, with
@@ -44,16 +44,16 @@ class Keeping:
     registered_ready: bool = False
 
 
-def faithful(sets: Sequence[SetOfNodes]) -> Keeping:
+def faithful(sets: Sequence[NodeSet]) -> KwokMode:
     """Leases and reports as often as the machines' kubelets are told; ValueError where not all are told the same."""
     told = {one.heartbeats for one in sets}
     if len(told) != 1:
         raise ValueError(f"kwok keeps all nodes alike, and kubelet.yaml has {sorted(told)}: join the scale sets of one time only")
     ((lease, report),) = told
-    return Keeping(STAGES, lease, report)
+    return KwokMode(STAGES, lease, report)
 
 
-FAST = Keeping(("node-fast", "pod-fast"), lease_seconds=0, report_seconds=None, registered_ready=True)
+FAST = KwokMode(("node-fast", "pod-fast"), lease_seconds=0, report_seconds=None, registered_ready=True)
 """No leases and no reports: only with a controller manager that does not look for them, --node-monitor-grace-period=24h, and with nodes
 that register as Ready."""
 NODE, POD = "Node", "Pod"
@@ -63,7 +63,7 @@ where that is late, the API server ends kwok's watch, and kwok 0.8 begins each w
 https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/utils/informer/event.go#L77"""
 
 
-def configurations(engines: Engines, keeping: Keeping) -> Mapping[str, str]:
+def configurations(binaries: Binaries, keeping: KwokMode) -> Mapping[str, str]:
     """Configuration and stages, YAML, of each kwok, by its name: https://kwok.sigs.k8s.io/docs/user/configuration/
 
     Where there are leases, nodes and pods have a kwok each. A kwok for both passes over the pods of a node while its cache has no lease
@@ -73,15 +73,15 @@ def configurations(engines: Engines, keeping: Keeping) -> Mapping[str, str]:
     """
     unplayed = {NODE} if keeping.registered_ready else set()
     if not keeping.lease_seconds:
-        return {"kwok": _configuration(engines, keeping, unplayed)}
+        return {"kwok": _configuration(binaries, keeping, unplayed)}
     without_leases = replace(keeping, lease_seconds=0)
     return {
-        "kwok-nodes": _configuration(engines, keeping, {*unplayed, POD}),
-        "kwok-pods": _configuration(engines, without_leases, {NODE}),
+        "kwok-nodes": _configuration(binaries, keeping, {*unplayed, POD}),
+        "kwok-pods": _configuration(binaries, without_leases, {NODE}),
     }
 
 
-def _configuration(engines: Engines, keeping: Keeping, unplayed: Set[str]) -> str:
+def _configuration(binaries: Binaries, keeping: KwokMode, unplayed: Set[str]) -> str:
     """One kwok's. Stages of kinds that are unplayed are there and select nothing: without one for nodes kwok knows none, and without one
     for pods it watches them and does not read."""
     options: Json = {
@@ -97,11 +97,11 @@ def _configuration(engines: Engines, keeping: Keeping, unplayed: Set[str]) -> st
         "podsOnNodeSyncParallelism": keeping.parallel,
     }
     first = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "metadata": {"name": "kwok"}, "options": options}
-    stages = [stage for name in keeping.stages for file in engines.stage_files(name) for stage in _stages(file, keeping, unplayed)]
+    stages = [stage for name in keeping.stages for file in binaries.stage_files(name) for stage in _stages(file, keeping, unplayed)]
     return yaml.dump_all([first, *stages], Dumper=yaml.CSafeDumper, sort_keys=False, width=200)
 
 
-def _stages(file: Path, keeping: Keeping, unplayed: Set[str]) -> list[Json]:
+def _stages(file: Path, keeping: KwokMode, unplayed: Set[str]) -> list[Json]:
     """Stages of one of kwok's files, the reports of nodes as often as is wanted."""
     found = []
     for stage in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader):
@@ -116,13 +116,13 @@ def _stages(file: Path, keeping: Keeping, unplayed: Set[str]) -> list[Json]:
     return found
 
 
-def kwok_programs(engines: Engines, folder: Path, control: ControlPlane, keeping: Keeping) -> tuple[ServiceDefinition, ...]:
+def kwok_programs(binaries: Binaries, folder: Path, control: ControlPlane, keeping: KwokMode) -> tuple[ServiceDefinition, ...]:
     """Each kwok for a control plane, its files in a folder of its own in this one; NoAnswer unless rights() were applied."""
     token = token_of(control.kubeconfig, KWOK)
-    return tuple(_program(engines, folder / name, control, token, text) for name, text in configurations(engines, keeping).items())
+    return tuple(_program(binaries, folder / name, control, token, text) for name, text in configurations(binaries, keeping).items())
 
 
-def _program(engines: Engines, folder: Path, control: ControlPlane, token: str, text: str) -> ServiceDefinition:
+def _program(binaries: Binaries, folder: Path, control: ControlPlane, token: str, text: str) -> ServiceDefinition:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     server = {"server": control.url, "certificate-authority": str(control.authority)}
     files = {
@@ -133,6 +133,6 @@ def _program(engines: Engines, folder: Path, control: ControlPlane, token: str, 
     for name, content in files.items():
         (folder / name).touch(mode=0o600)
         (folder / name).write_bytes(content)
-    argv = (str(engines.program("kwok")), f"--config={folder / 'kwok.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}", "-v=WARN")
+    argv = (str(binaries.program("kwok")), f"--config={folder / 'kwok.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}", "-v=WARN")
     environment = {"HOME": str(folder), "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
     return ServiceDefinition(f"rehearsal/{folder.name}", argv, environment, folder / "kwok.log", folder, restart_seconds=1.0)

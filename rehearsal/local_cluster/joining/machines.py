@@ -17,10 +17,10 @@ from rehearsal.azure.compute.machine import RUNNING, SUCCEEDED
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.vaults import vault_named
 from rehearsal.azure.vaults.data_plane import get_secret
-from rehearsal.local_cluster.joining.boot_programs import fetched, pods_of, whoami
-from rehearsal.local_cluster.joining.node import SetOfNodes, node_object
+from rehearsal.local_cluster.joining.boot_programs import fetched_files, machine_identity, max_pods_of
 from rehearsal.local_cluster.joining.node_boot import NodeBoot, NodeBootError, node_boot
-from rehearsal.local_cluster.joining.resources import devices_of
+from rehearsal.local_cluster.joining.node_object import NodeSet, node_object
+from rehearsal.local_cluster.joining.node_resources import devices_of
 
 _SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 IMAGE_DISK_GIB = 30
@@ -32,7 +32,7 @@ https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks"""
 class JoiningMachine:
     """A machine that boots as a node: what it shares with its scale set, and what its metadata service says of itself."""
 
-    of_set: SetOfNodes
+    of_set: NodeSet
     name: str
     resource_id: str
     vm_id: str
@@ -46,7 +46,7 @@ class JoiningMachine:
 
 
 @dataclass(frozen=True)
-class FirstIdentity:
+class FetchedIdentity:
     """With what a machine asks for its first certificate: a bootstrap token, and the authority that it trusts (PEM)."""
 
     token: str = field(repr=False)
@@ -76,29 +76,29 @@ def _of_set(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan, set_id: str) -
     if resource is None:
         return
     state = state_of(resource)
-    told: dict[int, SetOfNodes] = {}
+    told: dict[int, NodeSet] = {}
     for one in state.living():
         if one.state != SUCCEEDED or one.power != RUNNING:
             continue
         if one.os_model not in told:
-            told[one.os_model] = set_of_nodes(plan, cluster, resource.id.name, state.models[one.os_model])
+            told[one.os_model] = node_set(plan, cluster, resource.id.name, state.models[one.os_model])
         yield _machine(cloud, resource, one, told[one.os_model])
 
 
-def _machine(cloud: Cloud, resource: Resource, one: Instance, of_set: SetOfNodes) -> JoiningMachine:
+def _machine(cloud: Cloud, resource: Resource, one: Instance, of_set: NodeSet) -> JoiningMachine:
     machine = cloud.get(f"{resource.id.text}/virtualMachines/{one.id}")
     told = instance_document(cloud, machine)
-    address, provider_id = whoami(told)
-    pods = pods_of(of_set.boot.network, told["network"])
+    address, provider_id = machine_identity(told)
+    pods = max_pods_of(of_set.boot.network, told["network"])
     name = str(told["compute"]["osProfile"]["computerName"]).lower()
     return JoiningMachine(of_set, name, machine.id.text, str(told["compute"]["vmId"]), address, provider_id, pods)
 
 
-def set_of_nodes(plan: RegionPlan, cluster: ClusterPlan, name: str, model: Model) -> SetOfNodes:
+def node_set(plan: RegionPlan, cluster: ClusterPlan, name: str, model: Model) -> NodeSet:
     """What a model of a scale set makes of all its machines."""
     profile = model.profile
     disk = (profile.get("storageProfile") or {}).get("osDisk") or {}
-    return SetOfNodes(
+    return NodeSet(
         name=name,
         boot=node_boot(str((profile.get("osProfile") or {}).get("customData", "")), name),
         size=VM_SIZES[model.size],
@@ -118,14 +118,14 @@ def _image(plan: RegionPlan, cluster: ClusterPlan, name: str, image_id: str) -> 
     )
 
 
-def first_identity(cloud: Cloud, boot: NodeBoot) -> FirstIdentity:
+def fetched_identity(cloud: Cloud, boot: NodeBoot) -> FetchedIdentity:
     """What the machine's fetch of its secrets puts in place; AzureError where the vault has not what its manifest names."""
     manifest = boot.secrets
     host = str(urlsplit(str(manifest["vault"])).hostname)
     vault = vault_named(cloud, host.partition(".")[0])
     if vault is None:
         raise NodeBootError(boot.where, f"there is no vault {manifest['vault']}", "bring the region up again")
-    files = fetched(manifest, {secret: str(get_secret(cloud, vault, secret)["value"]) for secret in manifest["secrets"]})
+    files = fetched_files(manifest, {secret: str(get_secret(cloud, vault, secret)["value"]) for secret in manifest["secrets"]})
     kubeconfig = yaml.load(files[boot.bootstrap_path], Loader=yaml.CSafeLoader)
     authority = files[kubeconfig["clusters"][0]["cluster"]["certificate-authority"]]
-    return FirstIdentity(str(kubeconfig["users"][0]["user"]["token"]), authority)
+    return FetchedIdentity(str(kubeconfig["users"][0]["user"]["token"]), authority)

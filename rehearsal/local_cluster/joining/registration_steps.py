@@ -34,7 +34,7 @@ class RegistrationStepError(GpufleetError):
         super().__init__(f"{failure.node}: {failure.step}: {failure.message}")
 
 
-class Asking:
+class NodeRegistration:
     """One machine on its way: notes how long each step took, and at which one it failed."""
 
     def __init__(self, machine: JoiningMachine, tally: Tally) -> None:
@@ -53,7 +53,7 @@ class Asking:
     async def client_identity(self, connection: Connection) -> Identity:
         """The first client certificate, asked for with the bootstrap token."""
         key = certificates.new_key()
-        pem = certificates.request(key, self.machine.name)
+        pem = certificates.signing_request(key, self.machine.name)
         with self.step("client request"):
             asked = await self._request(connection, CLIENT_SIGNER, pem)
         with self.step("client certificate"):
@@ -71,7 +71,7 @@ class Asking:
     async def serving_identity(self, connection: Connection) -> Identity:
         """The certificate under which the API servers reach the kubelet, for its name and address."""
         key: ec.EllipticCurvePrivateKey = certificates.new_key()
-        pem = certificates.request(key, self.machine.name, (self.machine.name,), (self.machine.address,))
+        pem = certificates.signing_request(key, self.machine.name, (self.machine.name,), (self.machine.address,))
         with self.step("serving request"):
             asked = await self._request(connection, SERVING_SIGNER, pem)
         with self.step("serving certificate"):
@@ -98,12 +98,12 @@ class Asking:
     async def _watched(self, connection: Connection, asked: Json) -> bytes:
         """The certificate, for which kubelets too watch their own request; looked up anew whenever the watch ends."""
         tries = 0
-        while (found := certificate_of(asked)) is None:
+        while (found := issued_certificate(asked)) is None:
             name, version = asked["metadata"]["name"], asked["metadata"]["resourceVersion"]
             query = f"watch=true&fieldSelector=metadata.name%3D{name}&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
             async with aclosing(connection.watch(f"{REQUESTS}?{query}")) as events:
                 async for event in events:
-                    if event["type"] == "MODIFIED" and (found := certificate_of(event["object"])) is not None:
+                    if event["type"] == "MODIFIED" and (found := issued_certificate(event["object"])) is not None:
                         return found
             await asyncio.sleep(pause(tries))
             tries += 1
@@ -111,7 +111,7 @@ class Asking:
         return found
 
 
-def certificate_of(request: Json) -> bytes | None:
+def issued_certificate(request: Json) -> bytes | None:
     """The certificate of a signing request, None while it waits; Refused where there will be none."""
     status = request.get("status") or {}
     for condition in status.get("conditions") or ():

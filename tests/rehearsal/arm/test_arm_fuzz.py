@@ -25,8 +25,7 @@ from rehearsal.arm.tokens import ClientIdentity, IdentityPlatform
 from rehearsal.azure.api_versions import api_versions
 from rehearsal.azure.arm_id import GROUP_TYPE, parse
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.persistence import open_cloud
-from rehearsal.azure.saved_state import dump
+from rehearsal.azure.persistence import dump, open_cloud
 from rehearsal.azure.state_directory import StateDirectory
 
 BASE = "https://127.0.0.1:1"
@@ -182,7 +181,7 @@ def test_a_body_that_was_good_with_one_thing_changed_is_taken_or_refused(region:
 def test_any_action_and_any_delete_is_taken_or_refused(region: Region, data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(targets(region)))
     arm_type = parse(text).type
-    kind = region.cloud.kinds[arm_type.lower()]
+    kind = region.cloud.resource_types[arm_type.lower()]
     instance_actions = ("restart", "reimage", "redeploy", "poweroff", "deallocate", "start", "simulateeviction", "performmaintenance")
     names = [*kind.actions, *kind.gets, *(instance_actions if arm_type == INSTANCE else ()), "frobnicate", "providers", "x/y"]
     method = data.draw(st.sampled_from(["POST", "POST", "POST", "GET", "DELETE", "HEAD", "TRACE"]))

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from rehearsal.azure.arm_id import parse
-from rehearsal.azure.bodies import SdkBodies
+from rehearsal.azure.body_validation import SdkBodyReader
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.registry import build
-from rehearsal.azure.resource import Answer, Json, Request
-from rehearsal.azure.saved_state import dump, load
+from rehearsal.azure.persistence import dump, load
+from rehearsal.azure.registry import new_cloud
+from rehearsal.azure.resource import Json, Request, Response
 
 SUBSCRIPTION, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 TENANT = "7b0c9a44-2f0e-4f57-9c39-6a1f0f0f5a10"
@@ -24,8 +24,8 @@ LOCATION = "swedencentral"
 
 def empty(seed: int = 0) -> Cloud:
     """An Azure of two subscriptions with nothing in it, which reads bodies as strictly as the HTTPS server."""
-    cloud = build([SUBSCRIPTION, OTHER], TENANT, seed=seed)
-    cloud.bodies = SdkBodies()
+    cloud = new_cloud([SUBSCRIPTION, OTHER], TENANT, seed=seed)
+    cloud.body_reader = SdkBodyReader()
     return cloud
 
 
@@ -40,13 +40,13 @@ class Calls:
     def full(self, text: str) -> str:
         return text if text.startswith("/") else f"{GROUP}/providers/{text}"
 
-    def call(self, method: str, text: str, body: Json | None = None, action: str = "", **query: str) -> Answer:
+    def call(self, method: str, text: str, body: Json | None = None, action: str = "", **query: str) -> Response:
         """One request, without waiting for its end."""
         return self.cloud.handle(Request(method, parse(self.full(text)), action, body=body, query=query))
 
-    def settled(self, answer: Answer) -> Answer:
+    def settled(self, answer: Response) -> Response:
         """The same when nothing runs any more; AzureError where its operation failed."""
-        self.cloud.settle_all()
+        self.cloud.run_until_idle()
         if answer.operation is not None and answer.operation.error is not None:
             raise AzureError(409, answer.operation.error["code"], answer.operation.error["message"])
         return answer

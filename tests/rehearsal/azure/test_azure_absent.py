@@ -13,7 +13,7 @@ from azure.mgmt.resource.resources.operations import ResourceGroupsOperations
 from azure.mgmt.storage.operations import BlobContainersOperations, StorageAccountsOperations
 from plain_calls import GROUP, LOCATION, Calls
 
-from rehearsal.azure.registry import KINDS
+from rehearsal.azure.registry import RESOURCE_TYPES
 
 ACCOUNT = "Microsoft.Storage/storageAccounts/fleetbackup"
 CONTAINER = f"{ACCOUNT}/blobServices/default/containers/etcd"
@@ -31,8 +31,8 @@ DELETES: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("resource_type", DELETES)
 def test_204_is_answered_where_the_official_client_takes_it_and_nowhere_else(resource_type: str) -> None:
-    kind = next(kind for kind in KINDS if kind.type == resource_type)
-    assert ("204" in inspect.getsource(DELETES[resource_type])) == kind.deletes_nothing
+    kind = next(kind for kind in RESOURCE_TYPES if kind.type == resource_type)
+    assert ("204" in inspect.getsource(DELETES[resource_type])) == kind.missing_delete_succeeds
 
 
 @pytest.mark.parametrize(

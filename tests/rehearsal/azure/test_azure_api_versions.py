@@ -16,10 +16,10 @@ from azure.core.rest import HttpRequest as RestRequest
 from azure_types import API_VERSIONS as PUBLISHED
 
 from rehearsal.azure.api_versions import API_VERSIONS, api_versions, check_api_version
-from rehearsal.azure.azure_native import arm_type
-from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.azure.azure_native_bodies import arm_type
+from rehearsal.azure.azure_native_ids import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.registry import KINDS
+from rehearsal.azure.registry import RESOURCE_TYPES
 from rehearsal.azure.sdk_shapes import MODELS
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"
@@ -171,7 +171,7 @@ def test_what_azure_native_sends_is_answered(module_type: str) -> None:
 
 
 def test_every_type_of_the_embedded_azure_has_versions() -> None:
-    assert [name for name in (*MODELS, *(kind.type for kind in KINDS)) if not api_versions(name)] == []
+    assert [name for name in (*MODELS, *(kind.type for kind in RESOURCE_TYPES)) if not api_versions(name)] == []
 
 
 @pytest.mark.parametrize("versions", API_VERSIONS.values())

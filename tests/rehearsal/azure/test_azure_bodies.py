@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rehearsal.azure.arm_id import parse
-from rehearsal.azure.bodies import SdkBodies, checked_body
+from rehearsal.azure.body_validation import SdkBodyReader, validate_body
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.groups import KINDS
+from rehearsal.azure.groups import RESOURCE_TYPES
 from rehearsal.azure.resource import Request
 
 GROUP = "/subscriptions/11111111-1111-4111-8111-111111111111/resourceGroups/fleet"
@@ -32,7 +32,7 @@ def refusal(change: Change, resource_type: str = SCALE_SET) -> dict[str, Any]:
     body = deepcopy(BODIES[resource_type])
     change(body)
     with pytest.raises(AzureError) as refused:
-        checked_body(resource_type, body)
+        validate_body(resource_type, body)
     assert refused.value.status == 400
     return refused.value.body()
 
@@ -40,7 +40,7 @@ def refusal(change: Change, resource_type: str = SCALE_SET) -> dict[str, Any]:
 def kept(change: Change, resource_type: str = SCALE_SET) -> dict[str, Any]:
     body = deepcopy(BODIES[resource_type])
     change(body)
-    return checked_body(resource_type, body)
+    return validate_body(resource_type, body)
 
 
 def interface(body: dict[str, Any]) -> dict[str, Any]:
@@ -51,12 +51,12 @@ def interface(body: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("resource_type", sorted(BODIES))
 def test_a_body_that_fits_is_kept_as_it_is(resource_type: str) -> None:
-    assert checked_body(resource_type, BODIES[resource_type]) == BODIES[resource_type]
+    assert validate_body(resource_type, BODIES[resource_type]) == BODIES[resource_type]
 
 
 def test_the_kept_body_is_a_new_one() -> None:
     body = scale_set(2)
-    checked_body(SCALE_SET, body)["properties"]["virtualMachineProfile"]["networkProfile"].clear()
+    validate_body(SCALE_SET, body)["properties"]["virtualMachineProfile"]["networkProfile"].clear()
     assert body == scale_set(2)
 
 
@@ -173,7 +173,7 @@ def test_a_null_among_items_is_refused() -> None:
 def test_names_in_other_capitals_are_kept_in_the_published_ones() -> None:
     body = {"LOCATION": "southcentralus", "SKU": {"Capacity": 2}, "Properties": {"SinglePlacementGroup": False}}
     expected = {"location": "southcentralus", "sku": {"capacity": 2}, "properties": {"singlePlacementGroup": False}}
-    assert checked_body(SCALE_SET, body) == expected
+    assert validate_body(SCALE_SET, body) == expected
 
 
 def test_what_was_read_may_be_sent_back() -> None:
@@ -222,7 +222,7 @@ def test_an_object_of_an_unknown_kind_is_refused(value: object) -> None:
 @pytest.mark.parametrize("body", [[], "text", 3, True, None, float("nan")])
 def test_a_body_that_is_no_object_is_refused(body: object) -> None:
     with pytest.raises(AzureError, match="The request content was invalid") as refused:
-        checked_body(SCALE_SET, body)
+        validate_body(SCALE_SET, body)
     assert (refused.value.status, refused.value.code) == (400, "InvalidRequestContent")
 
 
@@ -234,18 +234,18 @@ def test_a_body_that_nests_too_deep_is_refused_however_deep(levels: int, how: st
     address = ("Microsoft.Network/publicIPAddresses", inner)
     extension = ("Microsoft.Compute/virtualMachineScaleSets/extensions", {"properties": {"settings": inner}})
     with pytest.raises(AzureError, match="MaxDepth of 64 has been exceeded"):
-        checked_body(*(address if how == "circle" else extension))
+        validate_body(*(address if how == "circle" else extension))
 
 
 def test_a_type_without_a_model_is_refused_clearly() -> None:
     with pytest.raises(AzureError, match=r"Microsoft\.Batch/batchAccounts has no model") as refused:
-        checked_body("Microsoft.Batch/batchAccounts", {})
+        validate_body("Microsoft.Batch/batchAccounts", {})
     assert refused.value.code == "InvalidResourceType"
 
 
 def test_the_model_refuses_a_group_with_an_unknown_property_and_keeps_one_in_other_capitals() -> None:
     subscription = parse(GROUP).subscription
-    cloud = Cloud(KINDS, subscriptions=[subscription], tenant="t", bodies=SdkBodies())
+    cloud = Cloud(RESOURCE_TYPES, subscriptions=[subscription], tenant="t", bodies=SdkBodyReader())
     with pytest.raises(AzureError, match="Could not find member 'colour'"):
         cloud.handle(Request("PUT", parse(GROUP), body={"location": "swedencentral", "colour": "red"}))
     assert not cloud.resources

@@ -12,8 +12,8 @@ from arm_bodies import BODIES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rehearsal.azure.azure_native import RENAMED, from_arm, to_arm
-from rehearsal.azure.bodies import checked_body
+from rehearsal.azure.azure_native_bodies import RENAMED, from_arm, to_arm
+from rehearsal.azure.body_validation import validate_body
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.sdk_shapes import MODELS, shape_of
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Shape
@@ -62,7 +62,7 @@ def mutated(draw: st.DrawFn, resource_type: str) -> Any:
 
 def kept_or_refused(resource_type: str, body: Any) -> Any:
     try:
-        return checked_body(resource_type, body)
+        return validate_body(resource_type, body)
     except AzureError as refused:
         return refused
 
@@ -77,7 +77,7 @@ def test_a_mutated_body_is_kept_or_refused(resource_type: str, data: st.DataObje
         assert (outcome.status, outcome.code in CODES) == (400, True)
         assert json.dumps(outcome.body(), ensure_ascii=False).encode()
     else:
-        assert checked_body(resource_type, outcome) == outcome
+        assert validate_body(resource_type, outcome) == outcome
         assert json.dumps(outcome, ensure_ascii=False, allow_nan=False).encode()
     assert repr(body) == before
 
@@ -124,7 +124,7 @@ def fitting_object(draw: st.DrawFn, shape: ObjectOf, room: int) -> dict[str, Any
 def test_a_body_made_of_its_types_shape_is_kept_whole(data: st.DataObject) -> None:
     resource_type = data.draw(st.sampled_from(sorted(MODELS)))
     body = data.draw(fitting(shape_of(resource_type), 5))
-    assert checked_body(resource_type, body) == body
+    assert validate_body(resource_type, body) == body
 
 
 FLAT = {

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rehearsal.azure.capacity import Capacity, capacity_of
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.registry import build
-from rehearsal.azure.scenario import AllocationFailure, BadHosts, Grant, Quotas, Scenario, begin
+from rehearsal.azure.registry import new_cloud
+from rehearsal.azure.scenario import AllocationFailure, BadHosts, Grant, Quotas, Scenario, begin_scenario
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"
 H100, NC24, D2 = "Standard_ND96isr_H100_v5", "Standard_NC24ads_A100_v4", "Standard_D2s_v5"
@@ -20,8 +20,8 @@ HERE = {"subscription": SUBSCRIPTION, "location": "southcentralus"}
 
 
 def cloud_with(seed: int = 0, **contents: object) -> Cloud:
-    cloud = build([SUBSCRIPTION], "22222222-2222-4222-8222-222222222222", seed=seed)
-    begin(cloud, Scenario.model_validate(contents))
+    cloud = new_cloud([SUBSCRIPTION], "22222222-2222-4222-8222-222222222222", seed=seed)
+    begin_scenario(cloud, Scenario.model_validate(contents))
     return cloud
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rehearsal.azure.api_versions import API_VERSIONS
 from rehearsal.azure.compute.actions import INSTANCE_ACTIONS
-from rehearsal.azure.registry import KINDS
+from rehearsal.azure.registry import RESOURCE_TYPES
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "embedded-azure.md"
 ROW = re.compile(r"\| `(?P<type>[\w/]+)` \| (?P<operations>[^|]*) \|(?P<holds>[^|]*)\|(?P<lacks>[^|]*)\|$")
@@ -38,11 +38,11 @@ def rows() -> dict[str, str]:
 
 
 def test_every_type_has_a_row_and_every_row_a_type() -> None:
-    assert sorted(rows()) == sorted(kind.type for kind in KINDS)
+    assert sorted(rows()) == sorted(kind.type for kind in RESOURCE_TYPES)
 
 
 def test_every_action_and_every_read_only_path_is_named_and_no_other() -> None:
-    for kind in KINDS:
+    for kind in RESOURCE_TYPES:
         named = re.findall(r"`([^`]+)`", rows()[kind.type])
         actions = {*kind.actions, *ANSWERED_APART.get(kind.type, set())}
         reads = {f"get {path}" for path in kind.gets} | ({"get instanceview"} if kind.type.endswith("ScaleSets/virtualMachines") else set())
@@ -50,7 +50,7 @@ def test_every_action_and_every_read_only_path_is_named_and_no_other() -> None:
 
 
 def test_what_is_never_written_by_a_client_is_not_said_to_take_all_operations() -> None:
-    read_only = {kind.type for kind in KINDS if kind.virtual} | {
+    read_only = {kind.type for kind in RESOURCE_TYPES if kind.virtual} | {
         "Microsoft.KeyVault/locations/deletedVaults",
         "Microsoft.VirtualMachineImages/imageTemplates/runOutputs",
     }
@@ -59,7 +59,7 @@ def test_what_is_never_written_by_a_client_is_not_said_to_take_all_operations() 
 
 def test_every_provider_names_its_sources() -> None:
     sections = DOCUMENT.read_text().split("\n## Microsoft.")[1:]
-    assert len(sections) == len({kind.type.partition("/")[0] for kind in KINDS})
+    assert len(sections) == len({kind.type.partition("/")[0] for kind in RESOURCE_TYPES})
     for section in sections:
         before_table = section.partition("| type |")[0]
         assert re.search(r"Sources?: \[[^\]]+\]\(https://", before_table), section[:40]

@@ -90,7 +90,7 @@ def test_nothing_new_refers_to_what_is_being_deleted() -> None:
     calls.call("DELETE", NODES)
     refused = calls.refusal("PUT", f"{NET}/networkInterfaces/late", interface(place("one")))
     assert (refused.status, refused.details[0].code) == (429, "ReferencedResourceNotProvisioned")
-    calls.cloud.settle_all()
+    calls.cloud.run_until_idle()
     assert not calls.exists(NODES)
 
 
@@ -131,9 +131,9 @@ def test_a_group_is_looked_through_no_more_often_than_something_in_it_ends(monke
 def test_locks_hold_after_a_model_was_made_again_from_its_journal() -> None:
     calls = Calls()
     lock = f"{GROUP}/providers/Microsoft.Authorization/locks/stay"
-    gates, calls.cloud.gates = calls.cloud.gates, []
+    gates, calls.cloud.admission_checks = calls.cloud.admission_checks, []
     calls.cloud.handle(Request("PUT", parse(lock), body={"properties": {"level": "CanNotDelete"}}))
-    calls.cloud.gates = gates
+    calls.cloud.admission_checks = gates
     with pytest.raises(AzureError) as refused:
         calls.call("DELETE", GROUP)
     assert refused.value.code == "ScopeLocked"

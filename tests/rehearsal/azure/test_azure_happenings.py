@@ -11,10 +11,10 @@ from rehearsal.azure.arm_id import parse
 from rehearsal.azure.clock import Events
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import Instance, Model, SetState
-from rehearsal.azure.fault_injection import SERVICE, Happenings
+from rehearsal.azure.fault_injection import SERVICE, FaultInjection
 from rehearsal.azure.resource import Resource
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.scenario import Scenario, begin
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import Scenario, begin_scenario
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"
 SCALE_SETS = "Microsoft.Compute/virtualMachineScaleSets"
@@ -22,7 +22,7 @@ H100, NC24 = "Standard_ND96isr_H100_v5", "Standard_NC24ads_A100_v4"
 DAY = 86_400.0
 
 
-class Told(Kind):
+class Told(ResourceType):
     """A scale set that only notes what befalls its machines."""
 
     type = SCALE_SETS
@@ -34,7 +34,7 @@ class Told(Kind):
 def cloud_with(seed: int = 0, machines: int = 500, **contents: Any) -> Cloud:
     """A regular set of H100 machines and a spot set of A100 machines, each with its last machine deallocated."""
     cloud = Cloud((Told(),), subscriptions=[SUBSCRIPTION], tenant="t", seed=seed)
-    cloud.services |= {"told": [], SERVICE: Happenings()}
+    cloud.services |= {"told": [], SERVICE: FaultInjection()}
     for name, size, priority in (("regular", H100, "Regular"), ("spot", NC24, "Spot")):
         arm_id = parse(f"/subscriptions/{SUBSCRIPTION}/resourceGroups/g/providers/{SCALE_SETS}/{name}")
         state = SetState(models={0: Model(size, {"priority": priority}, {}, ())})
@@ -42,7 +42,7 @@ def cloud_with(seed: int = 0, machines: int = 500, **contents: Any) -> Cloud:
         body = {"location": "southcentralus", "properties": {}}
         cloud.resources[arm_id.key] = Resource(arm_id, body, {}, "somebody", cloud.now, cloud.now, state=state)
         cloud.index.add(arm_id, ())
-    begin(cloud, Scenario.model_validate(contents))
+    begin_scenario(cloud, Scenario.model_validate(contents))
     return cloud
 
 
@@ -113,7 +113,7 @@ def test_more_machines_change_nothing_for_those_that_were_there() -> None:
 def test_a_new_scenario_ends_what_an_earlier_one_had_planned() -> None:
     cloud = cloud_with(eviction_bursts=({"at": "2h", "share": 1},), host_failures=({"per_instance_day": 24},))
     cloud.advance(cloud.now + 60)
-    begin(cloud, Scenario.model_validate({"eviction_bursts": ({"at": "3h", "share": 1},)}))
+    begin_scenario(cloud, Scenario.model_validate({"eviction_bursts": ({"at": "3h", "share": 1},)}))
     cloud.services["told"].clear()
     bursts = [at for at, _, what, _ in after(cloud, DAY) if what == "evict"]
     assert bursts == [10_800]

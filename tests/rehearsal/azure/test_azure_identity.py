@@ -207,7 +207,7 @@ def test_a_resource_has_five_diagnostic_settings_that_go_somewhere(calls: Calls)
 
     logs = [{"categoryGroup": "allLogs", "enabled": True}]
     to = {"storageAccountId": f"{GROUP}/providers/{ACCOUNT}"}
-    calls.cloud.bodies = None  # the official SDKs that are here have no model of diagnostic settings
+    calls.cloud.body_reader = None  # the official SDKs that are here have no model of diagnostic settings
     for number in range(5):
         assert calls.put(setting(number), {"properties": {**to, "logs": logs}})["properties"]["logs"] == logs
     assert "at most 5" in calls.refusal("PUT", setting(5), {"properties": {**to, "logs": logs}}).message

@@ -42,7 +42,7 @@ def test_a_run_without_a_scheme_numbers_its_version_by_the_date(calls: Calls) ->
 def test_a_run_that_the_gallery_refuses_fails_and_says_why(calls: Calls) -> None:
     calls.put(TEMPLATE, template(replicationRegions=["southcentralus"]))
     answer = calls.call("POST", TEMPLATE, None, "run")
-    calls.cloud.settle_all()
+    calls.cloud.run_until_idle()
     assert answer.operation is not None
     assert answer.operation.error is not None
     assert "must contain the location" in answer.operation.error["message"]
@@ -65,7 +65,7 @@ def test_a_build_that_takes_longer_than_it_may_fails_at_that_time(calls: Calls) 
     calls.put(TEMPLATE, body)
     began = calls.cloud.now
     calls.call("POST", TEMPLATE, None, "run")
-    calls.cloud.settle_all()
+    calls.cloud.run_until_idle()
     assert calls.cloud.now == began + 360
     assert "buildTimeoutInMinutes" in calls.get(TEMPLATE)["properties"]["lastRunStatus"]["message"]
 
@@ -102,7 +102,7 @@ def test_a_saved_replication_and_a_saved_run_go_on_as_they_would_have(calls: Cal
     calls.cloud.advance(calls.cloud.now + 600)
     again = calls.rebuilt()
     for one in (calls, again):
-        one.cloud.settle_all()
+        one.cloud.run_until_idle()
     assert again.get(f"{IMAGE}/versions/1.0.0") == calls.get(f"{IMAGE}/versions/1.0.0")
     assert again.get(TEMPLATE) == calls.get(TEMPLATE)
     assert again.get(TEMPLATE)["properties"]["lastRunStatus"]["runState"] == "Succeeded"

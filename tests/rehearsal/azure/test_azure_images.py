@@ -29,7 +29,7 @@ def test_a_version_is_usable_in_a_region_when_its_copy_there_is_whole(calls: Cal
     calls.cloud.advance(copies[first][1])
     states = {region: is_replicated(calls.cloud, at_version("1.0.0"), region) for region in copies}
     assert states == {region: region == first for region in copies}
-    calls.cloud.settle_all()
+    calls.cloud.run_until_idle()
     assert is_replicated(calls.cloud, at_version("1.0.0"), "South Central US")
     assert calls.get(f"{IMAGE}/versions/1.0.0")["properties"]["provisioningState"] == "Succeeded"
 
@@ -42,7 +42,7 @@ def test_replication_is_told_by_region_only_where_it_is_asked_for(calls: Calls) 
     told = calls.get(f"{IMAGE}/versions/1.0.0", **{"$expand": "ReplicationStatus"})["properties"]["replicationStatus"]
     region = {"region": LOCATION, "state": "Replicating", "details": "", "progress": 50}
     assert told == {"aggregatedState": "InProgress", "summary": [region]}
-    calls.cloud.settle_all()
+    calls.cloud.run_until_idle()
     told = calls.get(f"{IMAGE}/versions/1.0.0", **{"$expand": "ReplicationStatus"})["properties"]["replicationStatus"]
     assert told == {"aggregatedState": "Completed", "summary": [{**region, "state": "Completed", "progress": 100}]}
 
@@ -53,7 +53,7 @@ def test_a_region_added_later_is_copied_to_while_the_first_stays_usable(calls: C
     assert answer.operation is not None
     assert is_replicated(calls.cloud, at_version("1.0.0"), LOCATION)
     assert not is_replicated(calls.cloud, at_version("1.0.0"), "southcentralus")
-    calls.cloud.settle_all()
+    calls.cloud.run_until_idle()
     assert is_replicated(calls.cloud, at_version("1.0.0"), "southcentralus")
     calls.put(f"{IMAGE}/versions/1.0.0", version(LOCATION))
     assert not is_replicated(calls.cloud, at_version("1.0.0"), "southcentralus")

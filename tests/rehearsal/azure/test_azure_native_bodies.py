@@ -13,9 +13,9 @@ from published import needs_published_types, sent_faults
 from pulumi import _types
 from rehearsed_regions import SHIPPED, rehearsed
 
-from rehearsal.azure.azure_native import arm_type, from_arm, nested, path_inputs, to_arm
-from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
-from rehearsal.azure.bodies import checked_body
+from rehearsal.azure.azure_native_bodies import arm_type, from_arm, nest, path_inputs, to_arm
+from rehearsal.azure.azure_native_ids import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.azure.body_validation import validate_body
 from rehearsal.azure.sdk_shapes import shape_of
 from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Shape
 from rehearsal.program.graph import Resource, reveal
@@ -46,7 +46,7 @@ def test_every_body_of_a_shipped_region_is_kept_as_sent_and_comes_back_as_given(
         resource_type, _ = arm_type_and_name(str(resource.id))
         given = body_inputs(resource)
         body = to_arm(resource.type, given)
-        assert checked_body(resource_type, body) == body, resource.name
+        assert validate_body(resource_type, body) == body, resource.name
         assert from_arm(resource.type, body) == with_identities_as_objects(given), resource.name
 
 
@@ -111,7 +111,7 @@ class Placing:
 def placed(shape: ObjectOf, name: str) -> Shape | None:
     """The shape of what a flat input of an object becomes; None where the object has no such property."""
     found: Shape = shape
-    value: Any = nested(shape, {name: "here"})
+    value: Any = nest(shape, {name: "here"})
     while isinstance(value, dict):
         ((key, value),) = value.items()
         base = found.base if isinstance(found, OneOf) else found

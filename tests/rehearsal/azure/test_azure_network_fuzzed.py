@@ -14,8 +14,8 @@ from test_azure_network_regions import asked, empty, region
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
+from rehearsal.azure.persistence import dump, load
 from rehearsal.azure.resource import Json, Request
-from rehearsal.azure.saved_state import dump, load
 
 REGION = "pair"
 """The region of the tests with both ways of reaching a cluster."""
@@ -108,7 +108,7 @@ def test_a_mutated_network_is_taken_or_refused(one: tuple[ArmId, Json]) -> None:
         assert refused.message
         assert json.dumps(dump(cloud)) == before
         return
-    cloud.settle_all()
+    cloud.run_until_idle()
     for resource in list(cloud.resources.values()):
         cloud.handle(Request("GET", resource.id))
     after = json.loads(json.dumps(dump(cloud)))

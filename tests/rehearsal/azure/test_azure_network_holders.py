@@ -164,7 +164,7 @@ def test_a_load_balancer_is_answered_with_ids_states_and_who_names_whom() -> Non
 )
 def test_a_load_balancer_that_azure_would_not_take_is_refused(body: dict[str, Any], code: str) -> None:
     calls = made()
-    calls.cloud.bodies = None
+    calls.cloud.body_reader = None
     calls.put(SINGLE, interface())
     other = located("Standard", frontendIPConfigurations=[place("front")], backendAddressPools=[{"name": "servers"}])
     calls.put(f"{NET}/loadBalancers/other", other)

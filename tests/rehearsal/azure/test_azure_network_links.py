@@ -78,7 +78,7 @@ def test_a_link_holds_its_addresses_and_its_load_balancer() -> None:
 )
 def test_a_link_that_azure_would_not_take_is_refused(body: dict[str, Any], code: str) -> None:
     calls = served()
-    calls.cloud.bodies = None
+    calls.cloud.body_reader = None
     assert calls.refusal("PUT", LINK, body).code == code
 
 

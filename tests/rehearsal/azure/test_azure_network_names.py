@@ -69,7 +69,7 @@ def test_a_link_is_completed_when_its_operation_ends() -> None:
     calls = zoned()
     calls.call("PUT", LINK, link())
     assert calls.get(LINK)["properties"]["virtualNetworkLinkState"] == "InProgress"
-    calls.cloud.settle_all()
+    calls.cloud.run_until_idle()
     assert calls.get(LINK)["properties"]["virtualNetworkLinkState"] == "Completed"
 
 
@@ -151,7 +151,7 @@ def test_a_record_set_that_azure_would_not_take_is_refused(text: str, body: dict
     calls = zoned()
     calls.put(f"{ZONE}/A/there", a("10.0.0.4"))
     calls.put(f"{ZONE}/CNAME/alias", {"properties": {"ttl": 60, **RECORDS["CNAME"]}})
-    calls.cloud.bodies = None
+    calls.cloud.body_reader = None
     assert calls.refusal("PUT", f"{ZONE}/{text}", body).code == "BadRequest"
 
 

@@ -9,19 +9,19 @@ from functools import cache
 
 import pytest
 from azure_types import UnknownResourceTypeError
-from plain_calls import SdkBodies
+from plain_calls import SdkBodyReader
 from published import answer_faults, needs_published_types
 from rehearsed_regions import SHIPPED, rehearsed
 
 from rehearsal.azure import identity, storage, vaults
 from rehearsal.azure.arm_id import GROUP_TYPE, ArmId, parse
-from rehearsal.azure.azure_native import AZURE, to_arm
+from rehearsal.azure.azure_native_bodies import AZURE, to_arm
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.network import resource_types
 from rehearsal.azure.network.addresses import addresses_of
-from rehearsal.azure.registry import build
+from rehearsal.azure.persistence import dump, load
+from rehearsal.azure.registry import new_cloud
 from rehearsal.azure.resource import Json, Request
-from rehearsal.azure.saved_state import dump, load
 from rehearsal.program.graph import reveal
 
 TYPES = {kind.type for module in (resource_types, identity, storage, vaults) for kind in module.KINDS} | {GROUP_TYPE}
@@ -39,8 +39,8 @@ def asked(name: str) -> tuple[tuple[ArmId, Json], ...]:
 
 
 def empty(name: str) -> Cloud:
-    cloud = build({arm_id.subscription for arm_id, _ in asked(name)}, rehearsed(name).plan.spec.access.tenant)
-    cloud.bodies = SdkBodies()
+    cloud = new_cloud({arm_id.subscription for arm_id, _ in asked(name)}, rehearsed(name).plan.spec.access.tenant)
+    cloud.body_reader = SdkBodyReader()
     return cloud
 
 
@@ -48,7 +48,7 @@ def put(cloud: Cloud, name: str) -> None:
     """Put all that a region asks for, each when what came before it is done."""
     for arm_id, body in asked(name):
         cloud.handle(Request("PUT", arm_id, body=deepcopy(body)))
-        cloud.settle_all()
+        cloud.run_until_idle()
 
 
 @cache
@@ -128,7 +128,7 @@ def test_a_whole_region_can_be_deleted_group_by_group() -> None:
     # The base group holds the endpoints that keep the clusters' private link services.
     for arm_id in sorted(groups, key=lambda one: not one.name.endswith("-base")):
         operation = cloud.handle(Request("DELETE", arm_id)).operation
-        cloud.settle_all()
+        cloud.run_until_idle()
         assert operation is None or operation.error is None, operation and operation.error
     assert not [key for key in cloud.resources if "/microsoft.network/" in key]
     assert used(cloud) == {}

@@ -75,7 +75,7 @@ def test_a_group_shows_its_rules_and_those_of_every_group() -> None:
 )
 def test_a_rule_that_azure_would_not_take_is_refused_alone_and_in_its_group(inner: dict[str, Any], code: str) -> None:
     calls = made_group()
-    calls.cloud.bodies = None
+    calls.cloud.body_reader = None
     assert calls.refusal("PUT", f"{GROUP_OF_RULES}/securityRules/new", {"properties": inner}).code == code
     assert calls.refusal("PUT", GROUP_OF_RULES, group(ssh=rule(), new=inner)).code == code
 
@@ -169,7 +169,7 @@ def test_a_route_table_shows_its_routes() -> None:
 def test_a_route_that_azure_would_not_take_is_refused(inner: dict[str, Any], code: str) -> None:
     calls = made()
     calls.put(TABLE, table(out=OUT))
-    calls.cloud.bodies = None
+    calls.cloud.body_reader = None
     assert calls.refusal("PUT", f"{TABLE}/routes/new", {"properties": inner}).code == code
     assert calls.refusal("PUT", TABLE, table(out=OUT, new=inner)).code == code
 

@@ -147,7 +147,7 @@ def test_changes_of_one_network_come_one_after_another() -> None:
         assert (refused.status, refused.code) == (429, "RetryableErrorDueToAnotherOperation")
         assert refused.retry_after
     calls.call("PUT", f"{NET}/virtualNetworks/spoke/subnets/one", subnet("10.1.0.0/24"))
-    calls.cloud.settle_all()
+    calls.cloud.run_until_idle()
     calls.call("PUT", HUB, network("10.0.0.0/16"))
     assert calls.refusal("PUT", OTHER_SUBNET, subnet("10.0.1.0/24")).code == "RetryableErrorDueToAnotherOperation"
 
@@ -223,7 +223,7 @@ def test_a_failed_change_is_told_where_the_network_has_gone_meanwhile() -> None:
     calls = made()
     answer = calls.call("PUT", HUB, network("10.0.0.0/16"))
     calls.call("DELETE", HUB)
-    calls.cloud.settle_all()
+    calls.cloud.run_until_idle()
     assert answer.operation is not None
     assert not answer.operation.running
     with pytest.raises(AzureError, match="ResourceNotFound"):

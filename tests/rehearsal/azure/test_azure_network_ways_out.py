@@ -128,7 +128,7 @@ def test_a_nat_gateway_of_a_zone_has_addresses_of_it(zones: tuple[str, ...], tak
 )
 def test_a_nat_gateway_that_azure_would_not_take_is_refused(body: dict[str, Any], code: str) -> None:
     calls = Calls()
-    calls.cloud.bodies = None
+    calls.cloud.body_reader = None
     assert calls.refusal("PUT", NAT, body).code == code
 
 

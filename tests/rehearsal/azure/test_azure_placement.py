@@ -12,8 +12,8 @@ from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.placement import PLACEMENT_GROUPS_PER_GROUP
-from rehearsal.azure.registry import build
-from rehearsal.azure.resource import Answer, Request
+from rehearsal.azure.registry import new_cloud
+from rehearsal.azure.resource import Request, Response
 from rehearsal.azure.scenario import AllocationFailure, Grant, Quotas, Scenario
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"
@@ -25,7 +25,7 @@ H100 = "Standard_ND96isr_H100_v5"
 
 
 def cloud_with(scenario: Scenario) -> Cloud:
-    cloud = build([SUBSCRIPTION], "t", scenario=scenario)
+    cloud = new_cloud([SUBSCRIPTION], "t", scenario=scenario)
     put(cloud, BASE, {"location": "southcentralus"})
     put(cloud, GROUP, {"location": "southcentralus", "zones": ["1", "2"]})
     return cloud
@@ -36,9 +36,9 @@ def cloud() -> Cloud:
     return cloud_with(Scenario(quotas=Quotas(granted=(Grant(family="standardNDSH100v5Family", vcpus=960),))))
 
 
-def put(cloud: Cloud, path: str, body: Any) -> Answer:
+def put(cloud: Cloud, path: str, body: Any) -> Response:
     answer = cloud.handle(Request("PUT", parse(path), body=body))
-    cloud.settle_all()
+    cloud.run_until_idle()
     return answer
 
 
@@ -48,7 +48,7 @@ def get(cloud: Cloud, path: str, **query: str) -> Any:
 
 def delete(cloud: Cloud, path: str) -> None:
     cloud.handle(Request("DELETE", parse(path)))
-    cloud.settle_all()
+    cloud.run_until_idle()
 
 
 def reservation(machines: int, **more: Any) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def test_a_placement_group_has_its_default_and_no_state(cloud: Cloud) -> None:
 
 
 def test_a_resource_group_holds_800_placement_groups(cloud: Cloud) -> None:
-    cloud.gates = []
+    cloud.admission_checks = []
     for number in range(PLACEMENT_GROUPS_PER_GROUP):
         put(cloud, f"{NEAR}{number}", {"location": "southcentralus"})
     with pytest.raises(AzureError, match="holds 800"):

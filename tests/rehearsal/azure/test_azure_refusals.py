@@ -12,7 +12,7 @@ from plain_calls import GROUP, LOCATION
 from scale_sets_made import SET, ask, azure, body
 
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.saved_state import dump
+from rehearsal.azure.persistence import dump
 from rehearsal.azure.scenario import Scenario
 
 

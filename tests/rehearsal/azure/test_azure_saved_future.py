@@ -20,9 +20,9 @@ from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import instances_of
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.registry import build
-from rehearsal.azure.resource import Answer, Json, Request
-from rehearsal.azure.saved_state import dump, load
+from rehearsal.azure.persistence import dump, load
+from rehearsal.azure.registry import new_cloud
+from rehearsal.azure.resource import Json, Request, Response
 from rehearsal.azure.scenario import NOTHING_WRONG, Scenario
 from rehearsal.azure.scheduled_events import scheduled_events_of
 
@@ -160,7 +160,7 @@ MADE: list[Step] = [step for text in BODIES for step in (("PUT", text, 0), ("wai
 
 def fresh(scenario: Scenario) -> Cloud:
     """An Azure of two subscriptions with one group."""
-    cloud = build([SUBSCRIPTION, OTHER], TENANT, seed=7, scenario=scenario)
+    cloud = new_cloud([SUBSCRIPTION, OTHER], TENANT, seed=7, scenario=scenario)
     cloud.handle(Request("PUT", parse(GROUP), body={"location": LOCATION}))
     return cloud
 
@@ -168,7 +168,7 @@ def fresh(scenario: Scenario) -> Cloud:
 def saved_and_read(cloud: Cloud) -> Cloud:
     """The model as its state directory would give it back."""
     saved = json.loads(json.dumps(dump(cloud)))
-    return load(saved, lambda data: build(data["subscriptions"], data["tenant"], seed=data["seed"], scenario=NOTHING_WRONG))
+    return load(saved, lambda data: new_cloud(data["subscriptions"], data["tenant"], seed=data["seed"], scenario=NOTHING_WRONG))
 
 
 def taken(cloud: Cloud, step: Step) -> Any:
@@ -194,12 +194,12 @@ def taken(cloud: Cloud, step: Step) -> Any:
     return json.loads(json.dumps([answer.status, answer.body, answer.operation.id if answer.operation else None]))
 
 
-def asked(cloud: Cloud, request: Request) -> tuple[Answer, AzureError | None]:
+def asked(cloud: Cloud, request: Request) -> tuple[Response, AzureError | None]:
     """What is answered, or why it is refused."""
     try:
         return cloud.handle(request), None
     except AzureError as refused:
-        return Answer(refused.status), refused
+        return Response(refused.status), refused
 
 
 def kept(saved: Json) -> Json:
@@ -212,7 +212,7 @@ def end(cloud: Cloud) -> str:
     cloud.advance(cloud.now + 6 * 3_600.0)
     stuck = [one for one in cloud.operations.values() if one.running and cloud.now - one.started > 4 * 3_600.0]
     assert not stuck, f"{stuck[0].name} of {stuck[0].key} does not end"
-    told = [cloud.kind_of(one.id).view(cloud, one, {}) for one in cloud.resources.values()]
+    told = [cloud.resource_type_of(one.id).view(cloud, one, {}) for one in cloud.resources.values()]
     instances = [len(instances_of(one)) for one in cloud.resources.values() if one.id.type.endswith("/virtualMachineScaleSets")]
     return json.dumps([dump(cloud), told, instances])
 

@@ -76,7 +76,7 @@ def test_machines_that_do_not_run_and_operations_that_are_no_delete_get_no_notic
     for action in ("reimage", "redeploy", "restart", "powerOff"):
         ask(cloud, "POST", vm(0), action=action)
         assert notices(cloud) == {}
-        cloud.settle_all()
+        cloud.run_until_idle()
     delete(cloud, vm(0))
     assert ids(cloud) == [1]
     assert notices(cloud) == {}
@@ -88,7 +88,7 @@ def test_a_notice_that_only_the_new_model_promises_is_for_machines_that_have_it(
     post(cloud, SET, "manualupgrade", {"instanceIds": ["1"]})
     ask(cloud, "POST", SET, {"instanceIds": ["0", "1"]}, "delete")
     assert list(notices(cloud)) == ["1"]
-    cloud.settle_all()
+    cloud.run_until_idle()
     assert ids(cloud) == []
 
 
@@ -239,7 +239,7 @@ def test_an_automatic_upgrade_takes_all_machines_at_once() -> None:
     cloud, _ = upgraded("Automatic", 5)
     cloud.advance(cloud.now + 1)
     assert {one.state for one in instances_of(scale_set(cloud)).values()} == {"Updating"}
-    cloud.settle_all()
+    cloud.run_until_idle()
     assert {one.os_disk for one in instances_of(scale_set(cloud)).values()} == {2}
 
 
@@ -265,7 +265,7 @@ def test_a_rolling_upgrade_stops_where_too_many_are_unhealthy_and_a_put_begins_i
     cloud.advance(cloud.now + 60)
     for one in [one for one in instances_of(scale_set(cloud)).values() if one.os_disk == 2 and not one.doing]:
         one.health = "Unhealthy"
-    cloud.settle_all()
+    cloud.run_until_idle()
     done = [one for one in instances_of(scale_set(cloud)).values() if one.os_disk == 2]
     assert len(done) == 2
     operation = next(one for one in cloud.operations.values() if one.name == "rollingUpgrade")
@@ -273,7 +273,7 @@ def test_a_rolling_upgrade_stops_where_too_many_are_unhealthy_and_a_put_begins_i
     for one in done:
         set_health(cloud, scale_set(cloud), str(one.id), "Healthy")
     put(cloud, SET, sent)
-    cloud.settle_all()
+    cloud.run_until_idle()
     assert {one.os_disk for one in instances_of(scale_set(cloud)).values()} == {2}
 
 
@@ -282,7 +282,7 @@ def test_a_cancelled_rolling_upgrade_leaves_the_rest_as_it_is() -> None:
     cloud.advance(cloud.now + 30)
     answer = ask(cloud, "POST", f"{SET}/rollingUpgrades/cancel")
     ended(cloud, answer)
-    cloud.settle_all()
+    cloud.run_until_idle()
     assert sum(one.os_disk == 2 for one in instances_of(scale_set(cloud)).values()) == 2
     with pytest.raises(AzureError, match="No rolling upgrade"):
         ask(cloud, "POST", f"{SET}/rollingUpgrades/cancel")

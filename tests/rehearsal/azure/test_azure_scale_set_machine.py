@@ -18,9 +18,9 @@ from rehearsal.azure.compute.instances import addresses_of, instances_of, state_
 from rehearsal.azure.compute.repairs import set_health
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.network.addresses import pool_of
-from rehearsal.azure.registry import build
+from rehearsal.azure.persistence import dump, load
+from rehearsal.azure.registry import new_cloud
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
-from rehearsal.azure.saved_state import dump, load
 from rehearsal.azure.scenario import AllocationFailure, FailedProvisioning, Grant, Quotas, Scenario
 from rehearsal.azure.scheduled_events import scheduled_events_of
 
@@ -153,7 +153,7 @@ class ScaleSets(RuleBasedStateMachine):
     @precondition(lambda self: any(one.running for one in self.cloud.operations.values()))
     @rule()
     def settle(self) -> None:
-        self.cloud.settle_all()
+        self.cloud.run_until_idle()
         for resource in self.sets():
             state = state_of(resource)
             assert state.active == 0
@@ -199,7 +199,7 @@ class ScaleSets(RuleBasedStateMachine):
             self.seen[state.born] = max([known, *fresh])
 
     def teardown(self) -> None:
-        self.cloud.settle_all()
+        self.cloud.run_until_idle()
         assert all(not one.running for one in self.cloud.operations.values())
 
 
@@ -210,7 +210,7 @@ def set_id(name: str) -> str:
 
 def emptied(data: Json) -> Cloud:
     """A Cloud like the machine's, with nothing in it."""
-    return build(data["subscriptions"], data["tenant"], seed=data["seed"])
+    return new_cloud(data["subscriptions"], data["tenant"], seed=data["seed"])
 
 
 TestScaleSets = ScaleSets.TestCase
@@ -225,6 +225,6 @@ def test_the_same_seed_and_requests_give_the_same_history(seed: int) -> None:
         for name, capacity in (("one", 8), ("two", 5), ("one", 3)):
             ask(cloud, "PUT", set_id(name), body(capacity, overprovision=True))
             cloud.advance(cloud.now + 40)
-        cloud.settle_all()
+        cloud.run_until_idle()
         histories.append(json.dumps(dump(cloud)))
     assert histories[0] == histories[1]

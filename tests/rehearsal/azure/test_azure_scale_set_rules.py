@@ -209,5 +209,5 @@ def test_a_gallery_image_must_be_replicated_to_the_location() -> None:
     with pytest.raises(AzureError, match="not available in swedencentral"):
         ask(cloud, "PUT", SET, body(**{f"{STORAGE}__imageReference": {"id": version}}))
     assert answer.operation is not None
-    cloud.settle_all()
+    cloud.run_until_idle()
     assert error(put(cloud, SET, body(**{f"{STORAGE}__imageReference": {"id": version}}))) == ""

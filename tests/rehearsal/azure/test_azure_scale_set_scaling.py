@@ -56,7 +56,7 @@ def test_an_explicit_delete_lowers_the_capacity_and_ids_are_not_used_again() -> 
     put(cloud, SET, body(4))
     assert ids(cloud) == [0, 4, 5, 6]
     ask(cloud, "PATCH", SET, {"tags": {"pool": "x"}})
-    cloud.settle_all()
+    cloud.run_until_idle()
     assert ids(cloud) == [0, 4, 5, 6]
 
 
@@ -168,7 +168,7 @@ def test_overprovisioning_makes_more_and_keeps_as_many_as_asked_for(counts: tupl
     assert capacity_of(cloud).quota.used((SET.split("/")[2], "swedencentral"), "virtualMachines") == 10, "surplus does not count"
     if counts[1]:
         ask(cloud, "POST", SET, {"instanceIds": [str(number) for number in range(counts[1])]}, "delete")
-    cloud.settle_all()
+    cloud.run_until_idle()
     assert len(ids(cloud)) == scale_set(cloud).body["sku"]["capacity"] == counts[0] - counts[1]
 
 
@@ -198,7 +198,7 @@ def test_events_of_a_set_that_is_gone_do_not_touch_the_next_one_of_its_name() ->
     delete(cloud, SET)
     ask(cloud, "PUT", SET, body(2))
     assert all(one.state == "Creating" for one in instances_of(scale_set(cloud)).values())
-    cloud.settle_all()
+    cloud.run_until_idle()
     assert [one.power for one in instances_of(scale_set(cloud)).values()] == ["running", "running"]
 
 

@@ -12,16 +12,23 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.duration_syntax import span_seconds
-from rehearsal.azure.duration_table import DEFAULTS, Duration, What
-from rehearsal.azure.durations import seconds
-from rehearsal.azure.registry import build
-from rehearsal.azure.scenario import AllocationFailure, InForce, Outage, Scenario, begin, elapsed, scenario_of
+from rehearsal.azure.durations import DEFAULTS, Duration, OperationName, span_seconds
+from rehearsal.azure.registry import new_cloud
+from rehearsal.azure.scenario import (
+    ActiveScenario,
+    AllocationFailure,
+    Outage,
+    Scenario,
+    begin_scenario,
+    elapsed,
+    operation_seconds,
+    scenario_of,
+)
 
 
 def cloud_with(scenario: Scenario, seed: int = 0) -> Cloud:
-    cloud = build(["11111111-1111-4111-8111-111111111111"], "22222222-2222-4222-8222-222222222222", seed=seed)
-    begin(cloud, scenario)
+    cloud = new_cloud(["11111111-1111-4111-8111-111111111111"], "22222222-2222-4222-8222-222222222222", seed=seed)
+    begin_scenario(cloud, scenario)
     return cloud
 
 
@@ -72,7 +79,7 @@ def test_every_field_of_a_scenario_is_described() -> None:
 
 
 def test_everything_that_takes_time_has_a_default_duration() -> None:
-    assert set(DEFAULTS) == set(get_args(What))
+    assert set(DEFAULTS) == set(get_args(OperationName))
 
 
 def test_an_interval_holds_from_its_start_until_just_before_its_end() -> None:
@@ -84,19 +91,19 @@ def test_an_interval_holds_from_its_start_until_just_before_its_end() -> None:
 def test_a_scenario_begins_when_it_is_put_in_force_and_comes_back_from_a_saved_state() -> None:
     cloud = cloud_with(Scenario())
     cloud.advance(cloud.now + 100)
-    begin(cloud, Scenario(seed=7, durations={"vm.create": Duration(median_seconds=3)}, outages=(Outage(starts="1h"),)))
+    begin_scenario(cloud, Scenario(seed=7, durations={"vm.create": Duration(median_seconds=3)}, outages=(Outage(starts="1h"),)))
     cloud.advance(cloud.now + 50)
     saved = cloud.services["scenario"].dump()
-    cloud.services["scenario"] = InForce(Scenario(), cloud.now)
+    cloud.services["scenario"] = ActiveScenario(Scenario(), cloud.now)
     cloud.services["scenario"].load(saved)
     assert elapsed(cloud) == 50
     assert scenario_of(cloud).seed == 7
-    assert seconds(cloud, "vm.create", "one") == 3
+    assert operation_seconds(cloud, "vm.create", "one") == 3
 
 
 def test_durations_lie_about_their_median_as_the_scenario_says() -> None:
     cloud = cloud_with(Scenario(durations={"vm.create": Duration(median_seconds=60, sigma=0.3)}))
-    drawn = [seconds(cloud, "vm.create", number) for number in range(4_000)]
+    drawn = [operation_seconds(cloud, "vm.create", number) for number in range(4_000)]
     assert statistics.median(drawn) == pytest.approx(60, rel=0.03)
     assert statistics.stdev(map(math.log, drawn)) == pytest.approx(0.3, rel=0.05)
     assert min(drawn) > 10
@@ -104,18 +111,27 @@ def test_durations_lie_about_their_median_as_the_scenario_says() -> None:
 
 def test_a_duration_depends_on_the_seed_and_on_what_it_is_drawn_for_alone() -> None:
     first, second, other = cloud_with(Scenario()), cloud_with(Scenario()), cloud_with(Scenario(), seed=1)
-    seconds(second, "vm.delete", "somebody else")
-    assert seconds(first, "vm.create", "a", 1) == seconds(second, "vm.create", "a", 1)
-    assert len({seconds(first, "vm.create", "a", 1), seconds(first, "vm.create", "a", 2), seconds(other, "vm.create", "a", 1)}) == 3
+    operation_seconds(second, "vm.delete", "somebody else")
+    assert operation_seconds(first, "vm.create", "a", 1) == operation_seconds(second, "vm.create", "a", 1)
+    assert (
+        len(
+            {
+                operation_seconds(first, "vm.create", "a", 1),
+                operation_seconds(first, "vm.create", "a", 2),
+                operation_seconds(other, "vm.create", "a", 1),
+            }
+        )
+        == 3
+    )
 
 
 def test_a_factor_of_nothing_does_everything_at_once() -> None:
     cloud = cloud_with(Scenario(duration_factor=0))
-    assert {seconds(cloud, what, "x") for what in DEFAULTS} == {0}
+    assert {operation_seconds(cloud, what, "x") for what in DEFAULTS} == {0}
     double, single = cloud_with(Scenario(duration_factor=2)), cloud_with(Scenario())
-    assert seconds(double, "vm.boot", "x") == pytest.approx(2 * seconds(single, "vm.boot", "x"))
+    assert operation_seconds(double, "vm.boot", "x") == pytest.approx(2 * operation_seconds(single, "vm.boot", "x"))
 
 
 def test_what_has_no_duration_is_a_mistake_in_the_program() -> None:
     with pytest.raises(KeyError):
-        seconds(cloud_with(Scenario()), "vm.paint", "x")
+        operation_seconds(cloud_with(Scenario()), "vm.paint", "x")

@@ -11,10 +11,10 @@ import yaml
 
 from components.plan.subscription_limits import vcpus
 from rehearsal.azure.capacity import capacity_of
-from rehearsal.azure.registry import build
-from rehearsal.azure.saved_state import dump, load
+from rehearsal.azure.persistence import dump, load
+from rehearsal.azure.registry import new_cloud
 from rehearsal.azure.scenario import Grant, Quotas, Scenario, Shortage, scenario_of
-from rehearsal.azure.scenarios import SCENARIOS, SCHEMA, in_region, load_scenario, scenario_names, schema_text
+from rehearsal.azure.scenario_files import SCENARIOS, SCHEMA, in_region, load_scenario, scenario_names, schema_text
 from stacks.file_problems import InvalidFileError
 from stacks.load import load_plan
 
@@ -132,12 +132,12 @@ def test_a_shortage_of_a_family_that_the_region_does_not_use_is_refused() -> Non
 def test_a_model_in_a_scenario_is_saved_and_read_back_with_all_that_it_keeps() -> None:
     plan = load_plan("dev")
     scenario = in_region(load_scenario("bad-week"), plan)
-    cloud = build([plan.spec.subscription], plan.spec.access.tenant, seed=scenario.seed, scenario=scenario)
+    cloud = new_cloud([plan.spec.subscription], plan.spec.access.tenant, seed=scenario.seed, scenario=scenario)
     capacity_of(cloud).reserve(
         cloud, subscription=plan.spec.subscription, location="swedencentral", size="Standard_D2s_v5", spot=False, machines=3
     )
     cloud.advance(cloud.now + 1_000)
     saved = json.loads(json.dumps(dump(cloud)))
-    back = load(saved, lambda data: build(data["subscriptions"], data["tenant"], seed=data["seed"], scenario=Scenario()))
+    back = load(saved, lambda data: new_cloud(data["subscriptions"], data["tenant"], seed=data["seed"], scenario=Scenario()))
     assert scenario_of(back) == scenario
     assert dump(back) == saved

@@ -10,14 +10,14 @@ from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Resource
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.scheduled_events import ScheduledEvents, scheduled_events_of
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"
 SCALE_SETS = "Microsoft.Compute/virtualMachineScaleSets"
 
 
-class Told(Kind):
+class Told(ResourceType):
     """A scale set that notes what it is told."""
 
     type = SCALE_SETS

@@ -8,7 +8,7 @@ import pytest
 
 from rehearsal.azure.additional_shapes import WITHOUT_CLIENT
 from rehearsal.azure.sdk_shapes import MODELS, shape_of
-from rehearsal.azure.shape_table import read, written
+from rehearsal.azure.shape_table import decode_shapes, encode_shapes
 from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Property, Shape
 
 SHAPES = {name: shape_of(name) for name in (*MODELS, *WITHOUT_CLIENT)}
@@ -51,7 +51,7 @@ class Compared:
 
 
 def test_what_is_written_is_read_as_it_was() -> None:
-    again = read(json.loads(json.dumps(written(SHAPES))))
+    again = decode_shapes(json.loads(json.dumps(encode_shapes(SHAPES))))
     assert list(again) == list(SHAPES)
     compared = Compared()
     compared.waiting += [(shape, again[name]) for name, shape in SHAPES.items()]
@@ -64,4 +64,4 @@ def test_what_is_written_is_read_as_it_was() -> None:
 )
 def test_another_document_is_refused(document: dict[str, object]) -> None:
     with pytest.raises((LookupError, TypeError, ValueError)):
-        read(document)
+        decode_shapes(document)

@@ -11,9 +11,9 @@ import pytest
 from azure_types import READ_ONLY, REQUIRED, TypeFile, UnknownResourceTypeError
 from published import needs_published_types, published_types
 
-from rehearsal.azure.azure_native import arm_type
-from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
-from rehearsal.azure.registry import KINDS
+from rehearsal.azure.azure_native_bodies import arm_type
+from rehearsal.azure.azure_native_ids import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.azure.registry import RESOURCE_TYPES
 from rehearsal.azure.sdk_shapes import MODELS, WITHOUT_CLIENT, UnknownShapeError, shape_of
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Property, Shape
 
@@ -116,7 +116,7 @@ def test_every_type_with_a_path_has_a_shape() -> None:
 
 
 def test_every_type_that_a_client_can_put_has_a_shape() -> None:
-    for kind in KINDS:
+    for kind in RESOURCE_TYPES:
         if not kind.virtual and "/locations/" not in kind.type:
             assert shape_of(kind.type).properties, kind.type
 

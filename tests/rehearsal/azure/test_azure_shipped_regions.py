@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from plain_calls import SdkBodies
+from plain_calls import SdkBodyReader
 from rehearsed_regions import SHIPPED, Rehearsed, rehearsed
 
 from rehearsal.azure import identity, images, storage, vaults
 from rehearsal.azure.arm_id import GROUP_TYPE, ArmId, parse
-from rehearsal.azure.azure_native import AZURE, to_arm
+from rehearsal.azure.azure_native_bodies import AZURE, to_arm
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.images import is_replicated
-from rehearsal.azure.registry import build
+from rehearsal.azure.registry import new_cloud
 from rehearsal.azure.resource import Json, Request
 from rehearsal.program.graph import reveal
 
@@ -32,7 +32,7 @@ def put(cloud: Cloud, requests: list[tuple[ArmId, Json]]) -> None:
     """Put all of it, each when what came before it is done."""
     for arm_id, body in requests:
         cloud.handle(Request("PUT", arm_id, body=body))
-        cloud.settle_all()
+        cloud.run_until_idle()
 
 
 def answered(cloud: Cloud) -> dict[str, Json]:
@@ -49,8 +49,8 @@ def test_all_that_a_shipped_region_asks_for_is_accepted_twice_and_the_same_after
     region = rehearsed(name)
     requests = list(asked(region))
     assert len(requests) > 50
-    cloud = build({arm_id.subscription for arm_id, _ in requests}, region.plan.spec.access.tenant)
-    cloud.bodies = SdkBodies()
+    cloud = new_cloud({arm_id.subscription for arm_id, _ in requests}, region.plan.spec.access.tenant)
+    cloud.body_reader = SdkBodyReader()
     put(cloud, requests)
     versions = [one for one, _ in requests if one.type == "Microsoft.Compute/galleries/images/versions"]
     assert versions

@@ -153,7 +153,7 @@ def test_what_a_locked_retention_holds_is_not_deleted(calls: Calls) -> None:
     assert refused.code == "AccountProtectedFromDeletion"
     assert "etcd" in refused.message
     answer = calls.call("DELETE", GROUP)
-    calls.cloud.settle_all()
+    calls.cloud.run_until_idle()
     assert answer.operation is not None
     assert answer.operation.status == "Failed"
     assert calls.exists(POLICY)

@@ -15,9 +15,9 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.groups import ResourceGroup
 from rehearsal.azure.outage import ApiOutage
-from rehearsal.azure.resource import Answer, Operation, Request
-from rehearsal.azure.resource_type import Kind
-from rehearsal.azure.scenario import Scenario, begin
+from rehearsal.azure.resource import Operation, Request, Response
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.scenario import Scenario, begin_scenario
 from rehearsal.azure.throttle import Throttle
 
 SUBSCRIPTION, OTHER = "11111111-1111-4111-8111-111111111111", "33333333-3333-4333-8333-333333333333"
@@ -25,18 +25,18 @@ SETS = "Microsoft.Compute/virtualMachineScaleSets"
 HERE = {"location": "southcentralus", "properties": {}}
 
 
-class Plain(Kind):
+class Plain(ResourceType):
     """A resource of a type, with the actions that a test asks for."""
 
     def __init__(self, resource_type: str) -> None:
         self.type = resource_type
-        self.everywhere = resource_type == "Microsoft.Network/privateDnsZones"
+        self.always_global = resource_type == "Microsoft.Network/privateDnsZones"
         self.actions = dict.fromkeys(("restart", "reimage", "delete", "poweroff", "deallocate", "start"), _done)
         self.gets = {"instanceview": _done}
 
 
-def _done(*_: Any) -> Answer:
-    return Answer(200)
+def _done(*_: Any) -> Response:
+    return Response(200)
 
 
 TYPES = (SETS, f"{SETS}/virtualMachines", f"{SETS}/extensions", "Microsoft.Network/virtualNetworks", "Microsoft.Network/privateDnsZones")
@@ -46,8 +46,8 @@ def cloud_with(**contents: Any) -> Cloud:
     cloud = Cloud((ResourceGroup(), *map(Plain, TYPES)), subscriptions=[SUBSCRIPTION, OTHER], tenant="t")
     for subscription in (SUBSCRIPTION, OTHER):
         call(cloud, "PUT", f"/subscriptions/{subscription}/resourceGroups/g", {"location": "southcentralus"})
-    begin(cloud, Scenario.model_validate(contents))
-    cloud.gates = [Throttle(), ApiOutage()]
+    begin_scenario(cloud, Scenario.model_validate(contents))
+    cloud.admission_checks = [Throttle(), ApiOutage()]
     return cloud
 
 
@@ -55,7 +55,7 @@ def path(name: str, resource_type: str = SETS, subscription: str = SUBSCRIPTION)
     return f"/subscriptions/{subscription}/resourceGroups/g/providers/{resource_type}/{name}"
 
 
-def call(cloud: Cloud, method: str, text: str, body: Any = None, action: str = "", principal: str = "somebody") -> Answer:
+def call(cloud: Cloud, method: str, text: str, body: Any = None, action: str = "", principal: str = "somebody") -> Response:
     return cloud.handle(Request(method, parse(text), action, "2024-11-01", body, principal=principal))
 
 
@@ -169,9 +169,9 @@ def test_the_list_of_scale_sets_counts_for_the_subscription_alone() -> None:
     call(cloud, "PUT", path("a"), HERE)
     request = Request("GET", parse(f"/subscriptions/{SUBSCRIPTION}"))
     for _ in range(1_080):
-        list(cloud.listed(request, SETS))
+        list(cloud.handle_list(request, SETS))
     with pytest.raises(AzureError, match="too many requests"):
-        cloud.listed(request, SETS)
+        cloud.handle_list(request, SETS)
 
 
 def test_the_network_takes_1000_writes_and_private_dns_500_reads_in_five_minutes() -> None:
@@ -203,7 +203,7 @@ def test_resource_manager_counts_writes_by_the_hour_and_by_principal() -> None:
 
 def test_polling_an_operation_of_compute_is_bounded_too() -> None:
     cloud = cloud_with()
-    throttle: Any = cloud.gates[0]
+    throttle: Any = cloud.admission_checks[0]
     operation = Operation("op", path("a").lower(), "put", "southcentralus", cloud.now)
     headers = [throttle.admit_poll(cloud, operation, SUBSCRIPTION, "somebody") for _ in range(45)]
     assert headers[-1]["x-ms-ratelimit-remaining-resource"].endswith("Microsoft.Compute/GetOperationResource;0")
@@ -229,9 +229,9 @@ def test_saved_buckets_are_as_full_as_they_were() -> None:
     for _ in range(10):
         call(cloud, "PATCH", path("a"), {})
     cloud.advance(cloud.now + 30)
-    saved: Any = json.loads(json.dumps(cloud.gates[0].dump()))  # type: ignore[attr-defined]
-    cloud.gates[0] = Throttle()
-    cloud.gates[0].load(saved)
+    saved: Any = json.loads(json.dumps(cloud.admission_checks[0].dump()))  # type: ignore[attr-defined]
+    cloud.admission_checks[0] = Throttle()
+    cloud.admission_checks[0].load(saved)
     count, refused = allowed(cloud, "PATCH", path("a"), {})
     assert (count, refused.retry_after) == (2, 30)
 

@@ -96,7 +96,7 @@ def test_a_deleted_vault_is_told_of_until_it_is_purged(calls: Calls) -> None:
     assert [one.id.name for one in deleted_vaults(calls.cloud, SUBSCRIPTION)] == ["gf-node"]
     assert not list(deleted_vaults(calls.cloud, OTHER))
     assert calls.refusal("DELETE", DELETED).status == 405
-    calls.cloud.bodies = None  # no client has a model of a body for it
+    calls.cloud.body_reader = None  # no client has a model of a body for it
     assert calls.refusal("PUT", DELETED, {}).status == 405
     calls.post(DELETED, "purge")
     assert not calls.exists(DELETED)

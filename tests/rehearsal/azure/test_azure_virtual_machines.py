@@ -105,7 +105,7 @@ def test_a_deleted_machine_takes_along_what_its_delete_options_say(option: str, 
     cloud = made(storageProfile__osDisk__deleteOption=option)
     assert used(cloud) == 8
     delete(cloud, VM)
-    cloud.settle_all()
+    cloud.run_until_idle()
     assert cloud.find(VM) is None
     assert (cloud.find(DISK) is not None) == kept
     assert cloud.find(NIC) is not None
@@ -241,7 +241,7 @@ def test_data_disks_come_with_the_machine_or_are_attached_to_it_alone() -> None:
         ask(cloud, "PUT", f"{VM}b", other)
     assert error(put(cloud, VM, body(storageProfile__dataDisks=[attached, fresh]))) == ""
     delete(cloud, VM)
-    cloud.settle_all()
+    cloud.run_until_idle()
     assert (cloud.find(own) is None, cloud.find(made_disk) is None) == (False, True)
 
 

@@ -17,7 +17,7 @@ from tiny_engine import go_that, needs_go, preparing, tiny_pins
 from rehearsal.binaries import go_command
 from rehearsal.binaries.find import BinariesMissingError, Source, prepare, survey
 from rehearsal.binaries.go_command import DISK, MEMORY, NETWORK, OTHER_REMEDY
-from rehearsal.binaries.progress import Moment, Phase
+from rehearsal.binaries.progress import Phase, ProgressEvent
 
 PATIENCE = 60.0
 
@@ -53,7 +53,7 @@ def half_of_it(tmp_path: Path) -> str:
 @needs_go
 def test_a_built_program_says_its_stamped_version_and_is_found_from_then_on(tmp_path: Path) -> None:
     pins = tiny_pins(tmp_path)
-    told: list[Moment] = []
+    told: list[ProgressEvent] = []
     (row,) = prepare(pins, told.append).rows
     assert row.source is Source.BUILT
     assert subprocess.check_output([row.path, "--version"], text=True) == "tiny version 1.2.3\n"
@@ -141,7 +141,7 @@ def test_without_a_network_it_says_which_hosts_and_settings_matter(tmp_path: Pat
 @needs_go
 def test_too_little_disk_is_told_before_anything_is_built(tmp_path: Path) -> None:
     pins = tiny_pins(tmp_path, cold_gigabytes=1_000_000)
-    told: list[Moment] = []
+    told: list[ProgressEvent] = []
     with pytest.raises(BinariesMissingError, match=r"[\d.]+ GB are free on the disk of .*, at least 1000000\.2 GB are needed"):
         prepare(pins, told.append)
     assert told == []
@@ -191,6 +191,6 @@ def test_what_is_finished_stays_when_a_later_program_fails(tmp_path: Path) -> No
 
 
 def test_lines_tell_place_time_and_an_estimate_that_is_called_one() -> None:
-    going = Moment(Phase.GOES_ON, "kubectl", 31.2, 7, 8, 130.0)
+    going = ProgressEvent(Phase.GOES_ON, "kubectl", 31.2, 7, 8, 130.0)
     assert str(going) == "engines: making kubectl (7 of 8), 31 s; about 2 min to go, by estimate"
-    assert re.fullmatch(r"engines: kubectl \(8 of 8\) is there after 40 s", str(Moment(Phase.ENDS, "kubectl", 40.0, 8, 8, 0.0)))
+    assert re.fullmatch(r"engines: kubectl \(8 of 8\) is there after 40 s", str(ProgressEvent(Phase.ENDS, "kubectl", 40.0, 8, 8, 0.0)))

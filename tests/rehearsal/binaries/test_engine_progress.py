@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rehearsal.binaries.pins import Program
-from rehearsal.binaries.progress import Estimate, Moment, Phase, in_lines
+from rehearsal.binaries.progress import Estimate, Phase, ProgressEvent, line_reporter
 
 PROGRAMS = [Program(name, "family", name, (), "", seconds) for name, seconds in (("one", 10.0), ("two", 20.0), ("three", 70.0))]
 
@@ -29,12 +29,12 @@ def test_plain_lines_come_at_beginning_and_end_and_every_half_a_minute(monkeypat
     now = [1000.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     said: list[str] = []
-    tell = in_lines(said.append)
-    tell(Moment(Phase.STARTS, "one", 0.0, 1, 3, 100.0))
+    tell = line_reporter(said.append)
+    tell(ProgressEvent(Phase.STARTS, "one", 0.0, 1, 3, 100.0))
     for _ in range(700):
         now[0] += 0.1
-        tell(Moment(Phase.GOES_ON, "one", now[0] - 1000.0, 1, 3, 30.0))
-    tell(Moment(Phase.ENDS, "one", 70.0, 1, 3, 20.0))
+        tell(ProgressEvent(Phase.GOES_ON, "one", now[0] - 1000.0, 1, 3, 30.0))
+    tell(ProgressEvent(Phase.ENDS, "one", 70.0, 1, 3, 20.0))
     assert said == [
         "engines: making one (1 of 3); about 100 s to go, by estimate",
         "engines: making one (1 of 3), 30 s; about 30 s to go, by estimate",
@@ -47,9 +47,9 @@ def test_who_waits_for_another_process_is_told_at_once_and_then_every_half_a_min
     now = [1000.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     said: list[str] = []
-    tell = in_lines(said.append)
+    tell = line_reporter(said.append)
     for _ in range(70):
-        tell(Moment(Phase.WAITS, "process 7: etcd, 1 of 8", now[0] - 1000.0))
+        tell(ProgressEvent(Phase.WAITS, "process 7: etcd, 1 of 8", now[0] - 1000.0))
         now[0] += 0.5
     assert said == [
         "engines: waiting for another gpufleet that builds them (process 7: etcd, 1 of 8), 0 s",

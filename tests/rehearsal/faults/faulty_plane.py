@@ -18,7 +18,7 @@ from joining_cluster import RealCluster, real_cluster
 from waiting import until as until_within
 from watching import Alerts, prometheus
 
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.joining.joiner import STORM, Identities, Joiner
 from rehearsal.local_cluster.machine import Machine
 from stacks.load import ROOT
@@ -87,9 +87,9 @@ def _enabled_run(machine: Machine) -> bool:
 
 
 @contextmanager
-def faulty_plane(engines: Engines, folder: Path) -> Iterator[FaultyPlane]:
+def faulty_plane(binaries: Binaries, folder: Path) -> Iterator[FaultyPlane]:
     """Region dev with its nodes joined, watched by Prometheus."""
-    with real_cluster("dev", engines) as real:
+    with real_cluster("dev", binaries) as real:
         joined = Joiner(real.gate()).join(real.machines(), Identities.ISSUED, STORM)
         assert joined.failures == ()
         real.wait_ready({one.name for one in real.machines()})

@@ -23,7 +23,7 @@ from components.manifests.flow_control import AGENTS, HAND, QUEUE_LENGTH, seats
 from components.manifests.owned import FLEET_NAMESPACE
 from components.plan.access import entra_group
 from rehearsal.local_cluster.joining.cluster_access import issuer_of
-from rehearsal.local_cluster.joining.node import NODE_USER, NODES_GROUP
+from rehearsal.local_cluster.joining.node_object import NODE_USER, NODES_GROUP
 
 NAMESPACE, ACCOUNT = FLEET_NAMESPACE, "telemetry"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"

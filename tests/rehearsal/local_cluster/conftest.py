@@ -8,7 +8,7 @@ import pytest
 from running_plane import RunningPlane, running
 from supervised_services import SupervisedServices
 
-from rehearsal.binaries.find import Engines, engines
+from rehearsal.binaries.find import Binaries, find_binaries
 from rehearsal.local_cluster.control_plane import ControlPlane
 from rehearsal.local_cluster.run_directory import RunDirectory
 
@@ -23,13 +23,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def real_engines() -> Engines:
+def real_engines() -> Binaries:
     """The real programs, built first where they are not there."""
-    return engines()
+    return find_binaries()
 
 
 @pytest.fixture(scope="session")
-def running_plane(real_engines: Engines) -> Iterator[RunningPlane]:
+def running_plane(real_engines: Binaries) -> Iterator[RunningPlane]:
     """The control plane with all that it runs in."""
     with running("dev", real_engines) as plane:
         yield plane

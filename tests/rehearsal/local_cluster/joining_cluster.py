@@ -15,14 +15,14 @@ from waiting import until
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.cluster_checks import ready_names
-from rehearsal.local_cluster.joining.cluster_access import Gate, gate_to
+from rehearsal.local_cluster.joining.cluster_access import ClusterAccess, access_to
 from rehearsal.local_cluster.joining.kwok import faithful, kwok_programs
 from rehearsal.local_cluster.joining.machines import JoiningMachine, machines_of
-from rehearsal.local_cluster.joining.node import NODES_GROUP
+from rehearsal.local_cluster.joining.node_object import NODES_GROUP
+from rehearsal.local_cluster.joining.node_resources import quantity
 from rehearsal.local_cluster.joining.rbac import rights
-from rehearsal.local_cluster.joining.resources import quantity
 from rehearsal.local_cluster.objects.apply import apply
 from rehearsal.local_cluster.objects.program_objects import objects_of
 
@@ -49,12 +49,12 @@ class RealCluster(RunningPlane):
     def machines(self) -> tuple[JoiningMachine, ...]:
         return self.azure.call(lambda cloud: machines_of(cloud, self.plan, self.cluster))
 
-    def gate(self) -> Gate:
-        return gate_to(self.control, self.azure, self.machines())
+    def gate(self) -> ClusterAccess:
+        return access_to(self.control, self.azure, self.machines())
 
     def metrics(self) -> list[str]:
         """What each API server measures of itself."""
-        kubectl, servers = str(self.engines.program("kubectl")), self.control.api_servers
+        kubectl, servers = str(self.binaries.program("kubectl")), self.control.api_servers
         commands = [(kubectl, "--kubeconfig", str(self.control.direct_kubeconfig(one)), "get", "--raw", "/metrics") for one in servers]
         return [subprocess.run(command, capture_output=True, text=True, check=True).stdout for command in commands]
 
@@ -77,14 +77,14 @@ class RealCluster(RunningPlane):
 
 
 @contextmanager
-def real_cluster(region: str, engines: Engines) -> Iterator[RealCluster]:
+def real_cluster(region: str, binaries: Binaries) -> Iterator[RealCluster]:
     """A region's first cluster, up to the moment at which its machines may join."""
-    with running(region, engines) as plane:
+    with running(region, binaries) as plane:
         found, control = RealCluster(**vars(plane)), plane.control
         applied = apply(control.kubeconfig, (*objects_of(found.graph, found.cluster), *rights()), lambda _: None)
         assert applied.complete, applied.summary
         keeping = faithful([one.of_set for one in found.machines()])
-        for program in kwok_programs(engines, found.run.path, control, keeping):
+        for program in kwok_programs(binaries, found.run.path, control, keeping):
             found.supervisor.add(program).start()
         yield found
 

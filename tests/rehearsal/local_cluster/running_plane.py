@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from components.plan.model import ETCD_CLIENT_PORT, ClusterPlan, RegionPlan
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.azure_service import AzureService, serve_azure
 from rehearsal.local_cluster.balancer import load_balancer
 from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneSize
@@ -38,14 +38,14 @@ class RunningPlane:
     cluster: ClusterPlan
     graph: Graph
     azure: AzureService
-    engines: Engines
+    binaries: Binaries
     run: RunDirectory
     supervisor: Supervisor
     control: ControlPlane
 
     def kubectl(self, *words: str, document: object = None) -> str:
         """What kubectl prints, as the break-glass administrator through the balancer; document is its standard input, as JSON."""
-        command = [str(self.engines.program("kubectl")), f"--kubeconfig={self.control.kubeconfig}", "--request-timeout=30s", *words]
+        command = [str(self.binaries.program("kubectl")), f"--kubeconfig={self.control.kubeconfig}", "--request-timeout=30s", *words]
         given = None if document is None else json.dumps(document)
         done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -65,7 +65,7 @@ class RunningPlane:
 
     def shell(self, systemctl: UnitControl) -> dict[str, str]:
         """Environment of a person on a machine: its systemctl, and the programs of the pinned versions."""
-        programs = (systemctl.folder, self.engines.program("kubectl").parent, Path(sys.executable).parent)
+        programs = (systemctl.folder, self.binaries.program("kubectl").parent, Path(sys.executable).parent)
         return {**os.environ, "PATH": ":".join([*map(str, programs), os.environ["PATH"]])}
 
     def etcdctl_on(self, members: Sequence[Machine]) -> list[str]:
@@ -75,7 +75,7 @@ class RunningPlane:
         keys = {"cacert": f"{first.role}-ca-cert", "cert": f"{own}-cert", "key": f"{own}-key"}
         urls = ",".join(f"https://127.0.0.1:{one.port(ETCD_CLIENT_PORT)}" for one in members)
         flags = [f"--{flag}={first.path(f'/etc/etcd/{name}.pem')}" for flag, name in keys.items()]
-        return [str(self.engines.program("etcdctl")), f"--endpoints={urls}", *flags]
+        return [str(self.binaries.program("etcdctl")), f"--endpoints={urls}", *flags]
 
     def etcdctl(self, member: Machine, *words: str) -> bytes:
         """What etcdctl prints, asked of one member with its own certificate."""
@@ -85,7 +85,7 @@ class RunningPlane:
 
 
 @contextmanager
-def running(region: str, engines: Engines, size: ControlPlaneSize = WHOLE) -> Iterator[RunningPlane]:
+def running(region: str, binaries: Binaries, size: ControlPlaneSize = WHOLE) -> Iterator[RunningPlane]:
     """A region's first cluster, brought up in its embedded Azure: its control plane, in which nothing has been applied."""
     plan = load_plan(region)
     cluster = plan.clusters[0]
@@ -94,7 +94,7 @@ def running(region: str, engines: Engines, size: ControlPlaneSize = WHOLE) -> It
         RunDirectory() as run,
         serve_azure(outcome.cloud, run.path / "azure") as azure,
         Supervisor(run) as supervisor,
-        ControlPlane.start(plan, cluster, azure, engines, run, supervisor, size) as control,
+        ControlPlane.start(plan, cluster, azure, binaries, run, supervisor, size) as control,
     ):
         control.wait_ready(READY_SECONDS)
-        yield RunningPlane(plan, cluster, outcome.graphs[-1], azure, engines, run, supervisor, control)
+        yield RunningPlane(plan, cluster, outcome.graphs[-1], azure, binaries, run, supervisor, control)

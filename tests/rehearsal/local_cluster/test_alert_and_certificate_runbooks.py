@@ -12,7 +12,7 @@ from running_plane import RunningPlane
 from waiting import until
 
 from components.plan.model import API_SERVER_PORT
-from rehearsal.azure.persistence import keep
+from rehearsal.azure.persistence import save
 from rehearsal.azure.state_directory import StateDirectory
 from rehearsal.local_cluster.machine import Machine
 from stacks.load import ROOT
@@ -64,7 +64,7 @@ def test_every_step_for_an_alert_shows_what_it_is_about(running_plane: RunningPl
 def test_every_step_for_certificates_does_what_it_says(running_plane: RunningPlane, tmp_path: Path) -> None:
     server = running_plane.control.api_servers[0]
     with StateDirectory(tmp_path / "state") as directory:
-        running_plane.azure.call(lambda cloud: keep(directory, cloud))
+        running_plane.azure.call(lambda cloud: save(directory, cloud))
     values = {
         "REGION": "dev",
         "STATE": f"--state={shlex.quote(str(tmp_path / 'state'))}",

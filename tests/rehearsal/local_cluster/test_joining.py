@@ -17,16 +17,16 @@ from joining_cluster import DOOR, INFINIBAND_POOL, RealCluster, altered_region, 
 from running_plane import READY_SECONDS
 from waiting import until
 
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.joining.certificates import client_context
-from rehearsal.local_cluster.joining.connection import Answer, Connection, bearer
+from rehearsal.local_cluster.joining.connection import Connection, HttpResponse, bearer
 from rehearsal.local_cluster.joining.figures import NodeFailure, Tally
 from rehearsal.local_cluster.joining.joiner import STORM, Identities, Joiner, Smoothing
 from rehearsal.local_cluster.joining.machines import JoiningMachine
-from rehearsal.local_cluster.joining.node import NODE_USER, NODES_GROUP
+from rehearsal.local_cluster.joining.node_object import NODE_USER, NODES_GROUP
 from rehearsal.local_cluster.joining.protobuf import node_bytes
 from rehearsal.local_cluster.joining.rbac import ACTOR_USER, KWOK, KWOK_USER
-from rehearsal.local_cluster.joining.registration_steps import Asking, RegistrationStepError
+from rehearsal.local_cluster.joining.registration_steps import NodeRegistration, RegistrationStepError
 
 SPENT = "abcdef.0123456789abcdef"
 UNMET = f"{NODE_USER}dev-cpu-000-00yyyy"
@@ -34,10 +34,10 @@ NOT_READY = "node.kubernetes.io/not-ready"
 
 
 @pytest.fixture(scope="module")
-def real(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+def real(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     """The development cluster with two InfiniBand machines beside its own twelve."""
     region = altered_region(tmp_path_factory.mktemp("region"), "dev", "\n    tenancy:", INFINIBAND_POOL)
-    with real_cluster(region, engines) as cluster:
+    with real_cluster(region, binaries) as cluster:
         yield cluster
 
 
@@ -124,7 +124,7 @@ def serving_refusal(real: RealCluster, machine: JoiningMachine) -> NodeFailure:
     async def ask() -> None:
         tally = Tally()
         async with Connection(gate.url, client_context(gate.authority, identity), tally, time.monotonic() + 60) as connection:
-            await Asking(machine, tally).serving_identity(connection)
+            await NodeRegistration(machine, tally).serving_identity(connection)
 
     with pytest.raises(RegistrationStepError) as refused:
         asyncio.run(ask())
@@ -140,7 +140,7 @@ def test_a_node_may_not_register_under_anothers_name(joined: RealCluster) -> Non
     async def ask() -> None:
         tally = Tally()
         async with Connection(gate.url, client_context(gate.authority, identity), tally, time.monotonic() + 60) as connection:
-            await Asking(replace(second, name="dev-cpu-000-00zzzz"), tally).register(connection)
+            await NodeRegistration(replace(second, name="dev-cpu-000-00zzzz"), tally).register(connection)
 
     with pytest.raises(RegistrationStepError, match=r"node.*is not allowed to modify node") as refused:
         asyncio.run(ask())
@@ -262,7 +262,7 @@ def test_a_machine_that_azure_does_not_list_is_told_that_nobody_decides(joined: 
     ],
 )
 def test_kwok_may_do_what_kubelets_report_and_no_more(real: RealCluster, asked: tuple[str, ...], allowed: str) -> None:
-    command = [str(real.engines.program("kubectl")), "--kubeconfig", str(real.control.kubeconfig), "auth", "can-i", *asked]
+    command = [str(real.binaries.program("kubectl")), "--kubeconfig", str(real.control.kubeconfig), "auth", "can-i", *asked]
     done = subprocess.run([*command, "--as", KWOK_USER], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == allowed, done.stderr
 
@@ -281,7 +281,7 @@ def test_who_acts_for_nodes_registers_them_alone(joined: RealCluster, user: str 
     gate, node = joined.gate(), replace(joined.machines()[0], name=UNMET.removeprefix(NODE_USER)).node("2026-01-01T00:00:00Z")
     headers = bearer(str(gate.actor))
 
-    async def asked() -> Answer:
+    async def asked() -> HttpResponse:
         async with Connection(gate.url, client_context(gate.authority), Tally(), time.monotonic() + 30, headers) as connection:
             if user:
                 connection.act_as(user)

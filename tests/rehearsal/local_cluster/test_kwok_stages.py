@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from rehearsal.binaries.find import Engines
-from rehearsal.local_cluster.joining.kwok import FAST, NEVER, STAGES, Keeping, configurations
+from rehearsal.binaries.find import Binaries
+from rehearsal.local_cluster.joining.kwok import FAST, NEVER, STAGES, KwokMode, configurations
 
 KINDS = ("Node", "Pod")
-WITH_LEASES = Keeping(STAGES, lease_seconds=80, report_seconds=900)
+WITH_LEASES = KwokMode(STAGES, lease_seconds=80, report_seconds=900)
 
 
 def stages(text: str, kind: str) -> dict[str, dict[str, Any]]:
@@ -25,21 +25,21 @@ def played(text: str) -> set[str]:
     return {kind for kind in KINDS for spec in stages(text, kind).values() if spec["selector"] != NEVER}
 
 
-def test_of_nodes_that_register_ready_kwok_reads_labels_alone(engines: Engines) -> None:
-    ready = stages(configurations(engines, FAST)["kwok"], "Node")
+def test_of_nodes_that_register_ready_kwok_reads_labels_alone(binaries: Binaries) -> None:
+    ready = stages(configurations(binaries, FAST)["kwok"], "Node")
     assert set(ready) == {"node-initialize"}
     assert ready["node-initialize"]["selector"] == NEVER
 
 
-def test_of_all_other_nodes_kwok_looks_for_the_condition_and_pods_are_kept_alike(engines: Engines) -> None:
-    text = configurations(engines, replace(FAST, registered_ready=False))["kwok"]
+def test_of_all_other_nodes_kwok_looks_for_the_condition_and_pods_are_kept_alike(binaries: Binaries) -> None:
+    text = configurations(binaries, replace(FAST, registered_ready=False))["kwok"]
     (selector,) = (spec["selector"] for spec in stages(text, "Node").values())
     assert "conditions" in selector["matchExpressions"][0]["key"]
-    assert stages(text, "Pod") == stages(configurations(engines, FAST)["kwok"], "Pod")
+    assert stages(text, "Pod") == stages(configurations(binaries, FAST)["kwok"], "Pod")
 
 
-def test_with_leases_each_stage_is_played_by_one_kwok_and_the_leases_are_those_of_nodes_alone(engines: Engines) -> None:
-    by_name = configurations(engines, WITH_LEASES)
+def test_with_leases_each_stage_is_played_by_one_kwok_and_the_leases_are_those_of_nodes_alone(binaries: Binaries) -> None:
+    by_name = configurations(binaries, WITH_LEASES)
     nodes, pods = by_name["kwok-nodes"], by_name["kwok-pods"]
     assert (played(nodes), played(pods)) == ({"Node"}, {"Pod"})
     assert [set(stages(nodes, kind)) for kind in KINDS] == [set(stages(pods, kind)) for kind in KINDS]

@@ -24,7 +24,7 @@ from rehearsal.local_up.up import bring_up_anew
 from stacks.load import load_plan
 
 SHIPPED = ("dev", "swedencentral", "southcentralus")
-ENGINES = {
+BINARIES = {
     name: Path("/engines") / name for name in ("etcd", "etcdctl", "etcdutl", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 }
 Difference = tuple[str, str, str]
@@ -60,7 +60,7 @@ def laid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             run = Noted()
             runs.append(run)
             given = azure.call(lambda cloud, cluster=cluster: control_plane_machines(cloud, cluster))
-            machines = create_machines(given, cluster, azure, MachinePrograms(ENGINES, {}), run, Supervisor(run))
+            machines = create_machines(given, cluster, azure, MachinePrograms(BINARIES, {}), run, Supervisor(run))
             assert len(given) == len(cluster.etcd.members) + len(cluster.events_etcd.members) + cluster.api_servers.count
             found.append(Laid(cluster, machines, run.noted))
         yield found

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.cluster_checks import ClusterInspector, DaemonSetStatus, all_ready
 from rehearsal.local_cluster.cluster_size import GIB, ClusterSizeError, check_memory, free_bytes, requested_size
 from rehearsal.local_cluster.joining.machines import machines_of
@@ -33,7 +33,7 @@ def told() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def real_run(brought: ProvisionedRegion, real_engines: Engines, told: list[tuple[str, str]]) -> Iterator[RealRun]:
+def real_run(brought: ProvisionedRegion, real_engines: Binaries, told: list[tuple[str, str]]) -> Iterator[RealRun]:
     with real_cluster(brought, requested_size(brought.plan, None, NODES, 1), real_engines, lambda *said: told.append(said)) as run:
         yield run
     assert not run.folder.exists()
@@ -81,7 +81,7 @@ def test_a_node_that_is_not_as_its_boot_files_say_is_found(real_run: RealRun, br
 
 
 def kubectl(run: RealRun, *words: str) -> None:
-    subprocess.run([run.engines.program("kubectl"), f"--kubeconfig={run.control.kubeconfig}", *words], check=True, capture_output=True)
+    subprocess.run([run.binaries.program("kubectl"), f"--kubeconfig={run.control.kubeconfig}", *words], check=True, capture_output=True)
 
 
 def test_daemons_count_as_running_only_on_every_node_that_they_select() -> None:

@@ -11,10 +11,9 @@ from components.spec.region import Region
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import instances_of
-from rehearsal.azure.persistence import empty
+from rehearsal.azure.persistence import dump, empty_cloud, load
 from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.resource import Request, Resource
-from rehearsal.azure.saved_state import dump, load
 from rehearsal.azure.scenario import Scenario
 from rehearsal.local_up.snapshot import ResourceChange, compare_snapshots
 from rehearsal.local_up.up import UpOutcome, bring_up
@@ -53,7 +52,7 @@ def first_state() -> str:
 
 def standing() -> Cloud:
     """A copy of dev's Azure after a first update."""
-    return load(json.loads(first_state()), empty)
+    return load(json.loads(first_state()), empty_cloud)
 
 
 def found_changes(outcome: UpOutcome) -> list[ResourceChange]:

@@ -13,8 +13,8 @@ from pinned_graph import pinned
 from gpufleet.up_output import held_lines
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.compute.instances import addresses_of, state_of
+from rehearsal.azure.persistence import dump
 from rehearsal.azure.resource import Request
-from rehearsal.azure.saved_state import dump
 from rehearsal.local_up.deleted_vaults import ReservedVaultNameError, reserved_names
 from rehearsal.local_up.timeline import timeline_of
 from rehearsal.local_up.up import purge_only, tear_down

@@ -9,9 +9,9 @@ import pytest
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.registry import build
+from rehearsal.azure.registry import new_cloud
 from rehearsal.azure.resource import Request
-from rehearsal.azure.resource_type import Kind
+from rehearsal.azure.resource_type import ResourceType
 from rehearsal.local_up.request_scheduler import Failure, RequestScheduler
 
 SUBSCRIPTION = "11111111-1111-1111-1111-111111111111"
@@ -25,7 +25,7 @@ class Busy:
         self.left, self.status, self.retry_after = times, status, retry_after
         self.moments: list[float] = []
 
-    def admit(self, cloud: Cloud, _request: Request, _kind: Kind, /) -> Mapping[str, str]:
+    def admit(self, cloud: Cloud, _request: Request, _kind: ResourceType, /) -> Mapping[str, str]:
         self.moments.append(cloud.now)
         if self.left:
             self.left -= 1
@@ -35,7 +35,7 @@ class Busy:
 
 
 def azure() -> Cloud:
-    return build([SUBSCRIPTION], "22222222-2222-2222-2222-222222222222")
+    return new_cloud([SUBSCRIPTION], "22222222-2222-2222-2222-222222222222")
 
 
 def sent(cloud: Cloud, *requests: Request, parallel: int = 64) -> tuple[RequestScheduler, list[tuple[str, Failure | None, float]]]:
@@ -60,7 +60,7 @@ def network(name: str) -> Request:
 
 def test_a_call_that_is_turned_away_is_made_again_after_the_time_asked_for() -> None:
     cloud, gate = azure(), Busy(2, retry_after="17")
-    cloud.gates.append(gate)
+    cloud.admission_checks.append(gate)
     caller, heard = sent(cloud, group())
     assert [moment - gate.moments[0] for moment in gate.moments] == [0, 17, 34]
     assert [(name, failure) for name, failure, _ in heard] == [("fleet", None)]
@@ -69,7 +69,7 @@ def test_a_call_that_is_turned_away_is_made_again_after_the_time_asked_for() -> 
 
 def test_without_a_time_the_pauses_grow_as_azure_natives_do() -> None:
     cloud, gate = azure(), Busy(3, status=503)
-    cloud.gates.append(gate)
+    cloud.admission_checks.append(gate)
     sent(cloud, group())
     assert [moment - gate.moments[0] for moment in gate.moments] == [0, 20, 80, 200]
 
@@ -77,7 +77,7 @@ def test_without_a_time_the_pauses_grow_as_azure_natives_do() -> None:
 @pytest.mark.parametrize("gate", [Busy(4, retry_after="1"), Busy(1, retry_after="121"), Busy(1, status=409)])
 def test_a_fourth_refusal_a_long_wait_and_a_plain_conflict_are_the_last_word(gate: Busy) -> None:
     cloud = azure()
-    cloud.gates.append(gate)
+    cloud.admission_checks.append(gate)
     _, heard = sent(cloud, group())
     assert [(name, failure and failure.code) for name, failure, _ in heard] == [("fleet", "Busy")]
 

@@ -8,8 +8,8 @@ from embedded_regions import planned, scale_set, updated
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
 from rehearsal.azure.region_cloud import PAUSE_SECONDS, new_region_cloud
-from rehearsal.azure.scenario import AllocationFailure, Outage, Scenario, Throttling, begin
-from rehearsal.azure.scenarios import in_region, load_scenario
+from rehearsal.azure.scenario import AllocationFailure, Outage, Scenario, Throttling, begin_scenario
+from rehearsal.azure.scenario_files import in_region, load_scenario
 from rehearsal.local_up.failure_text import paragraphs
 from rehearsal.local_up.timeline import timeline_of
 from rehearsal.local_up.up import UpOutcome
@@ -21,7 +21,7 @@ def first(scenario: Scenario) -> UpOutcome:
 
 def second(cloud: Cloud) -> UpOutcome:
     cloud.advance(cloud.now + PAUSE_SECONDS)
-    begin(cloud, in_region(Scenario(), planned()))
+    begin_scenario(cloud, in_region(Scenario(), planned()))
     return updated(planned(), cloud)
 
 
@@ -95,11 +95,11 @@ def test_an_outage_that_lasts_leaves_the_clusters_for_the_next_up() -> None:
 
 def test_nothing_is_deleted_while_something_fails() -> None:
     whole = first(Scenario(seed=1)).cloud
-    begin(whole, in_region(Scenario(allocation_failures=(AllocationFailure(rate=1.0),)), planned()))
+    begin_scenario(whole, in_region(Scenario(allocation_failures=(AllocationFailure(rate=1.0),)), planned()))
     other = planned(lambda cluster: (cluster["pools"][0].update(load_balanced=True), cluster["pools"][1].update(nodes=3)))
     begun = updated(other, whole)
     assert not begun.complete
-    begin(whole, in_region(Scenario(allocation_failures=(AllocationFailure(rate=1.0),)), planned()))
+    begin_scenario(whole, in_region(Scenario(allocation_failures=(AllocationFailure(rate=1.0),)), planned()))
     back = updated(planned(lambda cluster: cluster["pools"][1].update(nodes=4)), whole)
     assert back.left > 0
     assert f"{back.left:,} resources that are no longer declared stay until an update succeeds." in paragraphs(back)

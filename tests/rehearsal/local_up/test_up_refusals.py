@@ -9,7 +9,7 @@ from embedded_regions import CPU, GPU, delete_by_hand, named, planned, pool, sca
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
-from rehearsal.azure.persistence import keep
+from rehearsal.azure.persistence import save
 from rehearsal.azure.region_cloud import OtherRegionError, open_region_cloud
 from rehearsal.azure.scenario import Scenario
 from rehearsal.azure.state_directory import StateDirectory
@@ -109,7 +109,7 @@ def test_a_name_that_nothing_protected_has_is_refused_with_the_nearest() -> None
 
 def test_a_directory_of_another_region_is_refused(tmp_path: Path) -> None:
     with StateDirectory(tmp_path) as directory:
-        keep(directory, standing())
+        save(directory, standing())
         with pytest.raises(OtherRegionError, match=f"^{tmp_path} holds the region dev, not southcentralus; give another --state$"):
             open_region_cloud(directory, load_plan("southcentralus"), Scenario())
 
@@ -118,7 +118,7 @@ def test_a_directory_of_which_another_region_was_destroyed_may_be_taken(tmp_path
     cloud = standing()
     tear_down(planned(), cloud, Approvals(frozenset({"all"})), lambda *_: None)
     with StateDirectory(tmp_path) as directory:
-        keep(directory, cloud)
+        save(directory, cloud)
         assert open_region_cloud(directory, load_plan("swedencentral"), Scenario()).now > cloud.now
 
 

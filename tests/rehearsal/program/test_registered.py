@@ -8,8 +8,7 @@ import pytest
 from programs import OTHER_SUBSCRIPTION, SUBSCRIPTION
 from pulumi import _types
 
-from rehearsal.azure.azure_native_ids import MissingInputError, UnknownTypeError
-from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.azure.azure_native_ids import GROUP_PATHS, SCOPE_PATHS, MissingInputError, UnknownTypeError
 from rehearsal.program.accepting_cloud import AcceptingCloud, UnknownFunctionError
 
 BACKEND = AcceptingCloud(subscription=SUBSCRIPTION)

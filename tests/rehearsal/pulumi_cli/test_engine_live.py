@@ -15,7 +15,7 @@ from typing import IO, cast
 import pytest
 from engine_commands import Engine, draft
 
-from rehearsal.azure.persistence import keep, open_cloud
+from rehearsal.azure.persistence import open_cloud, save
 from rehearsal.azure.resource import Request
 from rehearsal.azure.state_directory import StateDirectory
 from rehearsal.pulumi_cli import workspace
@@ -34,7 +34,7 @@ def change_by_hand(engine: Engine) -> None:
                 cloud.handle(Request("PUT", resource.id, body=body, principal="a person"))
             if resource.key.endswith("/a/events-2"):
                 cloud.handle(Request("DELETE", resource.id, principal="a person"))
-        keep(directory, cloud)
+        save(directory, cloud)
 
 
 def two_clusters(path: Path, teams: tuple[str, ...]) -> None:
@@ -56,7 +56,7 @@ def at_the_api_servers(engine: Engine, cluster: str, action: str) -> None:
         cloud.handle(Request("POST", servers.id, action, principal="a person"))
         while (due := cloud.events.next_at()) is not None and due < cloud.now + 3_600:
             cloud.step(due)
-        keep(directory, cloud)
+        save(directory, cloud)
 
 
 def stopped_at(process: subprocess.Popen[str], line: str, number: signal.Signals) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from rehearsal.azure.azure_native import NOT_IN_BODY, variant
+from rehearsal.azure.azure_native_bodies import NOT_IN_BODY, variant_shape
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Shape
 from rehearsal.program.graph import Secret
 from rehearsal.pulumi_cli.providers.azure_native.resource_types import ResourceType, flat_properties, is_name_set
@@ -107,7 +107,7 @@ def _value(shape: Shape, value: Any, path: str) -> Iterator[str]:
             if not isinstance(value, dict):
                 yield _type_error(path, "object", value)
                 return
-            one = variant(shape, value) if isinstance(shape, OneOf) else shape
+            one = variant_shape(shape, value) if isinstance(shape, OneOf) else shape
             yield from _object(one, value, path, path)
 
 

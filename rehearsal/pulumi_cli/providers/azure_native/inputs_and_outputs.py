@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rehearsal.azure.azure_native import variant
+from rehearsal.azure.azure_native_bodies import variant_shape
 from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Plain, Shape
 from rehearsal.program.graph import Secret, reveal
 from rehearsal.pulumi_cli.providers.azure_native.resource_types import ResourceType, flat_properties, is_name_set, writable_properties
@@ -46,7 +46,7 @@ def _preview_value(shape: Shape, value: Any) -> Any:
         case MapOf(item), dict():
             return {key: _preview_value(item, one) for key, one in value.items()}
         case OneOf(), dict():
-            return _preview_object(variant(shape, value), value)
+            return _preview_object(variant_shape(shape, value), value)
         case ObjectOf(), dict():
             return _preview_object(shape, value)
         case Plain.ANYTHING, _:
@@ -109,7 +109,7 @@ def _settable_value(shape: Shape, value: Any) -> Any:
         case MapOf(item), Mapping():
             return {key: _settable_value(item, one) for key, one in value.items()}
         case OneOf(), Mapping():
-            return _settable_object(variant(shape, value), value)
+            return _settable_object(variant_shape(shape, value), value)
         case ObjectOf(), Mapping():
             return _settable_object(shape, value)
         case _:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
-from rehearsal.azure.azure_native import NOT_IN_BODY, from_arm, to_arm
+from rehearsal.azure.azure_native_bodies import NOT_IN_BODY, from_arm, to_arm
 from rehearsal.program.graph import reveal
 from rehearsal.pulumi_cli.providers.azure_native.arm_client import (
     AzureResponseError,

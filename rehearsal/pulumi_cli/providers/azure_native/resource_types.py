@@ -11,10 +11,9 @@ from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from rehearsal.azure.api_versions import api_versions
-from rehearsal.azure.azure_native import arm_type, is_inner, part, path_inputs, renamed
-from rehearsal.azure.azure_native_calls import MAINTAINED, SINGLETONS
-from rehearsal.azure.azure_native_ids import AZURE, PLACEHOLDER, RESOURCE_GROUP
-from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.azure.azure_native_bodies import arm_type, is_inner, path_inputs, property_shape, renamed_properties
+from rehearsal.azure.azure_native_ids import AZURE, GROUP_PATHS, PLACEHOLDER, RESOURCE_GROUP, SCOPE_PATHS
+from rehearsal.azure.azure_native_requests import MAINTAINED, SINGLETONS
 from rehearsal.azure.sdk_shapes import shape_of
 from rehearsal.azure.shapes import MapOf, ObjectOf, Property, Shape
 from rehearsal.pulumi_cli.providers.azure_native.shape_cache import take_known_shapes
@@ -51,11 +50,11 @@ def _flatten(shape: ObjectOf) -> Mapping[str, Property]:
     found = {name: property_ for name, property_ in shape.properties.items() if not (inner is not None and name == "properties")}
     if inner is not None:
         found |= {name: property_ for name, property_ in inner.properties.items() if is_inner(shape, name) or name not in found}
-    for name, path in renamed(shape).items():
+    for name, path in renamed_properties(shape).items():
         *outer, last = path.split(".")
         target: Shape | None = shape
         for step in outer:
-            target = part(target, step)
+            target = property_shape(target, step)
         if isinstance(target, ObjectOf) and last in target.properties:
             if len(outer) == (1 if outer == ["properties"] else 0):
                 found.pop(last, None)
@@ -170,5 +169,5 @@ def resource_type_of(resource_type: str) -> ResourceType:
         scope, path = SCOPE_PATHS[key]
         return ResourceType(key, f"/{{{scope}}}/providers/{path}")
     raise ProviderError(
-        f"{resource_type[:200]} is not a type of the rehearsal's azure-native; rehearsal/azure/azure_native_paths.py lists its types"
+        f"{resource_type[:200]} is not a type of the rehearsal's azure-native; rehearsal/azure/azure_native_ids.py lists its types"
     )

@@ -14,8 +14,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from rehearsal.azure.sdk_shapes import MODELS, shape_of, take
-from rehearsal.azure.shape_table import read, written
+from rehearsal.azure.sdk_shapes import MODELS, add_shapes, shape_of
+from rehearsal.azure.shape_table import decode_shapes, encode_shapes
 from rehearsal.binaries.cache import base_folder
 
 SOURCES = ("attribute_maps.py", "additional_shapes.py", "rest_fields.py", "sdk_shapes.py", "shape_table.py", "shapes.py")
@@ -27,10 +27,10 @@ def take_known_shapes() -> None:
     """Load the shapes from the cache file; where there is none, read the clients and write it."""
     file = base_folder() / "azure-shapes" / f"{_version()}.json"
     try:
-        take(read(json.loads(file.read_bytes())))
+        add_shapes(decode_shapes(json.loads(file.read_bytes())))
     except (OSError, AttributeError, LookupError, TypeError, ValueError):
         shapes = {resource_type: shape_of(resource_type) for resource_type in MODELS}
-        text = json.dumps(written(shapes), separators=(",", ":"))
+        text = json.dumps(encode_shapes(shapes), separators=(",", ":"))
         # A process without write access reads the clients each time.
         with suppress(OSError):
             _write(file, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from saved_region import SavedRegion
 
-from rehearsal.azure.persistence import keep
+from rehearsal.azure.persistence import save
 from rehearsal.azure.region_cloud import open_region_cloud
 from rehearsal.azure.scenario import NOTHING_WRONG
 from rehearsal.azure.stack_records import stacks_of
@@ -42,7 +42,7 @@ def saved_region(tmp_path_factory: pytest.TempPathFactory) -> SavedRegion:
         cloud = open_region_cloud(directory, plan, NOTHING_WRONG)
         assert bring_up(plan, cloud, Approvals(frozenset(), None, PARALLEL), lambda *_: None).complete
         stacks_of(cloud).of(plan.stack).exports.clear()
-        keep(directory, cloud)
+        save(directory, cloud)
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(administrators_kubeconfig(cloud, plan, plan.clusters[0]))
     return SavedRegion(plan, folder, kubeconfig)

@@ -59,7 +59,7 @@ def test_a_record_is_known_as_soon_as_the_model_has_it_and_a_zone_only_while_it_
     )
     record = parse(f"{zone.id.text}/A/new")
     body = {"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "10.1.2.3"}, {"ipv4Address": "10.1.2.4"}]}}
-    cloud.gates.clear()
+    cloud.admission_checks.clear()
     cloud.handle(Request("PUT", record, api_version="2024-06-01", body=body))
     _, said, _ = _ask(cloud, saved_region, f"new.{zone.id.name}", "A")
     assert sorted(said[0].splitlines()) == [f"new.{zone.id.name}. 60 IN A 10.1.2.{last}" for last in (3, 4)]

@@ -12,7 +12,7 @@ from waiting import until
 
 from components.plan import naming
 from components.plan.model import API_SERVER_PORT
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.hub.hub_network import HubNetworkError, hub_namespace
 from stacks.load import load_plan
 
@@ -42,18 +42,18 @@ print(urllib.request.urlopen(asked).status)
 COMPUTE = "?api-version=2024-11-01"
 
 
-def _kubectl(held: Holder, region: SavedRegion, engines: Engines, *words: str, given: str | None = None) -> str:
+def _kubectl(held: Holder, region: SavedRegion, binaries: Binaries, *words: str, given: str | None = None) -> str:
     """What kubectl prints inside, with the administrator's kubeconfig as it is: by the servers' own name."""
-    return held.run(str(engines.program("kubectl")), f"--kubeconfig={region.kubeconfig}", "--request-timeout=30s", *words, given=given)
+    return held.run(str(binaries.program("kubectl")), f"--kubeconfig={region.kubeconfig}", "--request-timeout=30s", *words, given=given)
 
 
-def test_the_programs_checks_pass_and_what_was_written_outlasts_a_kill(saved_region: SavedRegion, engines: Engines) -> None:
+def test_the_programs_checks_pass_and_what_was_written_outlasts_a_kill(saved_region: SavedRegion, binaries: Binaries) -> None:
     hub, servers = saved_region.plan.hub, saved_region.cluster.api_servers
     given = (hub.resolver_address, hub.private_zone, servers.dns_name, str(API_SERVER_PORT), str(saved_region.kubeconfig))
     note = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "note", "namespace": "default"}, "data": {"said": "before"}}
     with saved_region.held() as first:
         assert first.python(CHECKS, *given) == "None\nready\n"
-        _kubectl(first, saved_region, engines, "create", "-f", "-", given=json.dumps(note))
+        _kubectl(first, saved_region, binaries, "create", "-f", "-", given=json.dumps(note))
         with (
             pytest.raises(HubNetworkError, match=r"azure is in use by another process"),
             hub_namespace(saved_region.plan, saved_region.folder),
@@ -64,9 +64,9 @@ def test_the_programs_checks_pass_and_what_was_written_outlasts_a_kill(saved_reg
     assert len(saved_region.disks) == quorums
     with Holder(saved_region.plan.name, saved_region.folder) as second:
         _lose_machines(second, saved_region)
-        found = json.loads(_kubectl(second, saved_region, engines, "get", "configmap", "note", "-o", "json"))
+        found = json.loads(_kubectl(second, saved_region, binaries, "get", "configmap", "note", "-o", "json"))
         assert found["data"] == {"said": "before"}
-        who = json.loads(_kubectl(second, saved_region, engines, "auth", "whoami", "-o", "json"))
+        who = json.loads(_kubectl(second, saved_region, binaries, "auth", "whoami", "-o", "json"))
         assert who["status"]["userInfo"]["username"] == "gpufleet-break-glass"
         _lose_the_quorum(second, saved_region)
 

@@ -15,7 +15,7 @@ from rehearsal.arm.served_azure import with_call_limits
 from rehearsal.arm.time_source import TimeSource
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.region_cloud import new_region_cloud
-from rehearsal.azure.scenarios import load_scenario
+from rehearsal.azure.scenario_files import load_scenario
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.program.graph import Secret
 from rehearsal.pulumi_cli.providers.pulumi_values import Json

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from rehearsal.azure.azure_native_calls import RETRIES
+from rehearsal.azure.azure_native_requests import RETRIES
 from rehearsal.pulumi_cli.providers.azure_native.arm_client import ResourceManagerClient
 from rehearsal.pulumi_cli.providers.azure_native.inputs_and_outputs import refreshed_inputs
 from rehearsal.pulumi_cli.providers.azure_native.provider import AzureNative

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.binaries.find import Engines
+from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.control_plane import ControlPlaneSize
 from stacks.load import ROOT
 
@@ -34,9 +34,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def bare_plane(engines: Engines) -> Iterator[RunningPlane]:
+def bare_plane(binaries: Binaries) -> Iterator[RunningPlane]:
     """A control plane of region dev, of one API server, with no object of the program in it: what other tests share is full of them."""
-    with running("dev", engines, ControlPlaneSize(api_servers=1)) as plane:
+    with running("dev", binaries, ControlPlaneSize(api_servers=1)) as plane:
         yield plane
 
 

@@ -102,7 +102,7 @@ def allocatable(kubelet: Mapping[str, Any], held: Mapping[str, int]) -> dict[str
     return {name: max(0, amount - shares.get(name, 0)) for name, amount in held.items()}
 
 
-def written(amounts: Mapping[str, int]) -> dict[str, str]:
+def kubelet_quantities(amounts: Mapping[str, int]) -> dict[str, str]:
     """Amounts as a kubelet writes them: memory in KiB, parts of CPUs in thousandths."""
     return {name: _written(name, amount) for name, amount in amounts.items()}
 

@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rehearsal.azure.arm_id import GROUP_TYPE
-from rehearsal.azure.azure_native_ids import AZURE, PLACEHOLDER, RESOURCE_GROUP
-from rehearsal.azure.azure_native_paths import GROUP_PATHS, SCOPE_PATHS
+from rehearsal.azure.azure_native_ids import AZURE, GROUP_PATHS, PLACEHOLDER, RESOURCE_GROUP, SCOPE_PATHS
 from rehearsal.azure.resource import Json
 from rehearsal.azure.sdk_shapes import shape_of
 from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Shape
@@ -69,7 +68,7 @@ def path_inputs(resource_type: str) -> frozenset[str]:
 def to_arm(resource_type: str, inputs: Mapping[str, Any]) -> Json:
     """The body that azure-native sends for plain inputs (no `Secret` in them); KeyError or UnknownShape for an unknown type."""
     apart = path_inputs(resource_type)
-    body: Json = nested(_shape(resource_type), {key: item for key, item in inputs.items() if key not in apart})
+    body: Json = nest(_shape(resource_type), {key: item for key, item in inputs.items() if key not in apart})
     return body
 
 
@@ -84,42 +83,42 @@ def _shape(resource_type: str) -> ObjectOf:
     return shape_of(arm_type(resource_type))
 
 
-def nested(shape: Shape | None, value: Any) -> Any:
+def nest(shape: Shape | None, value: Any) -> Any:
     """A flat value as it is in a body; what the shape does not know stays as and where it is."""
     match shape, value:
         case OneOf(), Mapping():
-            return nested(variant(shape, value), value)
+            return nest(variant_shape(shape, value), value)
         case ObjectOf(), Mapping():
             return _placed(shape, value)
         case MapOf(), list():
             return {str(item): {} for item in value}
         case MapOf(item), Mapping():
-            return {key: nested(item, held) for key, held in value.items()}
+            return {key: nest(item, held) for key, held in value.items()}
         case ListOf(item), list() | tuple():
-            return [nested(item, held) for held in value]
+            return [nest(item, held) for held in value]
         case _:
             return value
 
 
 def _placed(shape: ObjectOf, value: Mapping[str, Any]) -> Json:
     body: Json = {}
-    names = renamed(shape)
+    names = renamed_properties(shape)
     for key, item in value.items():
         path = names.get(key) or (f"properties.{key}" if is_inner(shape, key) else key)
         *outer, last = path.split(".")
         known: Shape | None = shape
         place = body
         for step in outer:
-            known = part(known, step)
+            known = property_shape(known, step)
             place = place.setdefault(step, {})
-        place[last] = nested(part(known, last), item)
+        place[last] = nest(property_shape(known, last), item)
     return body
 
 
 def _flat(shape: Shape | None, value: Any) -> Any:
     match shape, value:
         case OneOf(), Mapping():
-            return _flat(variant(shape, value), value)
+            return _flat(variant_shape(shape, value), value)
         case ObjectOf(), Mapping():
             return _flat_object(shape, value)
         case MapOf(item), Mapping():
@@ -132,16 +131,16 @@ def _flat(shape: Shape | None, value: Any) -> Any:
 
 def _flat_object(shape: ObjectOf, body: Mapping[str, Any]) -> Json:
     outputs: Json = {}
-    names = {path: name for name, path in renamed(shape).items()}
+    names = {path: name for name, path in renamed_properties(shape).items()}
     for key, item in body.items():
-        known = part(shape, key)
+        known = property_shape(shape, key)
         below = {path.partition(".")[2]: name for path, name in names.items() if path.startswith(f"{key}.")}
         if isinstance(item, Mapping) and (below or (key == "properties" and shape.inner is not None)):
             for inner_key, inner_item in item.items():
                 other = inner_key in below
                 name = below[inner_key] if other else str(inner_key)
                 if other or name not in outputs or is_inner(shape, name):
-                    outputs[name] = _flat(part(known, inner_key), inner_item)
+                    outputs[name] = _flat(property_shape(known, inner_key), inner_item)
         else:
             name = names.get(key, key)
             if not (name in outputs and is_inner(shape, name)):
@@ -149,7 +148,7 @@ def _flat_object(shape: ObjectOf, body: Mapping[str, Any]) -> Json:
     return outputs
 
 
-def renamed(shape: ObjectOf) -> Mapping[str, str]:
+def renamed_properties(shape: ObjectOf) -> Mapping[str, str]:
     """azure-native's names of an object's properties, where they are others, to the paths in its body."""
     return RENAMED.get(f"{shape.package}.{shape.name}", {})
 
@@ -161,13 +160,13 @@ def is_inner(shape: ObjectOf, key: str) -> bool:
     return inner is not None and (outer is None or (outer.read_only and not inner.read_only))
 
 
-def part(shape: Shape | None, key: str) -> Shape | None:
+def property_shape(shape: Shape | None, key: str) -> Shape | None:
     """The shape of one property; None where the shape does not know it."""
     base = shape.base if isinstance(shape, OneOf) else shape
     held = base.properties.get(key) if isinstance(base, ObjectOf) else None
     return held.shape if held else None
 
 
-def variant(shape: OneOf, value: Mapping[str, Any]) -> ObjectOf:
+def variant_shape(shape: OneOf, value: Mapping[str, Any]) -> ObjectOf:
     """Which of several objects a value is."""
     return shape.variants.get(str(value.get(shape.discriminator)), shape.base)

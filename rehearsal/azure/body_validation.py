@@ -1,17 +1,22 @@
-"""Decides whether a body fits a shape and what of it is kept: each shape is made a function once, so that a large body costs little.
+"""Validation of PUT bodies against the official SDK's models, with Azure's error messages.
 
-The sentences are those of Json.NET, with which Azure reads bodies: https://github.com/Azure/azure-sdk-for-net/issues/3487 shows one.
+Each shape is compiled to a function once, so that a large body costs little. The messages are those of Json.NET, with which Azure reads
+bodies: https://github.com/Azure/azure-sdk-for-net/issues/3487 shows one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from math import isfinite
 from typing import Any, NoReturn
 
 from components.errors import GpufleetError
+from rehearsal.azure.errors import AzureError, invalid, location_required
+from rehearsal.azure.resource import Json, Request
+from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.sdk_shapes import UnknownShapeError, shape_of
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Shape
 
 DEPTH = 64
@@ -38,7 +43,7 @@ class BodyMismatchError(GpufleetError):
         return self
 
 
-def unreadable(sentence: str, *path: str | int) -> BodyMismatchError:
+def unreadable_body(sentence: str, *path: str | int) -> BodyMismatchError:
     """A body that cannot be deserialized; the sentence ends where the path follows."""
     return BodyMismatchError("InvalidRequestContent", sentence, *path)
 
@@ -46,14 +51,14 @@ def unreadable(sentence: str, *path: str | int) -> BodyMismatchError:
 def _wrong(value: Any, wanted: str) -> NoReturn:
     # The value itself stays out of the sentence: it may be a password.
     found = "null" if value is None else _KINDS.get(type(value), type(value).__name__)
-    raise unreadable(f"Error converting {found} to type '{wanted}'.")
+    raise unreadable_body(f"Error converting {found} to type '{wanted}'.")
 
 
 def _too_deep() -> NoReturn:
-    raise unreadable(f"The reader's MaxDepth of {DEPTH} has been exceeded.")
+    raise unreadable_body(f"The reader's MaxDepth of {DEPTH} has been exceeded.")
 
 
-def text(value: Any, _room: int = 0) -> str:
+def check_text(value: Any, _room: int = 0) -> str:
     """A string that can be written as UTF-8; half of a surrogate pair cannot."""
     if not isinstance(value, str):
         _wrong(value, Plain.STRING.value)
@@ -61,7 +66,7 @@ def text(value: Any, _room: int = 0) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise unreadable("Invalid UTF-16: the string holds half of a surrogate pair.") from None
+            raise unreadable_body("Invalid UTF-16: the string holds half of a surrogate pair.") from None
     return value
 
 
@@ -73,24 +78,24 @@ def _integer(value: Any, _room: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         _wrong(value, Plain.INTEGER.value)
     if value not in INTEGERS:
-        raise unreadable("The JSON integer is too large or small for an Int64.")
+        raise unreadable_body("The JSON integer is too large or small for an Int64.")
     return value
 
 
 def _number(value: Any, room: int) -> float:
     if isinstance(value, float):
         if not isfinite(value):
-            raise unreadable("The number is not finite, which JSON cannot hold.")
+            raise unreadable_body("The number is not finite, which JSON cannot hold.")
         return value
     return _integer(value, room) if isinstance(value, int) else _wrong(value, Plain.NUMBER.value)
 
 
 def _moment(value: Any, _room: int) -> str:
-    told = text(value)
+    told = check_text(value)
     try:
         datetime.fromisoformat(told)
     except ValueError:
-        raise unreadable("Could not convert string to DateTime; write it as ISO 8601, 2026-01-31T12:00:00Z.") from None
+        raise unreadable_body("Could not convert string to DateTime; write it as ISO 8601, 2026-01-31T12:00:00Z.") from None
     return told
 
 
@@ -102,7 +107,7 @@ def _anything(value: Any, room: int) -> Any:
     if isinstance(value, list):
         return _items(value, _anything, room)
     if isinstance(value, str):
-        return text(value)
+        return check_text(value)
     return value if isinstance(value, bool) else _number(value, room)
 
 
@@ -112,7 +117,7 @@ def _entries(value: Any, check: Check, room: int, *, nulls: bool = False) -> dic
     kept = {}
     for key, item in value.items():
         try:
-            text(key)
+            check_text(key)
             if item is not None or nulls:
                 kept[key] = check(item, room - 1)
         except BodyMismatchError as misfit:
@@ -132,7 +137,7 @@ def _items(value: Any, check: Check, room: int) -> list[Any]:
 
 
 _PLAIN: Mapping[Plain, Check] = {
-    Plain.STRING: text,
+    Plain.STRING: check_text,
     Plain.BOOLEAN: _boolean,
     Plain.INTEGER: _integer,
     Plain.NUMBER: _number,
@@ -142,7 +147,7 @@ _PLAIN: Mapping[Plain, Check] = {
 
 
 @cache
-def compiled(shape: Shape) -> Check:
+def compile_shape(shape: Shape) -> Check:
     """The check of a shape; the objects in it are compiled when a body first has them."""
     match shape:
         case Plain():
@@ -164,7 +169,7 @@ def _choice(shape: Choice) -> Check:
     exact = frozenset(shape.values)
 
     def check(value: Any, _room: int) -> str:
-        told = text(value)
+        told = check_text(value)
         if told in exact:
             return told
         published = values.get(told.lower())
@@ -176,7 +181,7 @@ def _choice(shape: Choice) -> Check:
 
 
 def _list(item: Shape) -> Check:
-    each = compiled(item)
+    each = compile_shape(item)
 
     def check(value: Any, room: int) -> list[Any]:
         if not isinstance(value, list):
@@ -187,7 +192,7 @@ def _list(item: Shape) -> Check:
 
 
 def _map(item: Shape) -> Check:
-    each = compiled(item)
+    each = compile_shape(item)
 
     def check(value: Any, room: int) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -209,7 +214,7 @@ def _one_of(shape: OneOf) -> Check:
         variant = variants.get(told.lower()) if isinstance(told, str) else None
         if variant is None:
             raise BodyMismatchError("InvalidParameter", f"It is none of {', '.join(shape.variants)}.", shape.discriminator)
-        return compiled(variant)(value, room)
+        return compile_shape(variant)(value, room)
 
     return check
 
@@ -230,10 +235,10 @@ class _Entries(dict[str, tuple[str, type | None, Check | None]]):
         name = self._names.get(key.lower()) if isinstance(key, str) else None
         if name is None:
             shown = key[:100].encode("ascii", "backslashreplace").decode() if isinstance(key, str) else "?"
-            raise unreadable(f"Could not find member '{shown}' on object of type '{self._shape.name}'.", shown)
+            raise unreadable_body(f"Could not find member '{shown}' on object of type '{self._shape.name}'.", shown)
         held = self._shape.properties[name]
         simple = {Plain.STRING: str, Plain.BOOLEAN: bool}.get(held.shape) if isinstance(held.shape, Plain) else None
-        entry = (name, None, None) if held.read_only else (name, simple, compiled(held.shape))
+        entry = (name, None, None) if held.read_only else (name, simple, compile_shape(held.shape))
         if len(self) < 4 * len(self._names):
             self[key] = entry
         return entry
@@ -269,3 +274,58 @@ def _object(shape: ObjectOf) -> Check:
         return kept
 
     return check
+
+
+class SdkBodyReader:
+    """Reads bodies as Azure does: names in any capitals, null as not given, what only Azure sets left out, all else refused.
+
+    It is a `Body` of rehearsal/azure/cloud.py.
+    """
+
+    def checked(self, kind: ResourceType, request: Request, /) -> Json:
+        """The body in the published capitals, a new object; AzureError 400 for what the type cannot have."""
+        return validate_body(kind.type, request.body)
+
+
+def validate_body(resource_type: str, body: object) -> Json:
+    """The body of a resource type that is kept, as SdkBodyReader does."""
+    try:
+        shape = shape_of(resource_type)
+    except UnknownShapeError as unknown:
+        raise AzureError(404, "InvalidResourceType", f"{unknown}.", target=resource_type) from None
+    if body is None:
+        raise invalid("The request content was invalid: a PUT needs a body, and there is none.", code="InvalidRequestContent")
+    try:
+        kept: Json = compile_shape(shape)(body, DEPTH)
+    except BodyMismatchError as misfit:
+        raise _refusal(misfit, shape.name) from None
+    return kept
+
+
+def _refusal(misfit: BodyMismatchError, name: str) -> AzureError:
+    if misfit.code != "InvalidParameter":
+        sentence = misfit.sentence
+        if len(misfit.path) == 1:
+            # Azure Resource Manager reads the outermost level itself, whatever the type.
+            sentence = sentence.replace(f"on object of type '{name}'", "on object of type 'ResourceDefinition'")
+        told = f"The request content was invalid and could not be deserialized: '{sentence} Path '{_path(misfit.path)}'.'."
+        return invalid(told, code=misfit.code)
+    if misfit.path == ["location"]:
+        return location_required()
+    target = _path(step for step in misfit.path if step != "properties")
+    if not misfit.sentence:
+        return invalid(f"Required parameter '{target}' is missing (null).", target)
+    return invalid(f"The value of parameter {target} is invalid. {misfit.sentence}", target)
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    """A path as Json.NET writes it: properties.zones[0], with what is no plain name in brackets."""
+    told = ""
+    for step in steps:
+        if isinstance(step, int):
+            told += f"[{step}]"
+        elif step.replace("_", "").isalnum():
+            told += f".{step}" if told else step
+        else:
+            told += f"['{step}']"
+    return told

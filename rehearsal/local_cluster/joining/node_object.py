@@ -14,7 +14,7 @@ from typing import Any
 from components.plan.vm_sizes import VmSize
 from components.spec.images import ImageDefinition
 from rehearsal.local_cluster.joining.node_boot import KUBELET, NodeBoot, NodeBootError
-from rehearsal.local_cluster.joining.resources import CPU, GIB, MEMORY, Devices, allocatable, capacity, reserved, written
+from rehearsal.local_cluster.joining.node_resources import CPU, GIB, MEMORY, Devices, allocatable, capacity, kubelet_quantities, reserved
 from rehearsal.local_cluster.systemd.unit_file import seconds
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ _NOT_YET = "[container runtime status check may not have completed yet, PLEG is 
 
 
 @dataclass(frozen=True)
-class SetOfNodes:
+class NodeSet:
     """What the machines share that were made from one model of a scale set: boot files, VM size, image, and devices that plugins offer."""
 
     name: str
@@ -79,7 +79,7 @@ class SetOfNodes:
             if shares.get(name, 0) > held[name]:
                 remedy = "reserve less in components/boot/kubelet.py"
                 raise NodeBootError(self.name, f"kubelet.yaml reserves more {name} than {self.size.name} has", remedy)
-        return written(held), written(allocatable(self.boot.kubelet, held))
+        return kubelet_quantities(held), kubelet_quantities(allocatable(self.boot.kubelet, held))
 
     @cached_property
     def taints(self) -> list[Json]:
@@ -106,7 +106,7 @@ class SetOfNodes:
         return int(self.boot.kubelet["nodeLeaseDurationSeconds"]), int(seconds(KUBELET, self.boot.kubelet["nodeStatusReportFrequency"]))
 
 
-def node_object(of_set: SetOfNodes, name: str, address: str, provider_id: str, vm_id: str, pods: int, now: str) -> Json:
+def node_object(of_set: NodeSet, name: str, address: str, provider_id: str, vm_id: str, pods: int, now: str) -> Json:
     """The Node of a machine as its kubelet first posts it, not yet ready; pods is the most that it takes, now a moment in RFC 3339."""
     held, left = of_set.resources(pods)
     return {
