@@ -60,6 +60,11 @@ test: setup system binaries azurite ## Run every test
 	echo "tests that need the machine for themselves:"; \
 	$(RUN)/pytest -m alone -n 0 || failed=1; exit $${failed:-0}
 
+FAST := boot cni components docs manifests plan security services stacks rehearsal/azure rehearsal/checks rehearsal/program rehearsal/report
+
+test-fast: setup ## Run the tests that need no binaries, in under 3 minutes
+	$(RUN)/pytest -m "not alone and not binaries" $(addprefix tests/,$(FAST))
+
 bench: setup ## Measure speed and memory
 	$(RUN)/python -m bench.rehearse
 	$(RUN)/python -m bench.azure_model

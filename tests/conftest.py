@@ -43,6 +43,13 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             fixture.finish(item._request)  # type: ignore[attr-defined]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need the pinned binaries, so that a fast run can leave them out."""
+    for item in items:
+        if "binaries" in getattr(item, "fixturenames", ()) or "engines" in getattr(item, "fixturenames", ()):
+            item.add_marker("binaries")
+
+
 @pytest.fixture(scope="session")
 def binaries() -> find.Binaries:
     """The real programs of a control plane; where they are missing, one process builds them and the others wait."""

@@ -65,4 +65,4 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> 
     told = CliRunner().invoke(group, ["image-files", "node", "--out", str(tmp_path / "file" / "below")])
     assert told.exit_code == 1
     assert told.output.startswith("Error: ")
-    assert "name a folder that you may write to with --out" in told.output
+    assert "give a writable folder with --out" in told.output

@@ -163,7 +163,7 @@ def test_a_vault_that_may_not_be_purged_is_told_apart() -> None:
     assert [one.purgeable for one in held] == [False] * 3
     told = held_lines(held, "dev", Path("kept"))
     assert len(told) == 1
-    assert told[0].endswith("this region cannot purge them: wait until then, or begin anew with another --state")
+    assert told[0].endswith("this region cannot purge them: wait until then, or use another --state")
 
 
 @pytest.mark.parametrize("stack", ["dev-base", "dev"])
