@@ -1,4 +1,4 @@
-"""Serves a model of Azure to programs on this machine, as long as a rehearsal lasts."""
+"""HTTPS service of the embedded Azure for programs on this machine."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LOOPBACK = "127.0.0.1"
 
 
 class AzureService(AbstractContextManager["AzureService"]):
-    """A model behind HTTPS on loopback: base answers for Azure Resource Manager and vaults, metadata for each machine's metadata service.
+    """The embedded Azure behind HTTPS on loopback: base is the URL of Resource Manager and vaults, metadata that of metadata services.
 
-    authority is the file of the certificate authority that clients trust, identity what they sign in as. Once served, the model belongs to
-    the serving thread: whoever wants to read or change it does so by ask.
+    authority is the file of the certificate authority that clients trust, identity the identity that they sign in as. While it is served,
+    the model belongs to the serving thread; callers read and change it by `call`.
     """
 
     def __init__(self, live: LiveModel, folder: Path, port: int = 0) -> None:
-        """To be entered; folder takes keys and certificates, port 0 is any that is free."""
+        """Create the service, which starts when entered; folder stores keys and certificates, and port 0 is any free port."""
         self._live, self._folder, self._port = live, folder, port
         self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=self._serve, name="embedded Azure", daemon=True)
@@ -39,7 +39,7 @@ class AzureService(AbstractContextManager["AzureService"]):
         self._stop = asyncio.Event()
 
     def __enter__(self) -> Self:
-        """Begin to serve; OSError where loopback has no port free or the folder cannot be written."""
+        """Start to serve; raise OSError if the port is not free or the folder cannot be written."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._thread.start()
         listening = self._listens.result()
@@ -52,30 +52,30 @@ class AzureService(AbstractContextManager["AzureService"]):
         self._thread.join()
 
     def call(self, work: Callable[[Cloud], T]) -> T:
-        """Do something with the model as it is now, between two requests of others, and return what comes of it."""
+        """Call a function with the current model, between other clients' requests, and return its result."""
         done: Future[T] = Future()
 
         def now() -> None:
             try:
                 self._live.catch_up()
                 done.set_result(work(self._live.cloud))
-            except BaseException as error:  # noqa: BLE001 it is handed on to who asked
+            except BaseException as error:  # noqa: BLE001 (raised in the caller)
                 done.set_exception(error)
 
         self._loop.call_soon_threadsafe(now)
         return done.result()
 
     def metadata_of(self, resource_id: str) -> str:
-        """Base URL of the metadata service of a machine, in the place of http://169.254.169.254."""
+        """Return the base URL of a machine's metadata service, which replaces http://169.254.169.254."""
         return f"{self.metadata}/imds{resource_id}"
 
     def vault_uri(self, uri: str) -> str:
-        """Where a vault is found that Azure would have at https://<vault>.vault.azure.net/."""
+        """Return the local URL of a vault, which replaces https://<vault>.vault.azure.net/."""
         vault = str(urlsplit(uri).hostname).partition(".")[0]
         return f"{self.base}/keyvault/{vault}"
 
     def environment(self, resource_id: str) -> dict[str, str]:
-        """Environment by which a machine's programs find this Azure instead of the real one."""
+        """Return the environment by which a machine's programs find this Azure."""
         return {
             "GPUFLEET_IMDS": self.metadata_of(resource_id),
             "GPUFLEET_RESOURCE_MANAGER": self.base,
@@ -101,10 +101,10 @@ class AzureService(AbstractContextManager["AzureService"]):
 
 
 def without_state(cloud: Cloud) -> LiveModel:
-    """The model on real time, of which nothing is kept."""
+    """Return the model on real time; nothing is stored."""
     return LiveModel(with_call_limits(cloud), TimeSource(1.0, cloud.now))
 
 
 def serve_azure(cloud: Cloud, folder: Path) -> AzureService:
-    """The model as a service on real time, to be entered; folder takes keys and certificates, and nothing of the model is kept."""
+    """Return the model as a service on real time; folder stores keys and certificates, and the model is not stored."""
     return AzureService(without_state(cloud), folder)

@@ -1,6 +1,6 @@
-"""Ends what a run has left: when its process is gone, kills every process that carries the run's marker and removes the run's folder.
+"""Reaper of a run: it kills every process with the run's marker and removes the run's folder, once the run's process has ended.
 
-It runs as a script on the standard library alone, in a session of its own, and lives as long as the pipe that the run's process holds.
+It runs as a script with only the standard library, in its own session, until the pipe of the run's process is closed.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import time
 from pathlib import Path
 
 MARKER = "GPUFLEET_RUN"
-"""Variable in the environment of every process of a run; its value is the run's and cannot be guessed."""
+"""Environment variable of every process of a run; its value is unique and cannot be guessed."""
 PATIENCE_SECONDS = 60.0
-"""How long killed processes are waited for: one that the kernel does not let go keeps its folder for the next sweep."""
+"""Time to wait for killed processes; if one does not end, its folder remains for the next sweep."""
 UNCLEAR_SECONDS = 0.001
 PF_KTHREAD = 0x0020_0000
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
 
 
 def marked_processes(marker: str) -> tuple[list[int], bool]:
-    """Descriptors (pidfd) of the living processes, this one excepted, that were started with a run's marker, which the caller closes.
+    """Return descriptors (pidfd) of the other living processes with a run's marker, which the caller closes, and if the scan is complete.
 
-    Also whether the look was clear: a process in the middle of exec shows no environment for a moment, and is to be looked at again.
-    A descriptor is opened before the environment is read, so that no other process can come to stand in for the one that was looked at.
+    A scan is incomplete if a process was in the middle of exec, when it shows no environment.
+    A descriptor is opened before the environment is read, so that a reused process id cannot match.
     """
-    wanted = f"{MARKER}={marker}".encode()
+    variable = f"{MARKER}={marker}".encode()
     found, clear = [], True
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
@@ -43,7 +43,7 @@ def marked_processes(marker: str) -> tuple[list[int], bool]:
             clear = clear and (environment != b"" or not _in_exec(entry))
         except OSError:
             environment = b""
-        if wanted in environment.split(b"\0"):
+        if variable in environment.split(b"\0"):
             found.append(descriptor)
         else:
             os.close(descriptor)
@@ -51,18 +51,18 @@ def marked_processes(marker: str) -> tuple[list[int], bool]:
 
 
 def _in_exec(process: Path) -> bool:
-    """Whether a process without an environment is one of this user's that is getting a new one; OSError where it is gone.
+    """Return True if a process without an environment is this user's and in the middle of exec; raise OSError if it has ended.
 
-    proc_pid_stat(5): state, flags (PF_KTHREAD: the kernel's own) and env_start are fields 3, 9 and 50, of which two are cut off before.
+    proc_pid_stat(5): state, flags (PF_KTHREAD: kernel thread) and env_start are fields 3, 9 and 50; the first two fields are cut off.
     """
     fields = (process / "stat").read_text().rpartition(")")[2].split()
     return process.stat().st_uid == os.getuid() and fields[0] not in "ZX" and not int(fields[6]) & PF_KTHREAD and fields[47] == "0"
 
 
 def kill_marked_processes(marker: str, patience: float = PATIENCE_SECONDS) -> bool:
-    """Kill every process of a run and wait until all are gone; whether they are, within that many seconds.
+    """Kill every process of a run and wait for their end; return True if all have ended within patience seconds.
 
-    One empty look is not enough: a process may have moved to a lower number, by a fork, behind the look.
+    One empty scan is not enough: a process may have forked to a lower id that the scan had passed.
     """
     deadline = time.monotonic() + patience
     empty = 0
@@ -81,14 +81,14 @@ def kill_marked_processes(marker: str, patience: float = PATIENCE_SECONDS) -> bo
 
 
 def _wait_for_end(descriptor: int, deadline: float) -> None:
-    """Wait for a process's end, not beyond the deadline."""
+    """Wait for a process's end until the deadline."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
 
 
 def remove(folder: Path, lock: Path) -> None:
-    """Remove a run's folder, its lock file once the folder is gone, and the folder of all runs when this was the last."""
+    """Remove a run's folder, then its lock file, and the parent folder if this was the last run."""
     if folder.exists():
         shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
@@ -98,14 +98,14 @@ def remove(folder: Path, lock: Path) -> None:
 
 
 def clean(marker: str, folder: Path, lock: Path) -> bool:
-    """Kill a run's processes and remove its folder; whether nothing is left."""
+    """Kill a run's processes and remove its folder; return True if nothing remains."""
     if kill_marked_processes(marker):
         remove(folder, lock)
     return not folder.exists()
 
 
 def main() -> None:
-    """`reaper.py FOLDER LOCK`: wait for the end of standard input, which is the run's end, then clean; the lock file holds the marker."""
+    """Run `reaper.py FOLDER LOCK`: wait for the end of standard input, then clean; the lock file contains the marker."""
     for ignored in IGNORED:
         signal.signal(ignored, signal.SIG_IGN)
     folder, lock = Path(sys.argv[1]), Path(sys.argv[2])

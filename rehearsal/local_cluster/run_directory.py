@@ -1,4 +1,4 @@
-"""Decides where a run keeps its files and which ports are its own, and that both are free again however the run ends."""
+"""Run directory: a private folder and ports of one run, which are freed however the run ends."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pathlib import Path
 from components.errors import GpufleetError
 from rehearsal.local_cluster import reaper
 
-LEAST_FREE_BYTES = 2 * 2**30
-"""Room that a base folder in memory must have: etcd's data, logs and keys of a cluster at full size."""
-LONGEST_PATH = 64
-"""Characters of a run's folder, so that a socket some folders below it fits sun_path's 108 bytes (unix(7))."""
+MIN_FREE_BYTES = 2 * 2**30
+"""Free space that a folder in memory must have: etcd's data, logs and keys of a cluster of full size."""
+MAX_PATH_LENGTH = 64
+"""Characters of a run's folder, so that sockets below it fit the 108 bytes of sun_path (unix(7))."""
 REAPER_SECONDS = 90.0
 FIRST_PORT, LAST_PORT, BLOCK = 20_000, 29_999, 100
 """Ports of runs: above those of well-known services, below Kubernetes' node ports (30000-32767,
@@ -31,42 +31,40 @@ EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class RunDirectoryError(GpufleetError):
-    """A run cannot have what it needs: a folder, or ports."""
+    """A run cannot get a folder or ports."""
 
 
 def parent_folder() -> Path:
-    """Where runs are kept: in memory, because the keys in it then never reach a disk and etcd's fsync costs nothing.
+    """Return the parent folder of runs. It is in memory, so that keys never reach a disk and etcd's fsync costs nothing.
 
-    The first of $XDG_RUNTIME_DIR and /dev/shm that has LEAST_FREE_BYTES free and lets programs be executed (a container's /dev/shm often
+    It is the first of $XDG_RUNTIME_DIR and /dev/shm that has MIN_FREE_BYTES free and allows execution (a container's /dev/shm often
     does neither), else the folder for temporary files.
     """
     for candidate in (os.environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm"):  # noqa: S108 - the private folder is made below it
         if not candidate or not os.access(candidate, os.W_OK | os.X_OK):
             continue
-        room = os.statvfs(candidate)
-        if room.f_bavail * room.f_frsize >= LEAST_FREE_BYTES and not room.f_flag & os.ST_NOEXEC:
+        space = os.statvfs(candidate)
+        if space.f_bavail * space.f_frsize >= MIN_FREE_BYTES and not space.f_flag & os.ST_NOEXEC:
             return Path(candidate)
     return Path(tempfile.gettempdir())
 
 
 class RunDirectory:
-    """A private folder, ports and a marker of one run, all of them gone when its process is gone, however it ended.
+    """A private folder, ports and a marker of one run, which are freed when its process ends in any way.
 
-    A reaper process waits for this process's end, kills what carries the marker and removes the folder; where both are killed at once,
-    the next run that starts does it. A process that this one forks without exec keeps the run alive.
+    A reaper process waits for this process's end, kills the processes with the marker and removes the folder. If both are killed at once,
+    the next run does that. A process that this one forks without exec keeps the run alive.
     """
 
     path: Path
-    """The folder, mode 0700, on a short path."""
+    """The folder, with mode 0700 and a short path."""
     marker: str
-    """Value of the variable reaper.MARKER that every process of the run must carry in its environment from its start."""
+    """Value of the environment variable reaper.MARKER, which every process of the run must have from its start."""
 
     def __init__(self, base: Path | None = None) -> None:
-        """Make the folder, sweep those whose processes are gone; RunRefused; OSError where the base folder cannot be written."""
+        """Create the folder and sweep those of ended processes; raise RunDirectoryError, or OSError if the base folder is not writable."""
         if sys.platform != "linux":
-            raise RunDirectoryError(
-                f"programs of a cluster are run and ended by means of Linux; this is {sys.platform}: use a Linux machine"
-            )
+            raise RunDirectoryError(f"running programs of a cluster needs Linux, and this is {sys.platform}; use a Linux machine")
         parent = (base or parent_folder()) / f"gpufleet-{os.getuid()}"
         self.marker = secrets.token_hex(16)
         self._ports: dict[str, int] = {}
@@ -92,28 +90,28 @@ class RunDirectory:
 
     @property
     def reaper_pid(self) -> int:
-        """Process id of the reaper of the moment."""
+        """Return the process id of the current reaper."""
         return self._reaper.pid
 
-    def port(self, what: str) -> int:
-        """A free loopback port for this name, the same for the same name all run long; RunRefused when the block of ports is used up."""
+    def port(self, name: str) -> int:
+        """Return a free loopback port for a name, the same during the run; raise RunDirectoryError if the block of ports is used up."""
         with self._mutex:
-            if what not in self._ports:
+            if name not in self._ports:
                 taken = set(self._ports.values())
-                self._ports[what] = next((port for port in self._block if port not in taken and _free(port)), 0)
-                if not self._ports[what]:
-                    del self._ports[what]
+                self._ports[name] = next((port for port in self._block if port not in taken and _free(port)), 0)
+                if not self._ports[name]:
+                    del self._ports[name]
                     raise RunDirectoryError(
-                        f"{what}: none of the {len(self._block)} ports {self._block.start}-{self._block.stop - 1} is free; end other runs"
+                        f"{name}: none of the {len(self._block)} ports {self._block.start}-{self._block.stop - 1} is free; end other runs"
                     )
-            return self._ports[what]
+            return self._ports[name]
 
     def before_end(self, action: Callable[[], None]) -> None:
-        """Have something done first when the run is closed; the latest comes first."""
+        """Register an action to run first when the run is closed, the latest first."""
         self._before_end.append(action)
 
     def close(self) -> None:
-        """End the run: what before_end was given, then every process with the marker, then the folder; a second call does nothing."""
+        """End the run: run the before_end actions, kill every process with the marker, remove the folder; do nothing the second time."""
         with self._mutex:
             if self._ended:
                 return
@@ -132,9 +130,9 @@ class RunDirectory:
             os.close(self._lock)
 
     def _start_reaper(self) -> subprocess.Popen[bytes]:
-        """Start a reaper, which shares the locks, so that nobody sweeps or takes the ports before it is done.
+        """Start a reaper, which shares the locks, so that no other run sweeps or takes the ports before it has finished.
 
-        Its environment is empty: carrying the marker of a run around this one, it would be killed together with this process.
+        Its environment is empty: with the marker of an enclosing run it would be killed together with this process.
         """
         argv = [sys.executable, "-I", "-S", reaper.__file__, str(self.path), str(self._lock_file)]
         return subprocess.Popen(  # noqa: S603
@@ -149,7 +147,7 @@ class RunDirectory:
         )
 
     def _watch_reaper(self) -> None:
-        """Start another reaper whenever one ends before the run does."""
+        """Start another reaper if one ends before the run."""
         while True:
             self._reaper.wait()
             with self._mutex:
@@ -159,22 +157,22 @@ class RunDirectory:
 
 
 def _private(folder: Path) -> Path:
-    """The folder of all runs of this user; RunRefused where somebody else has made it, or where its path is too long for sockets."""
-    if len(str(folder)) > LONGEST_PATH - 10:
+    """Return the folder of this user's runs; raise RunDirectoryError if another user owns it, or if its path is too long for sockets."""
+    if len(str(folder)) > MAX_PATH_LENGTH - 10:
         raise RunDirectoryError(
-            f"{folder} has {len(str(folder))} characters, more than the {LONGEST_PATH - 10} below which sockets have room;"
+            f"{folder} has {len(str(folder))} characters, more than the {MAX_PATH_LENGTH - 10} that leave room for sockets;"
             " set TMPDIR to a shorter folder"
         )
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise RunDirectoryError(f"{folder} is not a folder that only its owner may enter; remove it, or set TMPDIR to a folder of your own")
+        raise RunDirectoryError(f"{folder} is not a folder that only its owner may enter; remove it, or set TMPDIR to your own folder")
     return folder
 
 
 def _claim(parent: Path, marker: str) -> tuple[Path, Path, int]:
-    """Sweep, and make a new folder; the folder, its lock file and the lock, held. The end of another run may take the empty parent away."""
+    """Sweep, and create a folder; return the folder, its lock file and the lock. The end of another run may remove the empty parent."""
     while True:
         _private(parent)
         with contextlib.suppress(FileNotFoundError), _locked(parent):
@@ -184,7 +182,7 @@ def _claim(parent: Path, marker: str) -> tuple[Path, Path, int]:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock for a moment."""
+    """Lock a folder during the context."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -194,7 +192,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _new(parent: Path, marker: str) -> tuple[Path, Path, int]:
-    """A new folder, its lock file with the marker in it, and the lock, held."""
+    """Create a folder and its lock file with the marker; return both and the lock."""
     name = secrets.token_hex(4)
     lock_file = parent / f"{name}.lock"
     lock = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -206,7 +204,7 @@ def _new(parent: Path, marker: str) -> tuple[Path, Path, int]:
 
 
 def _sweep(parent: Path) -> None:
-    """Clean what runs have left whose process and reaper are gone, told by a lock that nobody holds."""
+    """Clean up runs whose process and reaper have ended, which have an unlocked lock file."""
     for lock_file in parent.glob("*.lock"):
         try:
             descriptor = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)
@@ -227,9 +225,9 @@ def _sweep(parent: Path) -> None:
 
 
 def _reserve_block() -> tuple[range, socket.socket]:
-    """Ports that no other run on this machine has, and the socket whose name reserves them; RunRefused.
+    """Return ports that no other run on this machine has, and the socket whose name reserves them; raise RunDirectoryError.
 
-    The name is an abstract one: it belongs to the network namespace, as ports do, and is free as soon as nobody has the socket open.
+    The name is abstract: it belongs to the network namespace, as ports do, and is free once all processes have closed the socket.
     """
     for first in _block_starts():
         holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -243,7 +241,7 @@ def _reserve_block() -> tuple[range, socket.socket]:
 
 
 def _block_starts() -> Iterator[int]:
-    """First ports of the blocks outside the ephemeral range, of which the kernel gives ports to anybody's connections."""
+    """Return the first ports of the blocks outside the ephemeral range, which the kernel uses for outgoing connections."""
     low, high = (int(word) for word in EPHEMERAL.read_text().split())
     for first in range(FIRST_PORT, LAST_PORT + 1, BLOCK):
         if first + BLOCK <= low or first > high:
@@ -252,7 +250,7 @@ def _block_starts() -> Iterator[int]:
 
 
 def _free(port: int) -> bool:
-    """Whether a program could listen on a loopback port."""
+    """Return True if a program can listen on a loopback port."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))

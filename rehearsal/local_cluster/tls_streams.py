@@ -1,4 +1,4 @@
-"""Decides how a connection by TLS is opened, so that its socket is closed however that ends."""
+"""TLS connections of asyncio whose sockets are closed in every case."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import asyncio
 import ssl
 
 READ_BYTES = 2**16
-"""asyncio's own default for lines."""
+"""asyncio's default limit of a line."""
 
 
 async def open_tls(
     host: str, port: int, context: ssl.SSLContext, limit: int = READ_BYTES
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Reader of lines up to limit bytes, and writer, to a server that the context trusts; OSError, of which ssl.SSLError is one.
+    """Return a reader of lines up to limit bytes and a writer to a trusted server; raise OSError, for example ssl.SSLError.
 
-    asyncio.open_connection that begins with TLS, cancelled in the turn of the loop in which the handshake ends, says goodbye and waits for
-    the server's (SSLProtocol._start_shutdown, https://github.com/python/cpython/blob/3.11/Lib/asyncio/sslproto.py). A loop that ends before
-    that comes leaves the socket open. So the handshake follows here, on a connection that is held and can be aborted.
+    If asyncio.open_connection with TLS is cancelled in the loop's turn in which the handshake ends, it waits for the server's TLS shutdown
+    (SSLProtocol._start_shutdown, https://github.com/python/cpython/blob/3.11/Lib/asyncio/sslproto.py). A loop that ends before leaves the
+    socket open. So the handshake follows separately, on a connection that can be aborted.
     """
     reader, writer = await asyncio.open_connection(host, port, limit=limit)
     plain = writer.transport

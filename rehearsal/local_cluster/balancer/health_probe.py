@@ -1,4 +1,4 @@
-"""Decides which backends of a load balancer are up, by probing them as Azure's health probes do.
+"""Health probes of a load balancer's backends, as Azure's probes work.
 
 An HTTP(S) probe marks a backend down at once when it answers anything but 200 or resets the connection, and after the failure count when it
 does not answer within the interval; the certificate is not verified:
@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any
 
 NEW_SECONDS = 0.5
-"""From one probe to the next of a backend that was never up; Azure's goes on with its interval, for which no rehearsal waits."""
+"""Interval of probes of a backend that was never up; Azure uses the normal interval, for which a rehearsal should not wait."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Backend:
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """The probe: seconds from one to the next, which bound an answer too, and how many unanswered ones mark a backend down."""
+    """Settings of a probe: interval, which is also its timeout, and number of unanswered probes that mark a backend down."""
 
     interval_seconds: float
     failures: int
@@ -39,10 +39,10 @@ class ProbeSettings:
 
 
 class Probe:
-    """Probes one backend from now on, in a thread; down until the first answer of 200."""
+    """Probe of one backend in a thread; the backend is down until the first status 200."""
 
     def __init__(self, backend: Backend, settings: ProbeSettings, changed: Callable[[], None]) -> None:
-        """Begin; `changed` is called, from the thread, after every change between up and down."""
+        """Start; `changed` is called from the thread after every change between up and down."""
         self.backend, self.up, self.last = backend, False, "not probed yet"
         self._settings, self._changed = settings, changed
         self._unanswered = 0
@@ -55,11 +55,11 @@ class Probe:
         self._thread.start()
 
     def stop(self) -> None:
-        """Probe no more; the one under way has no effect."""
+        """Stop probing; a probe in progress has no effect."""
         self._stopped.set()
 
     def state(self) -> dict[str, Any]:
-        """The backend and what the latest probe found."""
+        """Return the backend and the result of the last probe."""
         backend = self.backend
         return {"name": backend.name, "address": f"{backend.host}:{backend.port}", "up": self.up, "last": self.last}
 
@@ -72,9 +72,9 @@ class Probe:
             due = began + (interval if self._was_up else min(NEW_SECONDS, interval))
 
     def _probe(self) -> None:
-        """Probe once, and draw the consequence."""
+        """Probe once, and update the state."""
         try:
-            status = self._ask()
+            status = self._request()
         except (ConnectionError, ssl.SSLError, http.client.HTTPException) as error:
             up, self.last = False, f"{type(error).__name__}: {error}"
         except OSError as error:
@@ -88,8 +88,8 @@ class Probe:
             self._was_up = True
             self._changed()
 
-    def _ask(self) -> int:
-        """The status of one GET on a connection of its own."""
+    def _request(self) -> int:
+        """Return the status of one GET on a new connection."""
         backend, settings = self.backend, self._settings
         connection = http.client.HTTPSConnection(backend.host, backend.port, timeout=settings.interval_seconds, context=self._context)
         try:

@@ -1,11 +1,11 @@
-"""Stands for the API servers' internal load balancer: new connections go to servers that are ready, and to no others.
+"""Local counterpart of the API servers' internal load balancer: new connections go only to ready servers.
 
-Runs as `python -m rehearsal.local_cluster.balancer.load_balancer`. Like Azure's, it keeps the established flows of a backend that is marked
-down, also when all are down
-(https://learn.microsoft.com/azure/load-balancer/load-balancer-custom-probe-overview, "probe down behavior"). A client of Azure's whose
-backends are all down gets no answer, and here a reset, so that nobody waits for a timeout of the kernel's. Azure's resets of idle flows
-(enableTcpReset, https://learn.microsoft.com/azure/load-balancer/load-balancer-tcp-reset) do not come here: Kubernetes' clients keep their
-connections alive by packets which only the kernel sees.
+It runs as `python -m rehearsal.local_cluster.balancer.load_balancer`. Like Azure's, it keeps established flows of a backend that is marked
+down, also if all are down
+(https://learn.microsoft.com/azure/load-balancer/load-balancer-custom-probe-overview, "probe down behavior"). If all
+backends are down, a client gets no answer from Azure; here it gets a reset and need not wait for a timeout. Azure's resets of idle flows
+(enableTcpReset, https://learn.microsoft.com/azure/load-balancer/load-balancer-tcp-reset) are not implemented: Kubernetes' clients send
+keep-alive packets, which only the kernel sees.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STATE_SECONDS = 10.0
 def balancer_program(
     name: str, folder: Path, port: int, backends: Iterable[Backend], probe: ProbeSettings, host: str = "127.0.0.1"
 ) -> ServiceDefinition:
-    """The balancer as a service on a port; its folder gets the list of backends, which it reads again at SIGHUP, and its state."""
+    """Return the balancer as a service on a port; its folder contains the list of backends, which it reloads at SIGHUP, and its state."""
     folder.mkdir(parents=True, exist_ok=True)
     write_backends(folder, backends)
     argv = (sys.executable, "-m", "rehearsal.local_cluster.balancer.load_balancer", f"--listen={host}:{port}", f"--folder={folder}")
@@ -44,26 +44,26 @@ def balancer_program(
 
 
 def write_backends(folder: Path, backends: Iterable[Backend]) -> None:
-    """Say which backends there are; a balancer that runs takes them over at SIGHUP."""
+    """Write the list of backends; a running balancer reloads it at SIGHUP."""
     part = folder / "backends.part"
     part.write_text("".join(f"{each.name} {each.host} {each.port}\n" for each in backends))
     part.rename(folder / "backends")
 
 
 def read_backends(folder: Path) -> tuple[Backend, ...]:
-    """The backends of the list: a line of name, address and port each."""
+    """Return the backends of the list, which has a line of name, address and port for each."""
     rows = (line.split() for line in (folder / "backends").read_text().splitlines())
     return tuple(Backend(name, host, int(port)) for name, host, port in rows)
 
 
 def read_state(folder: Path) -> dict[str, Any]:
-    """What a balancer that runs says of itself: `backends` with `up`, `last` and `flows`, and Balancer.report; OSError where none runs."""
-    with socket.socket(socket.AF_UNIX) as asking:
-        asking.settimeout(STATE_SECONDS)
-        asking.connect(str(folder / "state"))
-        with asking.makefile("rb") as answer:
-            said: dict[str, Any] = json.loads(answer.read())
-            return said
+    """Return a running balancer's state: `backends` with `up`, `last` and `flows`, and Balancer.report; raise OSError if none runs."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(STATE_SECONDS)
+        client.connect(str(folder / "state"))
+        with client.makefile("rb") as response:
+            state: dict[str, Any] = json.loads(response.read())
+            return state
 
 
 class _Serving:
@@ -81,7 +81,7 @@ class _Serving:
         self._woken, self._waker = socket.socketpair()
         for each in (self._woken, self._waker):
             each.setblocking(False)
-        self.balancer.watch(self._state, self._tell)
+        self.balancer.watch(self._state, self._send_state)
         self.balancer.watch(self._woken, self._signalled)
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)
@@ -108,13 +108,13 @@ class _Serving:
             else:
                 self.balancer.stop()
 
-    def _tell(self) -> None:
-        """Answer one who asks for the state."""
-        asking, _ = self._state.accept()
-        with asking:
+    def _send_state(self) -> None:
+        """Send the state to a client."""
+        client, _ = self._state.accept()
+        with client:
             flows = self.balancer.flows
             backends = [{**probe.state(), "flows": flows.get(probe.backend.name, 0)} for probe in self._probes]
-            asking.sendall(json.dumps({"backends": backends, **self.balancer.report()}).encode())
+            client.sendall(json.dumps({"backends": backends, **self.balancer.report()}).encode())
 
 
 def _arguments() -> argparse.Namespace:
@@ -127,15 +127,15 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--interval", required=True, type=float, help="seconds from one probe to the next")
     parser.add_argument("--failures", required=True, type=int, help="unanswered probes that mark a backend down")
-    parser.add_argument("--path", default="/readyz", help="what the probes ask for")
+    parser.add_argument("--path", default="/readyz", help="path of the probes' requests")
     return parser.parse_args()
 
 
 def main() -> None:
     """Serve until SIGTERM."""
     given = _arguments()
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     host, _, port = given.listen.rpartition(":")
     listener = socket.create_server((host, int(port)), backlog=BACKLOG)
     serving = _Serving(listener, given.folder, ProbeSettings(given.interval, given.failures, given.path))

@@ -1,4 +1,4 @@
-"""Starts one process of a service in a session of its own, waits for its end without polling, and reads what it uses."""
+"""Process of a service in its own session: start, end without polling, and resource usage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class ProcessUsage:
-    """What a process and its children use: CPU time so far, resident memory now, and the highest since their start."""
+    """Resource usage of a process and its descendants: CPU time, resident memory, and peak resident memory."""
 
     cpu_seconds: float = 0.0
     memory_bytes: int = 0
@@ -30,7 +30,7 @@ class ProcessUsage:
 
 
 GROUP_SECONDS, GROUP_PAUSE_SECONDS = 2.0, 0.002
-"""How long a group that was killed is waited for, and between two looks; one that waits for a disk may take longer."""
+"""Time to wait for a killed process group, and interval of checks; a process that waits for a disk may take longer."""
 
 
 class ExecError(GpufleetError):
@@ -38,10 +38,10 @@ class ExecError(GpufleetError):
 
 
 class Process:
-    """A process with its group, which is reaped here alone, so that its number cannot become another's while it is used."""
+    """A process and its group. Only this class reaps it, so its process id cannot be reused meanwhile."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], directory: Path, log: Path) -> None:
-        """Start it with standard output and error appended to a log; NotExecuted."""
+        """Start the process with its output appended to a log; raise ExecError."""
         self._reaping = threading.Lock()
         with log.open("ab") as out:
             try:
@@ -54,17 +54,17 @@ class Process:
         self._descriptor = os.pidfd_open(self.pid)
 
     def fileno(self) -> int:
-        """Descriptor that is readable once the process has ended."""
+        """Return the descriptor that becomes readable when the process ends."""
         return self._descriptor
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process and all of its group, as systemd's KillMode=control-group; nothing once it is reaped."""
+        """Send a signal to the process group, as systemd's KillMode=control-group; do nothing once it is reaped."""
         with self._reaping, contextlib.suppress(ProcessLookupError):
             if self._popen.returncode is None:
                 os.killpg(self.pid, number)
 
     def reap(self) -> int:
-        """End what the process has left of its group and give its exit status (minus the signal's number); waits where it has not ended."""
+        """Wait for the end, kill the rest of its group, and return the exit status (negative for a signal)."""
         readable((self,))
         self.signal(signal.SIGKILL)
         with self._reaping:
@@ -74,9 +74,9 @@ class Process:
         return status
 
     def _wait_for_group(self) -> None:
-        """Wait until what was killed is gone: on a busy machine that comes some time after the signal."""
+        """Wait until killed processes have ended, which takes a while on a busy machine."""
         until = time.monotonic() + GROUP_SECONDS
-        # Its number stays that of the group as long as one of it lives.
+        # The group id is not reused while a process of the group exists.
         with contextlib.suppress(ProcessLookupError):
             while time.monotonic() < until:
                 os.killpg(self.pid, 0)
@@ -84,13 +84,13 @@ class Process:
 
 
 class Descriptor(Protocol):
-    """What has a descriptor to wait for."""
+    """An object with a descriptor to wait for."""
 
     def fileno(self) -> int: ...
 
 
 def readable(sources: Iterable[Descriptor | int | None], seconds: float | None = None) -> set[int]:
-    """Descriptors of those that are readable, waiting for one at most so long, without end for None."""
+    """Wait until a source is readable, at most that many seconds, and return the readable descriptors."""
     poll = select.poll()
     for source in sources:
         if source is not None:
@@ -99,7 +99,7 @@ def readable(sources: Iterable[Descriptor | int | None], seconds: float | None =
 
 
 def process_usage(pid: int) -> ProcessUsage:
-    """What a process and its living descendants use, from proc(5); zeros once it is gone."""
+    """Return the resource usage of a process and its living descendants from proc(5); zeros if it has ended."""
     total = ProcessUsage()
     for each in _family(pid):
         try:
@@ -108,7 +108,7 @@ def process_usage(pid: int) -> ProcessUsage:
         except OSError:
             continue
         memory = {line.partition(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith(("VmRSS:", "VmHWM:"))}
-        # utime, stime and those of children that it has waited for: fields 14 to 17 of proc_pid_stat(5), of which two are cut off before.
+        # utime, stime, cutime and cstime: fields 14 to 17 of proc_pid_stat(5); the first two fields are cut off above.
         total = ProcessUsage(
             total.cpu_seconds + sum(int(ticks) for ticks in fields[11:15]) / TICKS,
             total.memory_bytes + int(memory.get("VmRSS", "0")) * KIBIBYTE,
@@ -118,7 +118,7 @@ def process_usage(pid: int) -> ProcessUsage:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and its descendants."""
+    """Return the ids of a process and its descendants."""
     family, unseen = [], [pid]
     while unseen:
         each = unseen.pop()

@@ -1,4 +1,4 @@
-"""Hears what a service says of itself over the socket of sd_notify(3), as systemd does."""
+"""Notifications of a service over the socket of sd_notify(3), as in systemd."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ import socket
 from pathlib import Path
 
 VARIABLE = "NOTIFY_SOCKET"
-LONGEST_MESSAGE = 64 * 2**10
+MAX_MESSAGE_BYTES = 64 * 2**10
 
 
 class NotifySocket:
-    """The socket of one service: a datagram socket in the file system, in a folder that is its owner's alone.
+    """The socket of one service: a datagram socket in a private folder of the file system.
 
-    Of the messages only READY=1 and STOPPING=1 mean something here; EXTEND_TIMEOUT_USEC, STATUS, WATCHDOG and others are read and dropped.
+    Only READY=1 and STOPPING=1 have a meaning here; EXTEND_TIMEOUT_USEC, STATUS, WATCHDOG and others are read and dropped.
     """
 
     def __init__(self, path: Path) -> None:
-        """Make the socket; OSError where the path is too long for unix(7) or its folder is not there."""
+        """Create the socket; raise OSError if the path is too long for unix(7) or its folder does not exist."""
         path.unlink(missing_ok=True)
         self.path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._socket.bind(str(path))
 
     def fileno(self) -> int:
-        """Descriptor that is readable when a message waits."""
+        """Return the descriptor that is readable when a message waits."""
         return self._socket.fileno()
 
-    def heard(self) -> list[tuple[str, str]]:
-        """The assignments of all messages that wait, in order; never blocks."""
-        said: list[tuple[str, str]] = []
+    def received(self) -> list[tuple[str, str]]:
+        """Return the assignments of all waiting messages in order, without blocking."""
+        assignments: list[tuple[str, str]] = []
         while True:
             try:
-                message = self._socket.recv(LONGEST_MESSAGE)
+                message = self._socket.recv(MAX_MESSAGE_BYTES)
             except BlockingIOError:
-                return said
-            said += [
+                return assignments
+            assignments += [
                 (name, value)
                 for name, equals, value in (line.partition("=") for line in message.decode(errors="replace").splitlines())
                 if equals
@@ -48,7 +48,7 @@ class NotifySocket:
 
 
 def notify(message: str) -> None:
-    """Tell the supervisor of this process something, as sd_notify(3); nothing where nobody listens."""
+    """Send a message to the supervisor of this process, as sd_notify(3); do nothing without a supervisor."""
     address = os.environ.get(VARIABLE, "")
     if not address:
         return

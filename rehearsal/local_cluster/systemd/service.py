@@ -1,4 +1,4 @@
-"""Decides what becomes of one service: its steps to readiness, its restarts and its end, by systemd's rules."""
+"""Lifecycle of one service by systemd's rules: start, readiness, restart and stop."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from rehearsal.local_cluster.systemd.service_definition import (
 
 
 class Service:
-    """One service, driven by a thread of its own while it is wanted; every method may be called from any thread."""
+    """One service, controlled by its own thread while it is active; every method may be called from any thread."""
 
     program: ServiceDefinition
     restarts: int
-    """How often it was restarted by itself since it was last started by hand."""
+    """Number of automatic restarts since the last call of start."""
     exit_status: int | None
-    """Of its latest process that ended (minus the signal's number), None before the first."""
+    """Exit status of its last ended process (negative for a signal), None before the first."""
     ready_at: float | None
-    """When it was last ready, by time.monotonic()."""
+    """Time of its last readiness, by time.monotonic()."""
 
     def __init__(self, program: ServiceDefinition, marker: str, notify_path: Path, say: Callable[[str], None]) -> None:
         self.program, self.restarts, self.exit_status, self.ready_at = program, 0, None, None
         self._marker, self._notify_path, self._say = marker, notify_path, say
         self._phase = "dead"
         self._result = "success"
-        self._wanted = self._closed = False
+        self._active = self._closed = False
         self._stop_signal, self._stop_by = signal.SIGTERM, 0.0
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._changed = threading.Condition()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         closing = weakref.finalize(self, os.close, self._wake)
-        # Not at exit, where daemon threads may still wait for it while its number becomes another file's.
+        # Not at exit: daemon threads may still wait for the descriptor when its number is reused.
         closing.atexit = False
         self._processes: list[Process] = []
         self._main_pid: int | None = None
@@ -56,47 +56,47 @@ class Service:
 
     @property
     def state(self) -> State:
-        """What it is for a caller that waits."""
+        """Return the state for a waiting caller."""
         return STATES[self._phase]
 
     @property
     def sub_state(self) -> str:
-        """Its state in systemd's words, a key of STATES."""
+        """Return systemd's sub-state, a key of STATES."""
         return self._phase
 
     @property
     def result(self) -> str:
-        """How its latest life ended, in systemd's words: success, exit-code, signal, timeout or protocol."""
+        """Return the result of its last run in systemd's terms: success, exit-code, signal, timeout or protocol."""
         return self._result
 
     @property
     def pid(self) -> int | None:
-        """Its main process; None before that runs and once it has ended."""
+        """Return the id of its main process, or None while that does not run."""
         return self._main_pid
 
     def start(self) -> None:
-        """Have it started, and return at once; nothing where it is wanted already, but for what runs again."""
-        with self._gate:
+        """Start the service and return at once; do nothing if it is active, unless it is a oneshot that runs again."""
+        with self._lock:
             self._start()
 
     def stop(self, with_signal: signal.Signals = signal.SIGTERM) -> None:
-        """End it and wait until it has ended: SIGTERM, then SIGKILL after stop_seconds; with SIGKILL, as in a power cut, at once."""
-        with self._gate:
+        """Stop the service and wait for its end: SIGTERM, then SIGKILL after stop_seconds; SIGKILL at once for a power cut."""
+        with self._lock:
             self._stop(with_signal)
 
     def restart(self) -> None:
         """Stop and start it."""
-        with self._gate:
+        with self._lock:
             self._stop(signal.SIGTERM)
             self._start()
 
     def kill(self, with_signal: signal.Signals = signal.SIGKILL) -> None:
-        """Send all its processes a signal; what ends by it is restarted as its program says."""
+        """Send a signal to all its processes; ended ones are restarted as the definition says."""
         for process in tuple(self._processes):
             process.signal(with_signal)
 
     def wait_ready(self, seconds: float) -> None:
-        """Wait until it is ready; NotReady when that has not come within so many seconds, or is not to be expected any more."""
+        """Wait until it is ready; raise ServiceNotReadyError after that many seconds, or once it has failed or stopped."""
         with self._changed:
             self._changed.wait_for(lambda: self.state in ("ready", "failed", "stopped"), seconds)
             state, phase = self.state, self._phase
@@ -106,24 +106,24 @@ class Service:
             )
 
     def outcome(self) -> str:
-        """Wait until a start has succeeded or failed, however long; the sub-state then, auto-restart where it will be tried again."""
+        """Wait until a start has succeeded or failed; return the sub-state, auto-restart if it will be retried."""
         with self._changed:
             self._changed.wait_for(lambda: self.state in ("ready", "failed", "stopped") or self._phase == "auto-restart")
             return self._phase
 
     def usage(self) -> ProcessUsage:
-        """What its main process and that one's children use; zeros where it does not run."""
+        """Return the resource usage of its main process and descendants; zeros if it does not run."""
         pid = self._main_pid
         return ProcessUsage() if pid is None else process_usage(pid)
 
     def end_for_good(self, patience: float) -> None:
-        """Have it ended within about so many seconds and never started again; returns at once."""
+        """Stop within about that many seconds and never start again; return at once."""
         with self._changed:
             self._closed = True
-            self._ask_to_stop(signal.SIGTERM, min(patience, self.program.stop_seconds))
+            self._request_stop(signal.SIGTERM, min(patience, self.program.stop_seconds))
 
     def join(self) -> None:
-        """Wait until nothing of it runs, after end_for_good."""
+        """Wait until none of its processes runs, after end_for_good."""
         if self._thread is not None:
             self._thread.join()
 
@@ -131,26 +131,26 @@ class Service:
         if self._phase == "auto-restart":
             os.eventfd_write(self._wake, 1)
         exited = self._phase == "exited"
-        if (self._wanted or exited) and not (exited and self.program.again):
+        if (self._active or exited) and not (exited and self.program.again):
             return
         self.join()
         with self._changed:
             if self._closed:
                 return
             self.restarts = 0
-            self._wanted = True
+            self._active = True
             self._phase = "start"
             self._thread = threading.Thread(target=self._run, name=self.program.name, daemon=True)
             self._thread.start()
 
     def _stop(self, with_signal: signal.Signals) -> None:
-        self._ask_to_stop(with_signal, self.program.stop_seconds)
+        self._request_stop(with_signal, self.program.stop_seconds)
         self.join()
         if self._phase != "dead":
             self._enter("dead")
 
-    def _ask_to_stop(self, with_signal: signal.Signals, patience: float) -> None:
-        self._wanted = False
+    def _request_stop(self, with_signal: signal.Signals, patience: float) -> None:
+        self._active = False
         self._stop_signal, self._stop_by = with_signal, time.monotonic() + patience
         os.eventfd_write(self._wake, 1)
 
@@ -162,25 +162,25 @@ class Service:
             self._changed.notify_all()
 
     def _run(self) -> None:
-        """Live again and again, until it is not wanted any more or has nothing to be restarted for."""
+        """Run the service, with restarts, until it is stopped or has no reason to restart."""
         pause = self.program.restart_seconds
         self._woken(0)
-        while self._wanted:
-            self._result = self._live()
-            if pause is None or self._phase == "exited" or not self._wanted:
+        while self._active:
+            self._result = self._run_once()
+            if pause is None or self._phase == "exited" or not self._active:
                 break
             self._say(f"{self.program.name}: ended with {status_text(self.exit_status or 0)}, starts again in {pause:g} s")
             self._enter("auto-restart")
             self._woken(pause)
-            self.restarts += self._wanted
+            self.restarts += self._active
         with self._changed:
-            if self._phase != "exited" or not self._wanted:
-                self._phase = "failed" if self._wanted and self._result != "success" else "dead"
-            self._wanted = False
+            if self._phase != "exited" or not self._active:
+                self._phase = "failed" if self._active and self._result != "success" else "dead"
+            self._active = False
             self._changed.notify_all()
 
-    def _live(self) -> str:
-        """One life, from the commands before the start to the end; its result."""
+    def _run_once(self) -> str:
+        """Run once, from the commands before the start to the end; return the result."""
         program = self.program
         program.directory.joinpath("tmp").mkdir(parents=True, exist_ok=True)
         program.log.parent.mkdir(parents=True, exist_ok=True)
@@ -197,48 +197,48 @@ class Service:
                 notify.close()
 
     def _main(self, notify: NotifySocket | None) -> str:
-        """The main process's life, and the commands once it is ready; its result."""
+        """Run the main process, and the commands after its readiness; return the result."""
         process = self._spawn(self.program.argv, notify)
         if process is None:
             return "exit-code"
         self._main_pid = process.pid
         self._enter("start")
-        spoke = notify is None
+        notified = notify is None
         try:
             if not self.program.oneshot:
-                spoke = notify is None or self._until_ready(process, notify)
-                if spoke and self._wanted:
-                    self._tell_ready(process)
+                notified = notify is None or self._until_ready(process, notify)
+                if notified and self._active:
+                    self._enter_running(process)
             timely = self._attend(process, notify)
         finally:
             self._main_pid = None
             status = self.exit_status = self._reap(process)
-        if self.program.oneshot and not status and self._wanted:
+        if self.program.oneshot and not status and self._active:
             if failed := self._after():
                 return failed
             self._enter("exited")
-        return "timeout" if not timely else "protocol" if not spoke and not status else result_of(status)
+        return "timeout" if not timely else "protocol" if not notified and not status else result_of(status)
 
     def _until_ready(self, process: Process, notify: NotifySocket) -> bool:
-        """Wait for READY=1; whether it came before the end and before a stop."""
-        while self._wanted:
+        """Wait for READY=1; return True if it came before the process's end and before a stop."""
+        while self._active:
             seen = readable((process, notify, self._wake))
-            if ("READY", "1") in notify.heard():
+            if ("READY", "1") in notify.received():
                 return True
             if process.fileno() in seen:
                 return False
             self._woken(0)
         return False
 
-    def _tell_ready(self, process: Process) -> None:
-        """Run the commands that follow readiness, and be ready; a command that fails ends the process."""
-        if self._after() and self._wanted:
+    def _enter_running(self, process: Process) -> None:
+        """Run the commands after readiness and enter "running"; a failed command ends the process."""
+        if self._after() and self._active:
             process.signal(signal.SIGTERM)
-        elif self._wanted:
+        elif self._active:
             self._enter("running")
 
     def _after(self) -> str:
-        """The commands that follow readiness: the result of the first that fails, else nothing."""
+        """Run the commands after readiness; return the result of the first that fails, else ""."""
         for command in self.program.after:
             self._enter("start-post")
             if result := self._command(command):
@@ -246,11 +246,11 @@ class Service:
         return ""
 
     def _attend(self, process: Process, notify: NotifySocket | None) -> bool:
-        """Wait for a process's end, which is forced once it is not wanted any more; whether it came without SIGKILL for lateness."""
+        """Wait for a process's end, which a stop forces; return False if it had to be killed after the timeout."""
         unsignalled = timely = True
         while True:
             remaining = None
-            if not self._wanted:
+            if not self._active:
                 late = time.monotonic() >= self._stop_by
                 if unsignalled or (late and timely):
                     self._enter("stop-sigkill" if late else "stop-sigterm")
@@ -260,11 +260,11 @@ class Service:
             if process.fileno() in readable((process, notify, self._wake), remaining):
                 return timely
             if notify:
-                notify.heard()
+                notify.received()
             self._woken(0)
 
     def _command(self, argv: tuple[str, ...]) -> str:
-        """Run a command to its end, or to the service's; its result, nothing where it succeeded."""
+        """Run a command until it ends or the service stops; return its result, "" for success."""
         process = self._spawn(argv, None)
         if process is None:
             return "exit-code"
@@ -272,14 +272,14 @@ class Service:
             timely = self._attend(process, None)
         finally:
             status = self._reap(process)
-        if status or not self._wanted:
+        if status or not self._active:
             self.exit_status = status
         if not timely:
             return "timeout"
         return "" if not status else result_of(status)
 
     def _spawn(self, argv: tuple[str, ...], notify: NotifySocket | None) -> Process | None:
-        """Start a process in the service's environment; None, with a line in the log, where it cannot be executed."""
+        """Start a process in the service's environment; if it cannot be executed, write that to the log and return None."""
         program = self.program
         environment = {**program.environment, **read_environment(program.environment_files)}
         environment.setdefault("TMPDIR", str(program.directory / "tmp"))
@@ -297,13 +297,13 @@ class Service:
         return process
 
     def _reap(self, process: Process) -> int:
-        """Take leave of a process that has ended; its exit status."""
+        """Remove a process that has ended; return its exit status."""
         status = process.reap()
         self._processes.remove(process)
         return status
 
     def _woken(self, seconds: float) -> bool:
-        """Wait to be asked to stop, at most so long; whether that came."""
+        """Wait for a stop request, at most that many seconds; return True if one came."""
         if not readable((self._wake,), seconds):
             return False
         os.eventfd_read(self._wake)

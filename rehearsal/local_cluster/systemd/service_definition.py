@@ -1,4 +1,4 @@
-"""Describes a service as its unit file does, and tells in words why one is not ready."""
+"""Definition of a service as in its unit file, its states, and the error of a service that is not ready."""
 
 from __future__ import annotations
 
@@ -24,49 +24,49 @@ STATES: dict[str, State] = {
     "stop-sigkill": "stopping",
     "failed": "failed",
 }
-"""What each of systemd's sub-states (SubState of `systemctl show`) means for a waiting caller."""
+"""State for a waiting caller by systemd's sub-state (SubState of `systemctl show`)."""
 CLEAN_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE})
-"""Signals by which a service ends well: SuccessExitStatus= of
+"""Signals that are a successful end: SuccessExitStatus= of
 https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html"""
 
 
 @dataclass(frozen=True)
 class ServiceDefinition:
-    """A service as its unit file says; a path in argv is one of this machine."""
+    """A service as in its unit file; paths in argv are local."""
 
     name: str
-    """Unique: machine and unit, as `dev-etcd-0/etcd.service`."""
+    """Unique name of machine and unit, for example `dev-etcd-0/etcd.service`."""
     argv: tuple[str, ...]
     environment: Mapping[str, str]
-    """The whole environment, to which the run's marker, TMPDIR and, where it notifies, NOTIFY_SOCKET come."""
+    """Whole environment; the run's marker, TMPDIR and, for Type=notify, NOTIFY_SOCKET are added."""
     log: Path
     directory: Path
     """Working directory; TMPDIR is the folder `tmp` in it."""
     before: tuple[tuple[str, ...], ...] = ()
-    """ExecStartPre=, one after the other at every start; one that fails is a start that failed."""
+    """ExecStartPre= commands, in order at every start; a failure fails the start."""
     after: tuple[tuple[str, ...], ...] = ()
-    """ExecStartPost=, once the program is ready."""
+    """ExecStartPost= commands, run once the program is ready."""
     notify: bool = False
-    """Type=notify: ready once it has said READY=1; otherwise as soon as it runs."""
+    """Type=notify: ready after READY=1; otherwise ready as soon as it runs."""
     oneshot: bool = False
-    """Type=oneshot: ready once it has ended with 0."""
+    """Type=oneshot: ready after it has exited with 0."""
     again: bool = False
-    """A oneshot without RemainAfterExit: a start after it has ended runs it once more."""
+    """True for a oneshot without RemainAfterExit: a start after its end runs it again."""
     restart_seconds: float | None = None
-    """RestartSec= of Restart=always (a oneshot: on-failure); None: not restarted."""
+    """RestartSec= of Restart=always (oneshot: on-failure); None for no restart."""
     environment_files: tuple[Path, ...] = ()
-    """EnvironmentFile=-: read before every start of anything, over the environment; absent ones are ignored."""
+    """EnvironmentFile=- files: read before every start; they override the environment, and missing ones are ignored."""
     stop_seconds: float = 10.0
     """TimeoutStopSec=: from SIGTERM to SIGKILL."""
 
     @property
     def unit(self) -> str:
-        """Its name without the machine: `etcd.service`."""
+        """Return the name without the machine, for example `etcd.service`."""
         return self.name.rpartition("/")[2]
 
 
 class ServiceNotReadyError(GpufleetError):
-    """A service that is not ready in time, or will never be."""
+    """A service that is not ready in time, or cannot become ready."""
 
     def __init__(self, name: str, state: State, sub_state: str, status: int | None, lines: list[str], log: Path) -> None:
         ended = "" if status is None else f", last ended with {status_text(status)}"
@@ -76,12 +76,12 @@ class ServiceNotReadyError(GpufleetError):
 
 
 def status_text(status: int) -> str:
-    """An exit status in words."""
+    """Return an exit status in words."""
     return f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
 
 
 def read_environment(files: tuple[Path, ...]) -> dict[str, str]:
-    """Assignments of EnvironmentFile=-, later ones over earlier ones; lines that are comments or nothing are skipped."""
+    """Return the assignments of environment files; later ones override earlier ones, and comments and empty lines are skipped."""
     found: dict[str, str] = {}
     for file in files:
         for line in file.read_text().splitlines() if file.is_file() else ():
@@ -92,7 +92,7 @@ def read_environment(files: tuple[Path, ...]) -> dict[str, str]:
 
 
 def result_of(status: int) -> str:
-    """An exit status in systemd's words."""
+    """Return the result of an exit status in systemd's terms."""
     if status < 0:
         return "success" if signal.Signals(-status) in CLEAN_SIGNALS else "signal"
     return "exit-code" if status else "success"

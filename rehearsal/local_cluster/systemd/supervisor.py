@@ -1,4 +1,4 @@
-"""Keeps the services of a run: adds them, bounds their logs, and ends them all together."""
+"""Services of a run: addition, limits of their logs, and their common end."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rehearsal.local_cluster.systemd.service_definition import ServiceDefinition
 __all__ = ["ProcessUsage", "Service", "ServiceDefinition", "Supervisor"]
 
 PATIENCE_SECONDS = 2.0
-"""From SIGTERM to SIGKILL when everything ends: an API server's orderly end, longer than its shutdown delay, would be seen by nobody."""
+"""Time from SIGTERM to SIGKILL when everything ends; no client would notice an API server's longer orderly shutdown."""
 LOG_SECONDS = 5.0
 
 
 class Supervisor:
-    """The services of one run; it ends them when the run is closed, and needs no call for that."""
+    """The services of one run, which end when the run is closed."""
 
     def __init__(self, run: RunDirectory, say: Callable[[str], None] = lambda _: None) -> None:
-        """Keep services in a run; `say` is told of restarts in sentences, from threads of their own."""
+        """Manage services in a run; `say` gets a sentence for each restart, from other threads."""
         self._run, self._say = run, say
         self._services: dict[str, Service] = {}
         self._mutex = threading.Lock()
@@ -41,22 +41,22 @@ class Supervisor:
 
     @property
     def services(self) -> tuple[Service, ...]:
-        """All services, in the order in which they were added."""
+        """Return all services in the order of their addition."""
         return tuple(self._services.values())
 
     def add(self, program: ServiceDefinition) -> Service:
-        """A service of that program, not started yet; ValueError where there is one of that name or everything has ended."""
+        """Add a service without starting it; raise ValueError if the name exists or everything has ended."""
         with self._mutex:
             if self._closed.is_set():
-                raise ValueError(f"{program.name}: its run has ended; begin another")
+                raise ValueError(f"{program.name}: its run has ended; start another run")
             if program.name in self._services:
-                raise ValueError(f"{program.name}: there is a service of that name; give each machine's unit a name of its own")
+                raise ValueError(f"{program.name}: a service of this name exists; use a unique name")
             service = Service(program, self._run.marker, self._sockets / str(len(self._services)), self._say)
             self._services[program.name] = service
             return service
 
     def close(self) -> None:
-        """End everything: SIGTERM to the latest first, SIGKILL to all that run PATIENCE_SECONDS later; a second call does nothing."""
+        """End all services: SIGTERM, the latest first, then SIGKILL after PATIENCE_SECONDS; a second call does nothing."""
         with self._mutex:
             self._closed.set()
             ending = tuple(reversed(self._services.values()))
@@ -67,7 +67,7 @@ class Supervisor:
         self._logs.join()
 
     def _bound_logs(self) -> None:
-        """Look at the logs' sizes now and then, since their writers know no bound."""
+        """Limit the logs' sizes periodically, because their writers have no limit."""
         while not self._closed.wait(LOG_SECONDS):
             for service in self.services:
                 service_log.limit_size(service.program.log)

@@ -1,52 +1,52 @@
-"""Says which lines of a systemd unit are honoured where its program runs without systemd, and which have no meaning there, and why."""
+"""Directives of systemd units that local services support, and those without a meaning here, with the reason."""
 
 from __future__ import annotations
 
-HONOURED = {
-    "Unit.Description": "what people are told of the unit",
-    "Unit.Wants": "starts with it, whatever becomes of what it wants",
-    "Unit.Requires": "as Wants; what it requires and is not run is listed with its reason",
-    "Unit.After": "starts once that unit is ready, or has failed",
-    "Unit.Before": "the same, told by the other unit",
-    "Unit.StartLimitIntervalSec": "0 alone: it is restarted for ever",
+SUPPORTED = {
+    "Unit.Description": "name of the unit in messages",
+    "Unit.Wants": "starts with the unit; its failure does not matter",
+    "Unit.Requires": "as Wants; a required unit that is not run is listed with its reason",
+    "Unit.After": "starts once the other unit is ready or has failed",
+    "Unit.Before": "as After, in the other direction",
+    "Unit.StartLimitIntervalSec": "only 0: restarts without limit",
     "Service.Type": "simple, exec, notify and oneshot",
-    "Service.RemainAfterExit": "a oneshot that has ended well counts as started",
+    "Service.RemainAfterExit": "a oneshot that has ended successfully counts as started",
     "Service.Environment": "in the program's environment",
-    "Service.EnvironmentFile": "read at each start; with - an absent one is none",
+    "Service.EnvironmentFile": "read at each start; with - a missing file is ignored",
     "Service.ExecStartPre": "run before each start, in order, until it ends",
     "Service.ExecStart": "the program",
     "Service.ExecStartPost": "run once the program is ready",
     "Service.Restart": "no, always and on-failure",
     "Service.RestartSec": "seconds until a restart",
-    "Service.TimeoutStartSec": "read, and told: nothing is given up while it starts, as infinity says",
+    "Service.TimeoutStartSec": "read; a start has no timeout, as infinity says",
     "Service.TimeoutStopSec": "seconds between SIGTERM and SIGKILL",
     "Service.RuntimeDirectory": "made below /run before each start",
     "Service.LogsDirectory": "made below /var/log before each start",
-    "Service.LogsDirectoryMode": "mode of that directory",
-    "Service.KillMode": "process and control-group alike: a program here has no others beside it",
-    "Timer.OnActiveSec": "read, and told: no timer runs here, a test starts its service",
+    "Service.LogsDirectoryMode": "mode of the log directory",
+    "Service.KillMode": "process and control-group are equal: a program here has no other processes",
+    "Timer.OnActiveSec": "read; no timer runs here, a test starts its service",
     "Timer.OnUnitActiveSec": "as above",
     "Timer.RandomizedDelaySec": "as above",
     "Timer.OnCalendar": "as above",
     "Timer.AccuracySec": "as above",
     "Install.WantedBy": "enabled units start with the machine",
 }
-"""Directives by section that a start, a restart or an end heeds, and how."""
+"""Supported directives by section, and their effect."""
 
-_MANY = "many machines share one kernel here, and no program of one may have a claim on it that another does not have"
-_CONFINED = "confinement needs namespaces or capabilities of systemd's; the programs run with the rights of whoever rehearses"
+_SHARED_KERNEL = "many machines share one kernel here, so all programs have equal priority and limits"
+_CONFINED = "confinement needs systemd's namespaces or capabilities; programs run with the user's rights"
 WITHOUT_MEANING = {
-    "Service.OOMScoreAdjust": _MANY,
-    "Service.CPUWeight": _MANY,
-    "Service.IOSchedulingClass": _MANY,
-    "Service.IOSchedulingPriority": _MANY,
-    "Service.Nice": _MANY,
-    "Service.Slice": _MANY,
-    "Service.Delegate": _MANY,
-    "Service.TasksMax": _MANY,
-    "Service.CPUAccounting": _MANY,
-    "Service.MemoryAccounting": _MANY,
-    "Service.LimitNOFILE": "the limit of whoever rehearses holds, which must do for few clients",
+    "Service.OOMScoreAdjust": _SHARED_KERNEL,
+    "Service.CPUWeight": _SHARED_KERNEL,
+    "Service.IOSchedulingClass": _SHARED_KERNEL,
+    "Service.IOSchedulingPriority": _SHARED_KERNEL,
+    "Service.Nice": _SHARED_KERNEL,
+    "Service.Slice": _SHARED_KERNEL,
+    "Service.Delegate": _SHARED_KERNEL,
+    "Service.TasksMax": _SHARED_KERNEL,
+    "Service.CPUAccounting": _SHARED_KERNEL,
+    "Service.MemoryAccounting": _SHARED_KERNEL,
+    "Service.LimitNOFILE": "the user's limit applies, which suffices for few clients",
     "Service.LimitCORE": "as LimitNOFILE",
     "Service.LimitNPROC": "as LimitNOFILE",
     "Service.LimitMEMLOCK": "as LimitNOFILE",
@@ -67,6 +67,6 @@ WITHOUT_MEANING = {
         ),
         _CONFINED,
     ),
-    "Service.PrivateTmp": "each machine has a /tmp of its own here, and few programs",
+    "Service.PrivateTmp": "each machine has its own /tmp here, and few programs",
 }
-"""Directives that are read and do nothing here, and why."""
+"""Directives without an effect here, and the reason."""

@@ -1,4 +1,4 @@
-"""Reads systemd unit files and their drop-ins as systemd does, as far as our units go, and refuses what it would read otherwise."""
+"""Parser of systemd unit files and drop-ins, for the syntax that the fleet's units use; other syntax is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from components.errors import GpufleetError
-from rehearsal.local_cluster.systemd.unit_directives import HONOURED, WITHOUT_MEANING
+from rehearsal.local_cluster.systemd.unit_directives import SUPPORTED, WITHOUT_MEANING
 
 PREFIXES = "-+@!:"
 SPECIFIER = re.compile(r"%(.?)")
@@ -31,7 +31,7 @@ class UnitFileError(GpufleetError, ValueError):
 
 @dataclass(frozen=True)
 class Command:
-    """One command line: argv with variables unexpanded, and the prefixes that stood before it."""
+    """One command line: argv with unexpanded variables, and its prefixes."""
 
     argv: tuple[str, ...]
     prefixes: str = ""
@@ -43,7 +43,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Unit:
-    """One unit: settings holds every value by Section.Directive in file order, after empty assignments have cleared earlier ones."""
+    """One unit: values by Section.Directive in file order; an empty assignment clears earlier values."""
 
     name: str
     settings: Mapping[str, tuple[str, ...]]
@@ -52,17 +52,17 @@ class Unit:
     without_meaning: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     environment_files: tuple[tuple[str, bool], ...] = ()
-    """Path of each, and whether it may be absent."""
+    """Path of each, and True if it may be missing."""
     start_pre: tuple[Command, ...] = ()
     start: tuple[Command, ...] = ()
     start_post: tuple[Command, ...] = ()
 
     def last(self, directive: str, default: str = "") -> str:
-        """Value that counts of a directive that has one."""
+        """Return the last value of a directive, which is the effective one."""
         return self.settings.get(directive, (default,))[-1]
 
     def named(self, directive: str) -> tuple[str, ...]:
-        """Units, or words, that a directive lists, over all its lines."""
+        """Return the words of all lines of a directive, for example unit names."""
         return tuple(word for line in self.settings.get(directive, ()) for word in line.split())
 
     @property
@@ -75,12 +75,12 @@ class Unit:
 
     @property
     def restart_seconds(self) -> float:
-        """Seconds before a restart; systemd's default is 0.1."""
+        """Return the seconds before a restart; systemd's default is 0.1."""
         return self._seconds("Service.RestartSec", "100ms")
 
     @property
     def stop_seconds(self) -> float:
-        """Seconds from SIGTERM to SIGKILL; systemd's default is 90."""
+        """Return the seconds from SIGTERM to SIGKILL; systemd's default is 90."""
         return self._seconds("Service.TimeoutStopSec", "90s")
 
     def _seconds(self, directive: str, default: str) -> float:
@@ -89,7 +89,7 @@ class Unit:
 
 
 def seconds(where: str, text: str) -> float:
-    """Seconds of a time span such as 5, 250ms or 1h 30min; UnitRefused."""
+    """Return the seconds of a time span such as 5, 250ms or 1h 30min; raise UnitFileError."""
     spans = list(SPAN.finditer(text))
     if not spans or "".join(one[0] for one in spans).replace(" ", "") != text.replace(" ", ""):
         raise UnitFileError(where, text, "this is no time span")
@@ -97,7 +97,7 @@ def seconds(where: str, text: str) -> float:
 
 
 def read_unit(name: str, text: str, drop_ins: Iterable[tuple[str, str]] = ()) -> Unit:
-    """A unit and its drop-ins, which are pairs of path and text, read in the order of their names; UnitRefused."""
+    """Return a unit with its drop-ins, pairs of path and text, in the order of their names; raise UnitFileError."""
     settings: dict[str, list[str]] = {}
     for where, part in ((name, text), *sorted(drop_ins)):
         for directive, value in _assignments(where, part):
@@ -110,7 +110,7 @@ def read_unit(name: str, text: str, drop_ins: Iterable[tuple[str, str]] = ()) ->
     found = Unit(
         name=name,
         settings=lines,
-        unknown=tuple(one for one in lines if one not in HONOURED and one not in WITHOUT_MEANING),
+        unknown=tuple(one for one in lines if one not in SUPPORTED and one not in WITHOUT_MEANING),
         without_meaning=tuple(one for one in lines if one in WITHOUT_MEANING),
         environment=dict(_pair(name, word) for line in lines.get("Service.Environment", ()) for word in _words(name, line)),
         environment_files=tuple(
@@ -125,26 +125,26 @@ def read_unit(name: str, text: str, drop_ins: Iterable[tuple[str, str]] = ()) ->
 
 
 def _assignments(where: str, text: str) -> Iterable[tuple[str, str]]:
-    """Section.Directive and value of each assignment; a backslash at the end of a line continues it, over comments."""
-    section, held = "", ""
+    """Return Section.Directive and value of each assignment; a backslash continues a line, also across comments."""
+    section, continued = "", ""
     for raw in text.split("\n"):
         line = raw.strip()
-        if line.startswith(("#", ";")) or (not line and not held):
+        if line.startswith(("#", ";")) or (not line and not continued):
             continue
-        whole = f"{held} {line}".strip() if held else line
+        whole = f"{continued} {line}".strip() if continued else line
         if whole.endswith("\\"):
-            held = whole[:-1].rstrip()
+            continued = whole[:-1].rstrip()
             continue
-        held = ""
+        continued = ""
         if whole.startswith("[") and whole.endswith("]"):
             section = whole[1:-1]
             continue
         directive, equals, value = whole.partition("=")
         if not section or not equals or not directive.strip().isidentifier():
-            raise UnitFileError(where, whole, "this is no assignment below a section")
+            raise UnitFileError(where, whole, "this is no assignment in a section")
         yield f"{section}.{directive.strip()}", value.strip()
-    if held:
-        raise UnitFileError(where, held, "the file ends where a line is to be continued")
+    if continued:
+        raise UnitFileError(where, continued, "the file ends where a line is to be continued")
 
 
 def _commands(where: str, lines: Iterable[str]) -> tuple[Command, ...]:
@@ -155,15 +155,15 @@ def _commands(where: str, lines: Iterable[str]) -> tuple[Command, ...]:
         argv = tuple(_words(where, bare))
         if not argv or not argv[0].startswith("/"):
             raise UnitFileError(where, line, "the program is not given by its absolute path")
-        # After @ the second word is the name under which the program is started, not an argument.
+        # After @ the second word is argv[0] of the program, not an argument.
         commands.append(Command(argv[:1] + argv[2:] if "@" in prefixes else argv, prefixes))
     return tuple(commands)
 
 
 def _words(where: str, line: str) -> list[str]:
-    """Words of a line, quotes taken away; a backslash inside one is refused, for systemd reads it as C does."""
+    """Return the words of a line without quotes; refuse a backslash, which systemd reads as a C escape."""
     if "\\" in line:
-        raise UnitFileError(where, line, "a backslash inside a line is an escape, and none is read here")
+        raise UnitFileError(where, line, "a backslash inside a line is an escape, and escapes are not supported here")
     try:
         return [_literal(where, word) for word in shlex.split(line)]
     except ValueError as error:
@@ -171,36 +171,38 @@ def _words(where: str, line: str) -> list[str]:
 
 
 def _literal(where: str, word: str) -> str:
-    """A word with %% as %; other specifiers, which stand for what only systemd knows, are refused."""
+    """Return a word with %% as %; refuse other specifiers, whose values only systemd has."""
     for found in SPECIFIER.finditer(word):
         if found[1] != "%":
-            raise UnitFileError(where, word, f"specifier {found[0]!r} is not known here; a percent sign is written %%")
+            raise UnitFileError(where, word, f"specifier {found[0]!r} is not supported here; a percent sign is written %%")
     return word.replace("%%", "%")
 
 
 def _pair(where: str, word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals or not name.isidentifier():
-        raise UnitFileError(where, word, "Environment wants NAME=VALUE")
+        raise UnitFileError(where, word, "Environment needs NAME=VALUE")
     return name, value
 
 
 def _check(unit: Unit) -> None:
-    """Refuse a service whose honoured directives say what is not honoured."""
+    """Refuse a service whose directives have unsupported values."""
     if not unit.name.endswith(".service"):
         return
     if not unit.start:
-        raise UnitFileError(unit.name, "[Service]", "it starts nothing")
+        raise UnitFileError(unit.name, "[Service]", "it has no ExecStart")
     if unit.type not in TYPES or unit.restart not in RESTARTS:
-        raise UnitFileError(unit.name, f"Type={unit.type} Restart={unit.restart}", f"known are {', '.join(TYPES)}; {', '.join(RESTARTS)}")
+        raise UnitFileError(
+            unit.name, f"Type={unit.type} Restart={unit.restart}", f"supported are {', '.join(TYPES)}; {', '.join(RESTARTS)}"
+        )
     if len(unit.start) > 1 and unit.type != "oneshot":
-        raise UnitFileError(unit.name, f"Type={unit.type}", "only a oneshot has more than one ExecStart")
+        raise UnitFileError(unit.name, f"Type={unit.type}", "only a oneshot may have more than one ExecStart")
     if unit.settings.get("Unit.StartLimitIntervalSec", ("0",)) != ("0",):
-        raise UnitFileError(unit.name, f"StartLimitIntervalSec={unit.last('Unit.StartLimitIntervalSec')}", "only 0 is honoured")
+        raise UnitFileError(unit.name, f"StartLimitIntervalSec={unit.last('Unit.StartLimitIntervalSec')}", "only 0 is supported")
 
 
 def expanded(command: Command, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """argv with ${NAME} put in as part of one word, $NAME that is a whole word as several, and $$ as $; what is not set is empty.
+    """Return argv with ${NAME} expanded within a word, $NAME as whole word expanded to several words, and $$ as $; unset ones are empty.
 
     https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines
     """
@@ -214,14 +216,14 @@ def expanded(command: Command, environment: Mapping[str, str]) -> tuple[str, ...
 
 
 def _value(found: re.Match[str], environment: Mapping[str, str]) -> str:
-    """What a variable inside a word stands for: $NAME without braces stays, for it is read only as a whole word."""
+    """Return the value of a variable inside a word; $NAME without braces stays, because it is expanded only as a whole word."""
     if found[0] == "$$":
         return "$"
     return environment.get(found[1], "") if found[1] else found[0]
 
 
 def variables(command: Command) -> frozenset[str]:
-    """Names of the variables that a command line holds."""
+    """Return the names of the variables in a command line."""
     if ":" in command.prefixes:
         return frozenset()
     whole = (WHOLE_VARIABLE.fullmatch(word) for word in command.argv[1:])
