@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.local_cluster.run_directory import EPHEMERAL, LONGEST_PATH, RunDirectory, RunDirectoryError, parent_folder
+from rehearsal.local_cluster.run_directory import EPHEMERAL, MAX_PATH_LENGTH, RunDirectory, RunDirectoryError, parent_folder
 
 
 def test_the_folder_is_its_owners_alone_short_and_gone_afterwards() -> None:
     with RunDirectory() as run:
         assert stat.S_IMODE(run.path.stat().st_mode) == stat.S_IMODE(run.path.parent.stat().st_mode) == 0o700
-        assert len(str(run.path)) <= LONGEST_PATH
+        assert len(str(run.path)) <= MAX_PATH_LENGTH
         (run.path / "machine/etc").mkdir(parents=True)
         (run.path / "machine/etc/key.pem").write_text("secret")
     assert not run.path.exists()

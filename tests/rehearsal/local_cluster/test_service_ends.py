@@ -58,7 +58,7 @@ def test_usage_sums_a_process_and_its_children(supervised: SupervisedServices) -
 
 
 def test_a_log_is_bounded_while_its_service_runs(supervised: SupervisedServices, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service_log, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(service_log, "MAX_BYTES", 10_000)
     monkeypatch.setattr(supervisor, "LOG_SECONDS", 0.05)
     with Supervisor(supervised.run) as bounded:
         folder = supervised.run.path / "talker"
@@ -127,7 +127,7 @@ def test_nothing_starts_after_the_end(supervised: SupervisedServices) -> None:
 
 def test_two_services_of_one_name_are_refused(supervised: SupervisedServices) -> None:
     supervised.add("true")
-    with pytest.raises(ValueError, match="there is a service of that name"):
+    with pytest.raises(ValueError, match="a service of this name exists"):
         supervised.add("true")
 
 
