@@ -9,7 +9,7 @@ RUN := .venv/bin
 .PHONY: help setup system binaries engines azurite check docs test test-fast rehearse bench format clean
 .DELETE_ON_ERROR:
 
-help: ## Show what can be made
+help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 $(UV):
@@ -23,9 +23,9 @@ $(UV):
 	@UV_PYTHON="$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(UV) sync --frozen --quiet
 	@touch $@
 
-setup: .venv/.synced ## Make the virtual environment with every pinned package
+setup: .venv/.synced ## Create the virtual environment with every pinned package
 
-system: ## Install the Debian packages that tests use (as root on Debian; elsewhere say which)
+system: ## Install the Debian packages that tests use (as root on Debian; elsewhere list them)
 	@sh tests/system-packages.sh
 
 binaries: setup ## Find or build the programs of a real control plane (10 minutes and 8 GB of disk, once)
@@ -77,5 +77,5 @@ format: setup ## Format the code
 	$(RUN)/ruff format .
 	$(RUN)/ruff check --fix .
 
-clean: ## Remove what set-up and runs made
+clean: ## Remove the files that set-up and runs created
 	rm -rf .venv .bootstrap out .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the system packages that tests use, where that can be done without asking: as root on Debian. Elsewhere it says which they are.
+# Install the system packages that tests use, as root on Debian. On other systems, print which are missing.
 set -eu
 PACKAGES="cloud-init systemd shellcheck iptables iproute2 ipset iperf3 tcpdump curl prometheus"
 missing=""

@@ -1,4 +1,4 @@
-"""What make is asked for is what runs: an empty region is no region."""
+"""make passes REGION to the command unchanged, also if it is empty."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
 @pytest.mark.parametrize(("words", "region"), [((), "southcentralus"), (("REGION=dev",), "dev"), (("REGION=",), "")])
 def test_make_rehearse_hands_its_region_on_as_it_was_given(words: tuple[str, ...], region: str) -> None:
-    # Under `make test` this make would be an inner one, which tells where it is and takes the outer one's variables.
+    # Under `make test` this make would be an inner one, which prints its directory and inherits the outer one's variables.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name not in ("MFLAGS", "REGION")}
     told = subprocess.run(["make", "-n", "rehearse", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
     assert told.splitlines()[-1].endswith(f'gpufleet rehearse "{region}"')

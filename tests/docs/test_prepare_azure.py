@@ -1,4 +1,4 @@
-"""The guides say what the program needs: its resource providers, a token that API servers take, what an image's program imports."""
+"""The guides match the program: its resource providers, the token that API servers accept, the imports of an image's programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FOR_QUOTA_ALONE = "Microsoft.Quota"
 AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
 SERVICES = tomllib.loads((ROOT / "services" / "pyproject.toml").read_text())
 BROUGHT_ALONG = {"azure-core"}
-"""Distributions that the named ones depend on by design."""
+"""Distributions that are dependencies of the listed ones."""
 
 
 def test_the_guide_registers_every_resource_provider_of_the_program_and_no_other() -> None:
@@ -94,7 +94,7 @@ def test_the_recipe_reads_only_what_the_definition_has() -> None:
 
 
 def _imported(file: Path) -> set[str]:
-    """Distributions that a module of ours imports, the standard library and ourselves left out."""
+    """Return the distributions that a module imports, without the standard library and gpufleet itself."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         names |= {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()

@@ -1,4 +1,4 @@
-"""Runs what a runbook tells a person to run, step by step, with a test's values for the variables that it names."""
+"""Run the steps of a runbook, with a test's values for its variables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ FENCE = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#{2,} (.+)$", re.MULTILINE)
 EXPORT = re.compile(r"^export ([A-Z_]+)=", re.MULTILINE)
 VARIABLES = "Set first"
-"""Heading below which a runbook exports what its commands need, with the values of an example; a test gives its own for some or all."""
+"""Heading of the block that exports the variables of a runbook, with example values. A test replaces some or all of them."""
 
 
 def steps(text: str) -> dict[str, list[str]]:
-    """Shell blocks of a document by the heading they stand below, in order."""
+    """Return the shell blocks of a document by their heading, in order."""
     found: dict[str, list[str]] = {}
     headings = [(match.start(), match[1]) for match in HEADING.finditer(text)]
     for block in FENCE.finditer(text):
@@ -27,7 +27,7 @@ def steps(text: str) -> dict[str, list[str]]:
 
 
 class Runbook:
-    """One runbook: values replace those of the example, environment and directory are those of the person's shell."""
+    """One runbook, with values in place of its example's, and the environment and directory of an operator's shell."""
 
     def __init__(self, name: str, values: Mapping[str, str], environment: Mapping[str, str], directory: Path) -> None:
         self.steps = steps((FOLDER / f"{name}.md").read_text())
@@ -42,9 +42,9 @@ class Runbook:
             )
 
     def run(self, heading: str, *, fails: bool = False) -> str:
-        """What the blocks below a heading print, errors included; each must succeed, or fail where that is said."""
+        """Run the blocks below a heading and return their output with errors. Each block must succeed, or fail if fails is true."""
         self.left = [one for one in self.left if one != heading]
-        said = ""
+        output = ""
         for block in self.steps[heading]:
             script = f"set -eu -o pipefail\n{self.exports}\n{block}"
             done = subprocess.run(
@@ -56,6 +56,6 @@ class Runbook:
                 text=True,
                 check=False,
             )
-            said += done.stdout
+            output += done.stdout
             assert (done.returncode != 0) == fails, f"{heading}: status {done.returncode}\n{block}\n{done.stdout}"
-        return said
+        return output

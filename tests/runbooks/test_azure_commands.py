@@ -1,4 +1,4 @@
-"""What runbooks tell a person to ask of Azure, asked of the embedded one by official clients: names exist, and it does what they say."""
+"""Azure commands of the runbooks, run on the embedded Azure by the official clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FACTOR = 600.0
 
 
 def commands() -> Iterator[str]:
-    """Every command of Azure's command line in a runbook; one that stands in another's place, $(…), is its own."""
+    """Yield every Azure CLI command in a runbook. A command substitution, $(…), is a command of its own."""
     for path in sorted(FOLDER.glob("*.md")):
         for found in COMMAND.findall(path.read_text()):
             inner = re.search(r"\$\((.*)\)", found)
@@ -38,7 +38,7 @@ def commands() -> Iterator[str]:
 
 
 class Azure:
-    """Azure's command line, as far as runbooks go: each command is the operation of Azure Resource Manager of the same name.
+    """The part of the Azure CLI that the runbooks use. Each command runs the operation of Azure Resource Manager with the same name.
 
     https://learn.microsoft.com/cli/azure/vmss and https://learn.microsoft.com/cli/azure/vm
     """
@@ -55,18 +55,18 @@ class Azure:
 
     @property
     def where(self) -> tuple[str, str]:
-        """The API servers' scale set, by its resource group and name."""
+        """Return the resource group and name of the API servers' scale set."""
         return self.cluster.resource_group, f"{self.cluster.name}-api"
 
     def run(self, command: str) -> list[Any]:
-        """What a command lists, where it does; IDS are all machines of the group."""
+        """Run a command and return its list, if it has one. IDS means all machines of the group."""
         words = shlex.split(command.replace("GROUP", self.cluster.resource_group).replace("CLUSTER", self.cluster.name))
         given = {words[at].removeprefix("--"): words[at + 1] for at in range(len(words)) if words[at].startswith("--")}
         group, name = given.get("resource-group", ""), given.get("name", "")
         match " ".join(words[1 : next(at for at, word in enumerate(words) if word.startswith("--"))]):
             case "vmss set-orchestration-service-state":
-                wanted: Any = {"serviceName": given["service-name"], "action": given["action"]}
-                self.sets.begin_set_orchestration_service_state(group, name, wanted).result()
+                request: Any = {"serviceName": given["service-name"], "action": given["action"]}
+                self.sets.begin_set_orchestration_service_state(group, name, request).result()
             case "vmss nic list":
                 return list(self.cards.list_virtual_machine_scale_set_network_interfaces(group, given["vmss-name"]))
             case "vmss start":
@@ -77,28 +77,28 @@ class Azure:
                 for waiting in [self.machines.begin_start(self.cluster.resource_group, each) for each in self.names()]:
                     waiting.result()
             case verb:
-                raise AssertionError(f"az {verb} is in a runbook, and not known here")
+                raise AssertionError(f"az {verb} is in a runbook, and this test does not implement it")
         return []
 
     def names(self) -> list[str]:
-        """Names of the cluster's single machines."""
+        """Return the names of the cluster's single machines."""
         return [str(one.name) for one in self.machines.list(self.cluster.resource_group)]
 
     def power_off(self) -> None:
-        """Switch every machine of the control plane off."""
+        """Power off every machine of the control plane."""
         under_way = [self.machines.begin_power_off(self.cluster.resource_group, each) for each in self.names()]
         for waiting in (*under_way, self.sets.begin_power_off(*self.where)):
             waiting.result()
 
     def power(self) -> set[str]:
-        """Power states of the machines of the control plane."""
+        """Return the power states of the machines of the control plane."""
         views: list[Any] = [self.machines.instance_view(self.cluster.resource_group, each) for each in self.names()]
         views += [self.instances.get_instance_view(*self.where, str(one.instance_id)) for one in self.instances.list(*self.where)]
         codes = [str(status.code) for view in views for status in view.statuses or ()]
         return {code for code in codes if code.startswith("PowerState/")}
 
     def repairs(self) -> str:
-        """Whether Azure repairs the API servers' machines by itself."""
+        """Return the state of automatic repairs of the API servers' scale set."""
         found: list[Any] = list(self.sets.get_instance_view(*self.where).orchestration_services or ())
         state: str = next(one.service_state for one in found if one.service_name == "AutomaticRepairs")
         return state
@@ -106,7 +106,7 @@ class Azure:
 
 @pytest.fixture(scope="module")
 def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
-    """Azure with region dev in it."""
+    """Yield an embedded Azure that contains the region dev."""
     plan = load_plan("dev")
     cloud = bring_up_anew(plan).cloud
     with AzureService(LiveModel(with_call_limits(cloud), TimeSource(FACTOR, cloud.now)), tmp_path_factory.mktemp("azure")) as service:
@@ -114,7 +114,7 @@ def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
 
 
 def only(part: str) -> str:
-    """The one command of all runbooks that has a part."""
+    """Return the only command of the runbooks that contains a part."""
     (found,) = {one for one in commands() if part in one}
     return found
 

@@ -1,4 +1,4 @@
-"""The index of the runbooks leads from every alert, and to every runbook."""
+"""The index of the runbooks contains every alert and every runbook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every runbook has the same parts, its shell is shell, and a test runs each of its steps."""
+"""Every runbook has the same parts, its shell blocks parse, and a test runs each of its steps."""
 
 from __future__ import annotations
 
