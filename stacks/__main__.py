@@ -1,4 +1,4 @@
-"""Makes one stack of a region: <region>-base the region's base, <region> its clusters."""
+"""Pulumi program of one stack: <region>-base is the base of a region, <region> its clusters."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from stacks.program import collect_rarely, make
 
 
 def run(stack: str, region: str | None = None) -> None:
-    """Make a stack by its name; region is the path of a region file that is not under stacks/regions, which gives it the same name.
+    """Create a stack by its name; region is the path of a region file outside stacks/regions.
 
-    RunError, which Pulumi prints without a traceback, where region file, plan or boot files are refused.
+    Raise RunError, which Pulumi prints without a traceback, if the region file, the plan or the boot files are invalid.
     """
     try:
         region = region or stack.removesuffix("-base")

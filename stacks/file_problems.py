@@ -1,4 +1,4 @@
-"""Decides how a problem in a file is told: one line with the file, the place, what is wrong and what would be right."""
+"""Problems of a file, each printed as one line with file, line, path, reason and remedy."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from components.errors import GpufleetError
 
 Path = tuple[str | int, ...]
-"""Place in a document: keys and list indices from its root."""
+"""Path in a document: keys and list indices from the root."""
 
 MAX_PROBLEMS = 200
-"""Faults told of one file: more are not read by anyone, and a file of machine-made nonsense must not take minutes to refuse."""
+"""Maximum problems reported per file; rejecting a large random file must not take minutes."""
 
 LONGEST_TEXT = 400
-"""Characters of a reason or remedy; what lies in the middle of a longer one is left out."""
+"""Maximum characters of a reason or remedy; the middle of a longer text is omitted."""
 
 LONGEST_VALUE = 60
-"""Characters of a value from the file; the end of a longer one is left out."""
+"""Maximum characters of a value from the file; the end of a longer value is omitted."""
 
 LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
 
@@ -27,7 +27,7 @@ PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True)
 class Position:
-    """Place in a text: line and column, both from 1, the column in characters."""
+    """Position in a text: line and column, both from 1, the column in characters."""
 
     line: int
     column: int
@@ -35,10 +35,9 @@ class Position:
 
 @dataclass(frozen=True)
 class FileProblem:
-    """One thing wrong with a file; its text is one line, whatever the file holds.
+    """One problem of a file; its text is always one line.
 
-    `path` is the place inside the document (`clusters[1].pools[0].nodes`), empty for the document itself; `value` is what stands there,
-    cut.
+    `path` is the path in the document (`clusters[1].pools[0].nodes`), empty for the document itself; `value` is the value, shortened.
     """
 
     file: str
@@ -68,27 +67,27 @@ class InvalidFileError(GpufleetError):
 
 
 def problem(file: str, path: Path, position: Position | None, value: str | None, reason: str, remedy: str) -> FileProblem:
-    """Build a problem whose texts are single lines of bounded length."""
+    """Return a problem whose texts are single lines of limited length."""
     line, column = (position.line, position.column) if position else (None, None)
     return FileProblem(file, path_text(path), line, column, value, one_line(reason), one_line(remedy))
 
 
 def invalid_file(problems: Iterable[FileProblem]) -> InvalidFileError:
-    """Order problems by their place in the file, tell each once, and at most MAX_PROBLEMS of them."""
-    told = sorted(dict.fromkeys(problems), key=lambda one: (one.line or 0, one.column or 0))
-    if len(told) > MAX_PROBLEMS:
-        more = problem(told[0].file, (), None, None, f"has more than {MAX_PROBLEMS} problems", "mend those above first")
-        told = [*told[:MAX_PROBLEMS], more]
-    return InvalidFileError(told)
+    """Return the error with the distinct problems in file order, at most MAX_PROBLEMS of them."""
+    ordered = sorted(dict.fromkeys(problems), key=lambda one: (one.line or 0, one.column or 0))
+    if len(ordered) > MAX_PROBLEMS:
+        more = problem(ordered[0].file, (), None, None, f"has more than {MAX_PROBLEMS} problems", "correct those above first")
+        ordered = [*ordered[:MAX_PROBLEMS], more]
+    return InvalidFileError(ordered)
 
 
 def nearest_position(path: Path, positions: Mapping[Path, Position]) -> Position | None:
-    """Find the place of a path, or of its nearest ancestor in the file."""
+    """Return the position of a path, or of its nearest ancestor in the file."""
     return next((positions[path[:length]] for length in range(len(path), -1, -1) if path[:length] in positions), None)
 
 
 def path_text(path: Path) -> str:
-    """Write a path as people do: `clusters[1].labels["a/b"]`."""
+    """Return a path as text: `clusters[1].labels["a/b"]`."""
     text = ""
     for element in path:
         if isinstance(element, int):
@@ -101,7 +100,7 @@ def path_text(path: Path) -> str:
 
 
 def shown(value: object) -> str:
-    """Write a value from a file as YAML would, on one line and cut; a list or mapping by its size."""
+    """Return a value from a file as in YAML, on one line and shortened; a list or mapping by its size."""
     match value:
         case None:
             return "null"
@@ -119,7 +118,7 @@ def shown(value: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """Escape what does not print, and leave out the middle of what is too long."""
+    """Return a text as one line, with unprintable characters escaped and the middle of a long text omitted."""
     if len(text) > LONGEST_TEXT:
         half = LONGEST_TEXT // 2
         text = f"{text[:half]} … {text[-half:]}"

@@ -1,14 +1,14 @@
-"""Decides how a file becomes a typed value; the only reader of files that people write."""
+"""Reader of region files and the image catalog; the only reader of files that people write."""
 
 from __future__ import annotations
 
 import json
 import pathlib
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -18,8 +18,7 @@ from components.plan.region import plan_region
 from components.plan.validation import validate_region
 from components.spec.images import ImageCatalog, ImageDefinition, Published
 from components.spec.region import Region
-from stacks.file_problems import InvalidFileError, invalid_file, nearest_position, path_text, problem, shown
-from stacks.file_problems import Path as Place
+from stacks.file_problems import InvalidFileError, Path, invalid_file, nearest_position, path_text, problem, shown
 from stacks.model_problems import model_problems
 from stacks.strict_yaml import MAX_BYTES, read
 
@@ -31,97 +30,70 @@ PUBLISHED = "versions.yaml"
 
 
 def load_plan(region: str) -> RegionPlan:
-    """Plan of a region, given by its name under stacks/regions or by a path to a file; FileRefused with every problem."""
+    """Return the plan of a region, given by name under stacks/regions or by a path; raise InvalidFileError with all problems."""
     catalog = load_catalog()
     return plan_region(load_region(region, catalog), catalog)
 
 
 @dataclass(frozen=True)
 class Siblings:
-    """Plans of the other regions, and a line for each file that has problems and is therefore not among them."""
+    """Plans of the other regions, and a line for each file that is left out because of its problems."""
 
     plans: tuple[RegionPlan, ...]
     left_out: tuple[str, ...]
 
 
 def load_siblings(region: str) -> Siblings:
-    """Every other region that stands beside a region given by name or path; FileRefused only where the region or the catalog has no name.
+    """Return all other regions; raise InvalidFileError only if the region's name is unknown or the catalog is invalid.
 
-    A file with problems is left out, not refused: its own check tells them.
+    A file with problems is left out; its own check reports them.
     """
     catalog, plans, left_out = load_catalog(), [], []
     for path in _siblings(region_path(region)).values():
         try:
-            plans.append(plan_region(_alone(path, catalog), catalog))
+            plans.append(plan_region(_read_region(path, catalog, dict), catalog))
         except InvalidFileError as error:
             file, count = _shown(path), len(error.problems)
             compared = "" if _address_space(path) else ", nor is its address space compared"
             left_out.append(
-                f"{file} is not counted{compared}: it has {count} problem{'s' * (count != 1)}, which gpufleet check {file} tells"
+                f"{file} is not counted{compared}: it has {count} problem{'s' * (count != 1)}, which gpufleet check {file} lists"
             )
     return Siblings(tuple(plans), tuple(left_out))
 
 
 def load_region(region: str, catalog: ImageCatalog) -> Region:
-    """Region file by name or path, with every problem of its own and every contradiction with the catalog and the other regions."""
+    """Return a region given by name or path, validated with catalog and other regions; raise InvalidFileError with all problems."""
     path = region_path(region)
-
-    def judge(document: object) -> tuple[InvalidValue, ...]:
-        return validate_region(document, path.stem, catalog, _address_spaces(path))
-
-    return read_model(_shown(path), Region, judge)
+    return _read_region(path, catalog, lambda: _address_spaces(path))
 
 
-def _alone(path: pathlib.Path, catalog: ImageCatalog) -> Region:
-    """Region file, judged without the other regions."""
-    return read_model(_shown(path), Region, lambda document: validate_region(document, path.stem, catalog, {}))
+def _read_region(path: pathlib.Path, catalog: ImageCatalog, others: Callable[[], Mapping[str, str]]) -> Region:
+    """Read a region file; others returns the address spaces of other regions by name."""
+    return read_model(_shown(path), Region, lambda document: validate_region(document, path.stem, catalog, others()))
 
 
 def load_catalog() -> ImageCatalog:
-    """Image definitions and published versions of node-images/; FileRefused with every problem of the first file that has any."""
+    """Return the image definitions and published versions of node-images/; raise InvalidFileError for the first invalid file."""
     paths = sorted(path for path in IMAGES.glob("*.yaml") if path.name != PUBLISHED)
     definitions = [read_model(_shown(path), ImageDefinition) for path in paths]
     published = read_model(_shown(IMAGES / PUBLISHED), Published)
     by_name = {definition.name: definition for definition in definitions}
     for path, definition in zip(paths, definitions, strict=True):
         if definition.name != path.stem:
-            raise invalid_file(
-                [
-                    problem(
-                        str(_shown(path)),
-                        ("name",),
-                        None,
-                        definition.name,
-                        f"differs from the file's name, {path.name}",
-                        f"write name: {path.stem}",
-                    )
-                ]
-            )
+            raise _invalid(path, ("name",), definition.name, f"differs from the file's name, {path.name}", f"write name: {path.stem}")
     for name in published.images:
         if name not in by_name:
-            place: Place = ("images", name)
-            raise invalid_file(
-                [
-                    problem(
-                        str(_shown(IMAGES / PUBLISHED)),
-                        place,
-                        None,
-                        name,
-                        "has no definition in node-images/",
-                        f"add node-images/{name}.yaml",
-                    )
-                ]
-            )
+            raise _invalid(IMAGES / PUBLISHED, ("images", name), name, "has no definition in node-images/", f"add node-images/{name}.yaml")
     return ImageCatalog(definitions=by_name, published=published.images)
 
 
 def region_names() -> tuple[str, ...]:
-    """Names of the regions under stacks/regions, sorted."""
+    """Return the names of the regions under stacks/regions, sorted."""
     return tuple(sorted(path.stem for path in REGIONS.glob("*.yaml")))
 
 
 def region_path(region: str) -> pathlib.Path:
-    """Path of a region given by name or by path; FileRefused, naming the nearest known region, where the name is unknown."""
+    """Return the path of a region given by name or by path; raise InvalidFileError, with the nearest name, if it is unknown."""
     if "/" in region or region.endswith((".yaml", ".yml")):
         return pathlib.Path(region)
     if region in region_names():
@@ -132,9 +104,9 @@ def region_path(region: str) -> pathlib.Path:
 
 
 def _siblings(path: pathlib.Path) -> dict[str, pathlib.Path]:
-    """Files of the other regions by name: those under stacks/regions, and the region files beside a draft.
+    """Return the files of the other regions by name: those under stacks/regions, and region files in the folder of a draft.
 
-    A draft stands for the region of its name, so the shipped file of that name is none of them.
+    A draft replaces the region of its name, so the file of that name under stacks/regions is not included.
     """
     beside = (other for other in path.resolve().parent.glob("*.yaml") if other.parent == REGIONS or _is_region(other))
     found = {other.stem: other for other in (*REGIONS.glob("*.yaml"), *beside)}
@@ -142,48 +114,43 @@ def _siblings(path: pathlib.Path) -> dict[str, pathlib.Path]:
 
 
 def _is_region(path: pathlib.Path) -> bool:
-    """Whether a file beside a draft is meant for a region, however faulty: anything may lie there."""
+    """Return True if a file in the folder of a draft looks like a region file, valid or not."""
     try:
         return b"address_space" in _content(path)
     except InvalidFileError:
         return False
 
 
-def _raw(path: pathlib.Path) -> dict[str, Any]:
-    """The mapping that a file holds, however faulty; empty where it holds none or cannot be read."""
-    try:
-        data = read(_content(path), str(path)).data
-    except InvalidFileError:
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
 def _address_spaces(path: pathlib.Path) -> dict[str, str]:
-    """Address space of every other region that has one; what load_siblings says of the others."""
+    """Return the address space of every other region that has one."""
     spaces = {name: _address_space(other) for name, other in _siblings(path).items()}
     return {name: space for name, space in spaces.items() if space}
 
 
 def _address_space(path: pathlib.Path) -> str:
-    """What a file, however faulty, gives as its address space; empty where it cannot be read or gives none."""
-    space = _raw(path).get("address_space")
+    """Return the address space in a region file, valid or not; empty if the file cannot be read or has none."""
+    try:
+        data = read(_content(path), str(path)).data
+    except InvalidFileError:
+        return ""
+    space = data.get("address_space") if isinstance(data, dict) else None
     return space if isinstance(space, str) else ""
 
 
 def _shown(path: pathlib.Path) -> pathlib.Path:
-    """The path as a person would write it: from the working directory where it lies below it."""
+    """Return the path relative to the working directory if it is below it."""
     try:
         return path.resolve().relative_to(pathlib.Path.cwd())
     except (ValueError, OSError, RuntimeError):
-        # Up to Python 3.12 a loop of links is a RuntimeError.
+        # Up to Python 3.12, a loop of links raises a RuntimeError.
         return path
 
 
-def read_model(path: pathlib.Path, model: type[M], judge: Callable[[object], Iterable[InvalidValue]] = lambda _: ()) -> M:
-    """Read a YAML file as a model; FileRefused, with every problem in the file, where it is none.
+def read_model(path: pathlib.Path, model: type[M], validate: Callable[[object], Iterable[InvalidValue]] = lambda _: ()) -> M:
+    """Read a YAML file as a model; raise InvalidFileError with all problems of the file.
 
-    Values are taken as the JSON schema of the model takes them: a quoted number is text, and text is no number. judge names what the
-    document contradicts besides, and sees it raw, so that one kind of problem hides no other.
+    Values have the types of the model's JSON schema: a quoted number is text, and text is no number. validate returns further invalid
+    values of the raw document, so that one kind of problem hides no other.
     """
     file = str(path)
     document = read(_content(path), file)
@@ -191,31 +158,22 @@ def read_model(path: pathlib.Path, model: type[M], judge: Callable[[object], Ite
     try:
         value = model.model_validate_json(json.dumps(document.data), strict=True)
     except ValidationError as error:
-        for place, found in model_problems(error, model, document.data, document.positions, file):
-            # A word that may mean two things is told as that alone; the model has seen it as text.
-            if not any(place[:length] in document.refused for length in range(len(place) + 1)):
+        for path_in_file, found in model_problems(error, model, document.data, document.positions, file):
+            # An ambiguous scalar is reported only as such; the model gets it as text.
+            if not any(path_in_file[:length] in document.refused for length in range(len(path_in_file) + 1)):
                 problems.append(found)
-    told = {one.path for one in problems}
-    for item in judge(document.data):
-        if path_text(item.path) in told:
-            continue
-        problems.append(
-            problem(
-                file,
-                item.path,
-                nearest_position(item.path, document.positions),
-                shown(item.value),
-                f"{shown(item.value)} {item.reason}",
-                item.remedy,
-            )
-        )
+    reported = {one.path for one in problems}
+    for item in validate(document.data):
+        if path_text(item.path) not in reported:
+            value_text, position = shown(item.value), nearest_position(item.path, document.positions)
+            problems.append(problem(file, item.path, position, value_text, f"{value_text} {item.reason}", item.remedy))
     if problems:
         raise invalid_file(problems)
     return value
 
 
 def _content(path: pathlib.Path) -> bytes:
-    """Read a regular file, at most one byte more than a YAML file may have."""
+    """Return the content of a regular file, at most one byte more than MAX_BYTES."""
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -227,12 +185,16 @@ def _content(path: pathlib.Path) -> bytes:
     except FileNotFoundError:
         raise _unreadable(path, "there is no such file", "check the name") from None
     except PermissionError:
-        raise _unreadable(path, "may not be read", "ask for permission to read it") from None
+        raise _unreadable(path, "may not be read", "request permission to read it") from None
     except (OSError, ValueError) as error:
-        # A name with a NUL in it is a ValueError.
+        # A name with a NUL character raises a ValueError.
         reason = error.strerror if isinstance(error, OSError) else None
         raise _unreadable(path, f"cannot be read: {reason or error}", "check the name and the disk") from None
 
 
 def _unreadable(path: pathlib.Path, reason: str, remedy: str) -> InvalidFileError:
     return invalid_file([problem(str(path), (), None, None, reason, remedy)])
+
+
+def _invalid(path: pathlib.Path, path_in_file: Path, value: str, reason: str, remedy: str) -> InvalidFileError:
+    return invalid_file([problem(str(_shown(path)), path_in_file, None, value, reason, remedy)])

@@ -1,4 +1,4 @@
-"""Decides where in a file, and at which field of which model, an error that pydantic found stands."""
+"""Locations of pydantic's errors in a document, and the fields of the model there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stacks.file_problems import Path
 
 @dataclass(frozen=True)
 class UnionChoice:
-    """An arm of a union that an error speaks of: the path of the union, the arms chosen before it, the arm."""
+    """A union member in an error's location: path of the union, members chosen before, and the member."""
 
     union: Path
     before: tuple[str, ...]
@@ -24,11 +24,11 @@ class UnionChoice:
 
 @dataclass(frozen=True)
 class ErrorLocation:
-    """Where an error stands.
+    """Location of an error.
 
-    `path` has keys and indices of the document alone, none of the names that pydantic adds for the arms of a union. `field` is the nearest
-    field at or above the path, `model` the one among whose keys the path ends. `tags` are the values that tell the arms of a union at the
-    path apart. `choices` has an arm of every union on the way.
+    `path` contains keys and indices of the document, without the names of union members that pydantic adds. `field` is the nearest field at
+    or above the path, `model` the model whose key the path ends with. `tags` are the discriminator values of a union at the path. `choices`
+    has a member for each union on the path.
     """
 
     path: Path
@@ -39,15 +39,15 @@ class ErrorLocation:
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """A type without its metadata and None: the arms of a union or one type, and the arms by tag where the union is discriminated."""
+class _FieldType:
+    """A type without metadata and None: the members of a union or one type, and the members by tag of a discriminated union."""
 
     arms: tuple[Any, ...]
     tagged: dict[str, Any]
 
 
 def locate(model: type[BaseModel], location: Sequence[str | int], data: object) -> ErrorLocation:
-    """Follow an error's location through the model's types and the document at once."""
+    """Return the location of an error, found by following pydantic's `loc` through the model and the document."""
     path: Path = ()
     field: FieldInfo | None = None
     owner: type[BaseModel] | None = None
@@ -71,19 +71,19 @@ def locate(model: type[BaseModel], location: Sequence[str | int], data: object) 
 
 
 def known_keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Fields of a model by the key that a file has for them."""
+    """Return the fields of a model by their key in a file."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _kind(annotation: Any, discriminator: object = None) -> _Kind:
-    """Unwrap a type."""
+def _kind(annotation: Any, discriminator: object = None) -> _FieldType:
+    """Return a type without its metadata."""
     origin = get_origin(annotation)
     if origin is Annotated:
         inner, *metadata = get_args(annotation)
         named = (entry.discriminator for entry in metadata if isinstance(entry, FieldInfo) and entry.discriminator)
         return _kind(inner, next(named, discriminator))
     if origin is not Union and origin is not UnionType:
-        return _Kind((annotation,), {})
+        return _FieldType((annotation,), {})
     arms = tuple(arm for arm in get_args(annotation) if arm is not type(None))
     if len(arms) == 1:
         return _kind(arms[0], discriminator)
@@ -91,15 +91,15 @@ def _kind(annotation: Any, discriminator: object = None) -> _Kind:
     for arm in filter(_is_model, arms) if isinstance(discriminator, str) else ():
         for value in get_args(arm.model_fields[discriminator].annotation):
             tagged[str(getattr(value, "value", value))] = arm
-    return _Kind(arms, tagged)
+    return _FieldType(arms, tagged)
 
 
 def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _is_arm(kind: _Kind, element: str | int, data: object) -> bool:
-    """Tell whether an element of a location names an arm of a union; pydantic names it where a union has several."""
+def _is_arm(kind: _FieldType, element: str | int, data: object) -> bool:
+    """Return True if an element of a location names a union member; pydantic adds it for unions with several members."""
     if len(kind.arms) == 1 or isinstance(element, int):
         return False
     if kind.tagged:
@@ -107,14 +107,14 @@ def _is_arm(kind: _Kind, element: str | int, data: object) -> bool:
     return _arm(kind, element) is not None or not _below(data, element)[0]
 
 
-def _arm(kind: _Kind, label: str) -> Any:
-    """Find the arm of a union that a label means; None where pydantic names it after a function or a constraint."""
+def _arm(kind: _FieldType, label: str) -> Any:
+    """Return the union member of a label; None if pydantic named it after a function or a constraint."""
     names = {getattr(arm, "__name__", str(arm)): arm for arm in kind.arms} | {str(arm): arm for arm in kind.arms}
     return kind.tagged.get(label, names.get(label))
 
 
-def _entry(kind: _Kind, element: str | int) -> Any:
-    """Give the type of what a list has at an index, or a mapping under a key; None where it is not known."""
+def _entry(kind: _FieldType, element: str | int) -> Any:
+    """Return the type of a list's entry or a mapping's value; None if unknown."""
     for arm in kind.arms:
         origin, arguments = get_origin(arm), get_args(arm)
         if isinstance(element, str) and origin is dict:
@@ -127,7 +127,7 @@ def _entry(kind: _Kind, element: str | int) -> Any:
 
 
 def _below(data: object, element: str | int) -> tuple[bool, object]:
-    """Tell whether the document has an element, and what it has there."""
+    """Return whether the document has an element, and its value."""
     if isinstance(data, dict) and element in data:
         return True, data[element]
     if isinstance(data, list) and isinstance(element, int) and 0 <= element < len(data):

@@ -1,4 +1,4 @@
-"""Decides how each error that pydantic finds in a document is told to the person who wrote it."""
+"""Conversion of pydantic's validation errors to problems of a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stacks.file_problems import MAX_PROBLEMS, FileProblem, Path, Position, near
 from stacks.model_paths import ErrorLocation, known_keys, locate
 
 LONGEST_KEY = 100
-"""Characters of an unknown key that are compared with the known ones: comparing costs the product of both lengths."""
+"""Maximum characters of an unknown key in comparisons with known keys, whose cost is the product of both lengths."""
 
 BOUNDS = {
     "greater_than": ("gt", "is not more than", "give more than"),
@@ -34,7 +34,7 @@ LENGTHS = {
     "string_too_long": ("max_length", "characters", "more than", "give at most"),
 }
 TEXT, WHOLE, NUMBER, TRUTH, LIST, MAPPING = "text", "a whole number", "a number", "true or false", "a list", "a mapping"
-WANTED = {
+EXPECTED = {
     "string_type": TEXT,
     "int_type": WHOLE,
     "int_parsing": WHOLE,
@@ -60,7 +60,7 @@ HOW_TO_WRITE = {
     MAPPING: "write one `key: value` a line",
 }
 BUILT_IN = frozenset(get_args(ErrorType))
-"""pydantic's own errors; those with another name were written for a model, and say in full what is wrong."""
+"""Types of pydantic's built-in errors; other errors come from a model and have complete messages."""
 
 CHOICES = re.compile(r", | or ")
 COLON_WITHOUT_SPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*:\S.*")
@@ -69,42 +69,42 @@ COLON_WITHOUT_SPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*:\S.*")
 def model_problems(
     error: ValidationError, model: type[BaseModel], data: object, positions: Mapping[Path, Position], file: str
 ) -> list[tuple[Path, FileProblem]]:
-    """Turn every error of a validation into a problem with its path: at most MAX_PROBLEMS + 1 of them.
+    """Return the errors of a validation as problems with their paths, at most MAX_PROBLEMS + 1 of them.
 
-    A path that the document lacks takes the position of its nearest ancestor. Of an undiscriminated union one arm's errors are told: the
-    arm that got furthest. A missing key is not told where an unknown key beside it is nearly its name. The message of a ValueError that a
-    validator raised is taken to be "what is wrong; remedy", where the value is no list or mapping with the value as its subject
-    ("is no UUID; write ..."). A PydanticCustomError speaks in full for itself; a validator that raises a ValidationError made of several
-    has each told at its own place.
+    A path that is missing in the document gets the position of its nearest ancestor. For a union without discriminator, only the errors of
+    the best matching member are reported. A missing key is not reported if an unknown key in the same mapping is similar. The message of a
+    ValueError from a validator has the form "reason; remedy"; unless the value is a list or mapping, the value is the subject of the reason
+    ("is no UUID; write ..."). A PydanticCustomError has a complete message. The errors of a ValidationError from a validator are reported
+    separately.
     """
     found = (details for details in error.errors(include_url=False) if not _miscounted(details))
     located = [(details, locate(model, details["loc"], data)) for details in found]
-    kept = list(islice(_sensible(located), MAX_PROBLEMS + 1))
-    slips = {(place.path[:-1], _nearest(place)) for details, place in kept if details["type"] == "extra_forbidden"}
+    best = list(islice(_best_members(located), MAX_PROBLEMS + 1))
+    slips = {(place.path[:-1], _nearest(place)) for details, place in best if details["type"] == "extra_forbidden"}
     problems = []
-    for details, place in kept:
+    for details, place in best:
         if details["type"] == "missing" and (place.path[:-1], place.path[-1]) in slips:
             continue
-        path, value, reason, remedy = _told(details, place)
+        path, value, reason, remedy = _describe(details, place)
         problems.append((path, problem(file, path, nearest_position(path, positions), value, reason, remedy)))
     return problems
 
 
 def _miscounted(details: ErrorDetails) -> bool:
-    """Recognise a list that is long enough: pydantic counts the valid entries alone, and tells of the others as well."""
+    """Return True for a list that is long enough; pydantic counts only valid entries, and reports the invalid ones too."""
     return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
 
 
-def _sensible(located: list[tuple[ErrorDetails, ErrorLocation]]) -> Iterator[tuple[ErrorDetails, ErrorLocation]]:
-    """Leave out, at every union, the errors of all arms but the one that fits best.
+def _best_members(located: list[tuple[ErrorDetails, ErrorLocation]]) -> Iterator[tuple[ErrorDetails, ErrorLocation]]:
+    """Yield the errors without those of union members other than the best one.
 
-    That is one of the right kind of value, then one of the right literals, then the one with the fewest errors.
+    The best member has the right type of value, then the right literals, then the fewest errors.
     """
     costs: dict[tuple[Path, tuple[str, ...]], dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0, 0]))
     for details, place in located:
         for choice in place.choices:
             cost = costs[choice.union, choice.before][choice.arm]
-            cost[0] += place.path == choice.union and details["type"] in WANTED
+            cost[0] += place.path == choice.union and details["type"] in EXPECTED
             cost[1] += details["type"] == "literal_error"
             cost[2] += 1
     best = {union: min(arms, key=lambda arm: arms[arm]) for union, arms in costs.items()}
@@ -112,7 +112,7 @@ def _sensible(located: list[tuple[ErrorDetails, ErrorLocation]]) -> Iterator[tup
 
 
 def _nearest(place: ErrorLocation) -> str | None:
-    """Find the known key that an unknown one is nearly."""
+    """Return the known key that is most similar to an unknown one."""
     if place.model is None:
         return None
     plain = {key.lower().replace("-", "_"): key for key in known_keys(place.model)}
@@ -120,15 +120,15 @@ def _nearest(place: ErrorLocation) -> str | None:
     return next((plain[near] for near in get_close_matches(wrong, plain, n=1)), None)
 
 
-def _told(details: ErrorDetails, place: ErrorLocation) -> tuple[Path, str | None, str, str]:
-    """Give the path, the value, what is wrong and what to write."""
+def _describe(details: ErrorDetails, place: ErrorLocation) -> tuple[Path, str | None, str, str]:
+    """Return path, value, reason and remedy."""
     given, context = details["input"], details.get("ctx", {})
     word, about = shown(given), _about(place)
     match details["type"]:
         case "missing":
             return place.path, None, "is missing", f"add it{about}"
         case "extra_forbidden":
-            return place.path, word, "is no key that is known here", _known(place)
+            return place.path, word, "is not a known key", _known(place)
         case "union_tag_not_found" if place.tags:
             path = (*place.path, context["discriminator"].strip("'"))
             return path, None, "is missing", f"write one of {', '.join(place.tags)}"
@@ -139,15 +139,20 @@ def _told(details: ErrorDetails, place: ErrorLocation) -> tuple[Path, str | None
             return place.path, word, *_one_of(given, [choice.strip("'") for choice in CHOICES.split(context["expected"])])
         case "string_pattern_mismatch":
             words = FORMS.get(context["pattern"], f"what matches {context['pattern']}")
-            return place.path, word, f"{word} has not the form that is wanted", f"write {words}{about}"
+            return place.path, word, f"{word} does not have the required form", f"write {words}{about}"
         case kind if kind in BOUNDS:
             bound, wrong, right = BOUNDS[kind]
             return place.path, word, f"{word} {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
         case kind if kind in LENGTHS:
             bound, unit, wrong, right = LENGTHS[kind]
             return place.path, word, f"has {len(given)} {unit}, {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
-        case kind if kind in WANTED:
-            return place.path, word, _kind_wrong(given, WANTED[kind]), f"{_form(given, place) or _kind_right(given, WANTED[kind])}{about}"
+        case kind if kind in EXPECTED:
+            return (
+                place.path,
+                word,
+                _kind_wrong(given, EXPECTED[kind]),
+                f"{_form(given, place) or _kind_right(given, EXPECTED[kind])}{about}",
+            )
         case "value_error" | "assertion_error":
             return place.path, word, *_raised(str(context["error"]), given, f"correct it{about}")
         case kind if kind in BUILT_IN:
@@ -157,20 +162,20 @@ def _told(details: ErrorDetails, place: ErrorLocation) -> tuple[Path, str | None
 
 
 def _about(place: ErrorLocation) -> str:
-    """Say what the nearest field holds, in brackets."""
+    """Return the description of the nearest field, in brackets."""
     description = " ".join((place.field.description or "").split()) if place.field else ""
     return f" ({description.removesuffix('.')})" if description else ""
 
 
 def _known(place: ErrorLocation) -> str:
-    """Point from an unknown key to the known ones."""
+    """Return the remedy for an unknown key: the known keys."""
     if near := _nearest(place):
         return f"did you mean {near}?"
     return f"the keys here are {', '.join(known_keys(place.model))}" if place.model else "leave it out"
 
 
 def _one_of(given: Any, choices: Sequence[str]) -> tuple[str, str]:
-    """Tell that a value is none of the choices, and which it may be meant to be."""
+    """Return reason and remedy for a value that is none of the choices."""
     reason = f"{shown(given)} is not one of {', '.join(choices)}"
     if str(given) in choices:
         return reason, f'quote it: "{given}"'
@@ -179,36 +184,36 @@ def _one_of(given: Any, choices: Sequence[str]) -> tuple[str, str]:
     return reason, f"did you mean {lower[near[0]]}?" if near else "write one of them"
 
 
-def _kind_wrong(given: object, wanted: str) -> str:
-    """Tell what kind of value stands where another is wanted."""
+def _kind_wrong(given: object, expected: str) -> str:
+    """Return the reason for a value of the wrong type."""
     kind = {str: TEXT, int: WHOLE, float: NUMBER}.get(type(given))
-    return f"{shown(given)} is {kind}, not {wanted}" if kind else f"{shown(given)} is not {wanted}"
+    return f"{shown(given)} is {kind}, not {expected}" if kind else f"{shown(given)} is not {expected}"
 
 
-def _kind_right(given: object, wanted: str) -> str:
-    """Tell how to write the kind of value that is wanted."""
-    if wanted == TEXT and isinstance(given, bool | int | float):
+def _kind_right(given: object, expected: str) -> str:
+    """Return the remedy for a value of the wrong type."""
+    if expected == TEXT and isinstance(given, bool | int | float):
         return f'quote it: "{shown(given)}"'
-    if wanted == MAPPING and isinstance(given, str) and COLON_WITHOUT_SPACE.fullmatch(given):
+    if expected == MAPPING and isinstance(given, str) and COLON_WITHOUT_SPACE.fullmatch(given):
         return "put a space after the colon"
-    return HOW_TO_WRITE[wanted]
+    return HOW_TO_WRITE[expected]
 
 
 def _form(given: object, place: ErrorLocation) -> str:
-    """What to write where the value, quoted, would still not have the form that its field wants; else empty."""
+    """Return the remedy if the quoted value would still not match the field's pattern, otherwise an empty string."""
     patterns = [getattr(item, "pattern", None) for item in place.field.metadata] if place.field else []
     wrong = [pattern for pattern in patterns if pattern in FORMS and not re.fullmatch(pattern, shown(given))]
     return f"write {FORMS[wrong[0]]}" if wrong and isinstance(given, bool | int | float) else ""
 
 
 def _raised(message: str, given: object, otherwise: str) -> tuple[str, str]:
-    """Part the message of a ValueError; it goes on from the value, unless it is a sentence of its own."""
+    """Return reason and remedy of a ValueError's message, with the value as its subject unless it is a full sentence."""
     if isinstance(given, list | dict):
         return _split(message, otherwise)
     return _split(f"{shown(given)}{' ' if message[:1].islower() else ': '}{message}", otherwise)
 
 
 def _split(message: str, otherwise: str) -> tuple[str, str]:
-    """Part a validator's message into what is wrong and the remedy."""
+    """Split a validator's message into reason and remedy."""
     reason, _, remedy = message.rpartition("; ")
     return (reason, remedy) if reason else (message, otherwise)

@@ -1,4 +1,4 @@
-"""Decides what a person should know of a region before `pulumi up` that stops neither a check nor a rehearsal."""
+"""Notes on a region for its operator before `pulumi up`: example identities and missing stack files."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ EXAMPLE_SSH_KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIH4b0qbE0gXw2l9D4dP0v9zJ8mXyY1q5r7o0W
 
 
 def placeholders(plan: RegionPlan) -> tuple[str, ...]:
-    """Places of a region's identities that are still an example's or all zeros, as a person finds them; images by their catalog's file."""
+    """Return the paths of a region's identities that are an example's or all zeros; images by the file of their catalog."""
     access = plan.spec.access
     found = ["access.ssh_public_key"] if access.ssh_public_key.split()[1] == EXAMPLE_SSH_KEY else []
-    found += [place for place, value in _ids(plan) if value in EXAMPLE_IDS or not value.strip("0-")]
+    found += [path for path, value in _ids(plan) if value in EXAMPLE_IDS or not value.strip("0-")]
     if any(image.capture.split("/")[2] in EXAMPLE_IDS for image in plan.gallery.images):
         found.append("captures in node-images/versions.yaml")
     return tuple(dict.fromkeys(found))
 
 
 def _ids(plan: RegionPlan) -> Iterator[tuple[str, str]]:
-    """Every identity that a region file names, with its place; lists without their indices."""
+    """Yield every identity in a region file with its path, lists without their indices."""
     spec = plan.spec
     yield from (("access.tenant", spec.access.tenant), ("access.client_id", spec.access.client_id))
     yield from (("access.operators_group", spec.access.operators_group), ("subscription", spec.subscription))
@@ -54,7 +54,7 @@ GUIDE = "docs/add-a-region.md"
 
 
 def notes(region: str, plan: RegionPlan) -> tuple[str, ...]:
-    """One line for each thing: identities of the shipped examples; stack files that are missing, of a region under stacks/regions.
+    """Return one line per note: identities of the shipped examples, and missing stack files of a region under stacks/regions.
 
     region is the name or path that the plan was loaded from.
     """
@@ -63,16 +63,16 @@ def notes(region: str, plan: RegionPlan) -> tuple[str, ...]:
 
 
 def _placeholders(path: pathlib.Path, plan: RegionPlan) -> Iterator[str]:
-    """All placeholders in one line, with what comes of them."""
+    """Yield one line with all placeholders and their consequences."""
     found = placeholders(plan)
     if found:
-        are = "is still the examples'" if len(found) == 1 else "are still the examples'"
+        are = "is still the example's" if len(found) == 1 else "are still the examples'"
         danger = ", or the owner of the examples' key administers your machines" if "access.ssh_public_key" in found else ""
         yield f"{path.name}: {', '.join(found)} {are}, or all zeros: replace {'it' if len(found) == 1 else 'them'} before pulumi up{danger}"
 
 
 def missing_stack_files(plan: RegionPlan, folder: pathlib.Path) -> Iterator[str]:
-    """One line that names the settings of the region's two stacks that a folder lacks."""
+    """Yield one line with the stack files of the region that a folder lacks."""
     names = [f"Pulumi.{stack}.yaml" for stack in (plan.base_stack, plan.stack)]
     lacking = [name for name in names if not (folder / name).is_file()]
     if lacking:

@@ -1,4 +1,4 @@
-"""Decides which components a stack is made of: the base of a region, or its clusters."""
+"""Components of a stack (the base of a region, or its clusters), and garbage collection of its program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from components.region import RegionClusters, RegionClustersArgs
 
 
 def make(plan: RegionPlan, stack: str) -> None:
-    """Register one stack of a planned region, and export what others read; stack is the plan's base_stack or stack."""
+    """Register one stack of a planned region and its outputs; stack is the plan's base_stack or stack."""
     drop_version_aliases()
     if stack == plan.base_stack:
         exports = RegionBase(plan.name, RegionBaseArgs(plan)).exports
@@ -26,8 +26,8 @@ def make(plan: RegionPlan, stack: str) -> None:
 
 
 THRESHOLDS = (50_000, 1_000, 1_000)
-"""New objects before the collector looks at them, and passes before it looks again at those that stayed: never in a run.
-The defaults (700, 10, 10) take half of a program's CPU, more than linearly in resources; peak memory stays within a few MB of theirs."""
+"""New objects before a collection, and collections before one of older generations: almost none in a run, since nearly all objects live to
+its end. The defaults (700, 10, 10) use half of a program's CPU, growing faster than linearly; peak memory differs by a few MB."""
 
 
 def collect_rarely() -> None:

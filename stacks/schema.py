@@ -1,4 +1,4 @@
-"""How the region file's models become a JSON schema for editors, and a reference page for people."""
+"""JSON schema and reference page of the region file, from its models."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ BOUNDS = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more
 
 
 def schema() -> Schema:
-    """JSON schema (draft 2020-12) of a region file."""
+    """Return the JSON schema (draft 2020-12) of a region file."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Region.model_json_schema()}
 
 
 def schema_text() -> str:
-    """The schema as the file that is shipped."""
+    """Return the text of the schema file."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def reference() -> str:
-    """The reference page: one table per model, in the order in which a region file reaches them."""
+    """Return the reference page: one table per model, in the order of references from the region."""
     whole = schema()
     models = whole["$defs"]
     lines = [
@@ -51,7 +51,7 @@ def reference() -> str:
 
 
 def _vm_sizes() -> list[str]:
-    """The VM sizes that a file may name, as a table."""
+    """Return the table of VM sizes."""
     rows = []
     for size in VM_SIZES.values():
         gpus = f"{size.gpus} x {size.gpu}" if size.gpus else ""
@@ -59,12 +59,12 @@ def _vm_sizes() -> list[str]:
         cells = (f"`{size.name}`", f"`{size.family}`", size.vcpus, f"{size.memory_gib:,}", gpus, infiniband, f"{size.local_nvme_gib:,}")
         rows.append(f"| {' | '.join(map(str, cells))} |")
     head = "| size | family | vCPUs | memory, GiB | GPUs | InfiniBand, Gbit/s | local NVMe, GiB |"
-    told = "Sizes that a file may name. A new one is a row of `components/plan/vm_sizes.py`, with its source."
-    return ["## VM sizes", "", told, "", head, "|---|---|---|---|---|---|---|", *rows, ""]
+    introduction = "Sizes that a file may name. A new one is a row of `components/plan/vm_sizes.py`, with its source."
+    return ["## VM sizes", "", introduction, "", head, "|---|---|---|---|---|---|---|", *rows, ""]
 
 
 def _reached(schema: Schema, models: dict[str, Schema]) -> list[str]:
-    """Names of the models that a schema refers to, breadth first."""
+    """Return the names of the models that a schema refers to, breadth first."""
     order: list[str] = []
     waiting = list(_references(schema.get("properties", {})))
     while waiting:
@@ -76,7 +76,7 @@ def _reached(schema: Schema, models: dict[str, Schema]) -> list[str]:
 
 
 def _references(node: object) -> Iterator[str]:
-    """Names that a part of a schema refers to."""
+    """Yield the names that a part of a schema refers to."""
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             yield node["$ref"].rpartition("/")[2]
@@ -88,7 +88,7 @@ def _references(node: object) -> Iterator[str]:
 
 
 def _table(name: str, model: Schema, models: dict[str, Schema]) -> list[str]:
-    """One model as a heading and a table; a field without words of its own takes its model's."""
+    """Return one model as a heading and a table; a field without description gets its model's."""
     lines = [f"## {name}", "", str(model.get("description", "")), "", "| key | type | default | meaning |", "|---|---|---|---|"]
     required = set(model.get("required", ()))
     for key, field in model.get("properties", {}).items():
@@ -100,7 +100,7 @@ def _table(name: str, model: Schema, models: dict[str, Schema]) -> list[str]:
 
 
 def _type(field: Schema) -> str:
-    """A field's type in words, with its bounds."""
+    """Return a field's type in words, with its bounds."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"

@@ -82,4 +82,4 @@ def test_a_refusal_of_very_many_problems_tells_the_first_and_says_so() -> None:
     refused = invalid_file(problem("x.yaml", (), Position(line, 1), None, "is wrong", "mend it") for line in range(1, 10_000))
     assert isinstance(refused, InvalidFileError)
     assert len(refused.problems) == MAX_PROBLEMS + 1
-    assert str(refused.problems[-1]) == f"x.yaml: has more than {MAX_PROBLEMS} problems; mend those above first"
+    assert str(refused.problems[-1]) == f"x.yaml: has more than {MAX_PROBLEMS} problems; correct those above first"

@@ -231,7 +231,7 @@ def test_a_file_without_permission_is_told_in_one_line(tmp_path: pathlib.Path) -
     # Root may read anything.
     os.seteuid(user or 65534)
     try:
-        with pytest.raises(InvalidFileError, match=r"may not be read; ask for permission to read it$"):
+        with pytest.raises(InvalidFileError, match=r"may not be read; request permission to read it$"):
             read_model(path, Region)
     finally:
         os.seteuid(user)

@@ -103,14 +103,12 @@ TOLD = {
     "ratio: 1\n": "1: ratio: 1 is not less than 1.0; give less than 1.0",
     "width: 3\n": "1: width: 3 is no multiple of 2; give a multiple of 2",
     "items:\n  - count: 1\n": "2: items[0].name: is missing; add it (Name of the item, in lower case)",
-    "items:\n  - name: a\n    cuont: 5\n": "3: items[0].cuont: is no key that is known here; did you mean count?",
-    "items:\n  - Name: a\n": "2: items[0].Name: is no key that is known here; did you mean name?",
-    "items:\n  - name: a\n    zzz: [1]\n": (
-        "3: items[0].zzz: is no key that is known here; the keys here are name, count, colour, pairs, shape"
-    ),
-    "box_width: 2\n": "1: box_width: is no key that is known here; did you mean width?",
+    "items:\n  - name: a\n    cuont: 5\n": "3: items[0].cuont: is not a known key; did you mean count?",
+    "items:\n  - Name: a\n": "2: items[0].Name: is not a known key; did you mean name?",
+    "items:\n  - name: a\n    zzz: [1]\n": ("3: items[0].zzz: is not a known key; the keys here are name, count, colour, pairs, shape"),
+    "box_width: 2\n": "1: box_width: is not a known key; did you mean width?",
     "items:\n  - name: AB\n": (
-        "2: items[0].name: 'AB' has not the form that is wanted; write what matches ^[a-z]+$ (Name of the item, in lower case)"
+        "2: items[0].name: 'AB' does not have the required form; write what matches ^[a-z]+$ (Name of the item, in lower case)"
     ),
     "items:\n  - name: abcdefghi\n": ("2: items[0].name: has 9 characters, more than 8; give at most 8 (Name of the item, in lower case)"),
     "items:\n  - name: 1.36\n": '2: items[0].name: 1.36 is a number, not text; quote it: "1.36" (Name of the item, in lower case)',

@@ -72,7 +72,7 @@ def test_the_examples_key_is_known_under_another_comment_and_its_danger_is_named
     key = load_plan("dev").spec.access.ssh_public_key.replace("fleet-operators", "me@home")
     (line,) = notes(str(tmp_path / "dev.yaml"), own_dev(ssh_public_key=key))
     assert line == (
-        "dev.yaml: access.ssh_public_key is still the examples', or all zeros: replace it before pulumi up, "
+        "dev.yaml: access.ssh_public_key is still the example's, or all zeros: replace it before pulumi up, "
         "or the owner of the examples' key administers your machines"
     )
 

@@ -67,8 +67,8 @@ def test_a_sibling_with_problems_is_left_out_and_told_in_one_line(tmp_path: Path
     siblings = load_siblings(str(south))
     assert [plan.name for plan in siblings.plans] == [name for name in region_names() if name != "southcentralus"]
     assert siblings.left_out == (
-        f"{path} is not counted: it has 2 problems, which gpufleet check {path} tells",
-        f"{torn} is not counted, nor is its address space compared: it has 1 problem, which gpufleet check {torn} tells",
+        f"{path} is not counted: it has 2 problems, which gpufleet check {path} lists",
+        f"{torn} is not counted, nor is its address space compared: it has 1 problem, which gpufleet check {torn} lists",
     )
 
 
@@ -110,6 +110,6 @@ def test_check_of_a_sound_region_beside_a_faulty_one_succeeds_and_says_what_it_l
     told = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml")])
     assert told.exit_code == 0
     lines = [line for line in told.output.splitlines() if line.startswith("left out: ")]
-    assert lines == [f"left out: {path} is not counted: it has 1 problem, which gpufleet check {path} tells"]
+    assert lines == [f"left out: {path} is not counted: it has 1 problem, which gpufleet check {path} lists"]
     as_json = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml"), "--json"])
     assert [f"left out: {line}" for line in json.loads(as_json.output)["left_out"]] == lines

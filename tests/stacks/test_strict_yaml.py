@@ -83,7 +83,7 @@ def test_a_key_that_is_no_text_is_refused(word: str) -> None:
 
 def test_a_list_or_mapping_as_a_key_is_refused() -> None:
     assert str(only_problem("a: {{ region }}\n")) == (
-        "x.yaml:1:5: a list or mapping stands where a key belongs; write the key as text; quote what begins with { or ["
+        "x.yaml:1:5: a list or mapping is used as a key; write the key as text; quote what begins with { or ["
     )
 
 
@@ -106,7 +106,7 @@ def test_every_anchor_and_alias_is_refused_so_that_none_can_explode() -> None:
     )
     problems = problems_of(laughs)
     assert len(problems) == 9 + 3 * 8
-    assert str(problems[0]) == "x.yaml:1: a: &a marks a value for references, which are not read; leave the mark out, or quote it"
+    assert str(problems[0]) == "x.yaml:1: a: &a is an anchor for references, which are not allowed; remove the anchor, or quote it"
     assert str(problems[2]) == (
         "x.yaml:2: b[0]: *a refers to another part of the file, which can grow without bound; write the value, or quote it"
     )
@@ -116,40 +116,40 @@ def test_every_anchor_and_alias_is_refused_so_that_none_can_explode() -> None:
 def test_a_tag_is_refused(tag: str) -> None:
     problem = only_problem(f"a: {tag} [ls]\n")
     assert problem.path == "a"
-    assert problem.reason == f"{tag} gives the value a type, which is the schema's to give"
+    assert problem.reason == f"{tag} gives the value a type, but the schema sets types"
 
 
 def test_a_value_over_several_lines_needs_quotes() -> None:
     problem = only_problem("nodes: 5\n  vm_size\nb: 1\n")
-    assert (problem.path, problem.line, problem.reason) == ("nodes", 1, "'5 vm_size' goes over several lines without quotes")
+    assert (problem.path, problem.line, problem.reason) == ("nodes", 1, "'5 vm_size' spans several lines without quotes")
 
 
 SYNTAX = {
-    "a:\n\tb: 1\n": "2:1: a tab stands where YAML wants spaces",
-    "a:\n  - b:\tc\n": "2:7: a tab stands where YAML wants spaces",
-    "a: 1\nb c\nd: 2\n": "2:1: this line is no key and value",
-    "a: b: c\n": "1:5: a colon and a space stand inside a value, or the line is indented wrongly",
-    "a: - b\n": "1:4: a list entry cannot begin here",
+    "a:\n\tb: 1\n": "2:1: a tab is used where YAML requires spaces",
+    "a:\n  - b:\tc\n": "2:7: a tab is used where YAML requires spaces",
+    "a: 1\nb c\nd: 2\n": "2:1: this line is not a key and a value",
+    "a: b: c\n": "1:5: a colon and a space are inside a value, or the line is indented wrongly",
+    "a: - b\n": "1:4: a list entry cannot start here",
     "a:\n  b: 1\n c: 2\n": "3:2: this does not continue what stands above it",
-    "a: 'b\nc: d\n": "1:4: the quote that opens here is never closed",
-    'a: "b\nc: d\n': "1:4: the quote that opens here is never closed",
+    "a: 'b\nc: d\n": "1:4: the quote that opens here is not closed",
+    'a: "b\nc: d\n': "1:4: the quote that opens here is not closed",
     "a: [b,\nc: d\n": "1:4: the [ that opens here has no ] or lacks a comma",
     "a: {b: c\n": "1:4: the { that opens here has no } or lacks a comma",
     "a: [b,,c]\n": "1:7: a value is missing here",
-    'a: "\\q"\n': "1:6: a backslash in double quotes begins no known escape here",
-    'a: "\\xg0"\n': "1:7: a backslash in double quotes begins no known escape here",
-    'a: "\\UFFFFFFFF"\n': "1:7: a number here is beyond every bound",
-    "a: @b\n": "1:4: this character cannot begin a value",
-    "a: | b\n": "1:6: a | or > is followed by something else than a line break",
-    "a: !<b\n": "1:7: a ! begins a type",
-    "a: !b!c d\n": "1:4: a ! begins a type",
-    "a: & b\n": "1:5: a & begins a mark for references",
-    "a: * b\n": "1:5: a * begins a reference to another part of the file",
-    "%YAML 1.2\n---\na: 1\n": "1:1: a line beginning with % is for programs",
-    "%YAML 2.0\n---\na: 1\n": "1:1: a line beginning with % is for programs",
-    "%YAML x\n---\na: 1\n": "1:7: a line beginning with % is for programs",
+    'a: "\\q"\n': "1:6: a backslash in double quotes starts no known escape here",
+    'a: "\\xg0"\n': "1:7: a backslash in double quotes starts no known escape here",
+    'a: "\\UFFFFFFFF"\n': "1:7: a number here is too large",
+    "a: @b\n": "1:4: this character cannot start a value",
+    "a: | b\n": "1:6: a | or > is not followed by a line break",
+    "a: !<b\n": "1:7: a ! starts a type",
+    "a: !b!c d\n": "1:4: a ! starts a type",
+    "a: & b\n": "1:5: a & starts an anchor for references",
+    "a: * b\n": "1:5: a * starts a reference to another part of the file",
+    "%YAML 1.2\n---\na: 1\n": "1:1: a line that starts with % is a directive",
+    "%YAML 2.0\n---\na: 1\n": "1:1: a line that starts with % is a directive",
+    "%YAML x\n---\na: 1\n": "1:7: a line that starts with % is a directive",
     "a: 1\n---\nb: 2\n": "2:1: a second document begins here",
-    "a: 1\n...\nb: 2\n": "3:1: the document has ended above",
+    "a: 1\n...\nb: 2\n": "3:1: the document ends above",
 }
 
 
@@ -196,7 +196,7 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
 @pytest.mark.parametrize("brackets", ["[", "{a: ", "- ", "[\n"])
 def test_a_thousand_levels_are_refused_at_the_bound(brackets: str) -> None:
     problem = only_problem(brackets * 1000)
-    assert problem.reason == f"lists and mappings lie more than {MAX_DEPTH} deep here"
+    assert problem.reason == f"lists and mappings are nested more than {MAX_DEPTH} deep here"
     assert problem.line is not None
 
 
@@ -205,13 +205,13 @@ def test_the_deepest_allowed_document_is_read() -> None:
 
 
 def test_ten_megabytes_are_refused_before_they_are_parsed() -> None:
-    assert str(only_problem(b"[" * 10_000_000)) == f"x.yaml: has more than {MAX_BYTES} bytes; give a file that a person wrote"
+    assert str(only_problem(b"[" * 10_000_000)) == f"x.yaml: has more than {MAX_BYTES} bytes; use a smaller file"
 
 
 def test_a_file_of_very_many_values_is_refused_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strict_yaml, "MAX_VALUES", 100)
     assert read(b"- 1\n" * 99, "x.yaml").problems == ()
-    assert str(only_problem("- 1\n" * 100)) == "x.yaml:100:3: the file holds more than 100 values; give a file that a person wrote"
+    assert str(only_problem("- 1\n" * 100)) == "x.yaml:100:3: the file holds more than 100 values; use a smaller file"
 
 
 def test_a_file_full_of_problems_is_refused_after_a_bounded_number() -> None:
