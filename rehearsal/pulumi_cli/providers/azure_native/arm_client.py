@@ -79,10 +79,12 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
 
 def _error_sentence(error: Mapping[str, Any]) -> str:
     """Return Azure's message and those of its details as one line."""
-    told = " ".join(str(error.get("message", "")).split())
+    message = " ".join(str(error.get("message", "")).split())
     details = [one for one in error.get("details") or () if isinstance(one, Mapping)]
-    more = [f"{one.get('code', '')}: {_error_sentence(one)}" for one in details if one.get("message") and str(one["message"]) not in told]
-    return f"{told} ({'; '.join(more[:5])})" if more else told
+    more = [
+        f"{one.get('code', '')}: {_error_sentence(one)}" for one in details if one.get("message") and str(one["message"]) not in message
+    ]
+    return f"{message} ({'; '.join(more[:5])})" if more else message
 
 
 TIMEOUT = aiohttp.ClientTimeout(total=None, connect=30, sock_read=100)

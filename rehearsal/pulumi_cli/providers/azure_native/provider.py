@@ -142,7 +142,7 @@ class AzureNative(Provider):
     @property
     def _client(self) -> ResourceManagerClient:
         if self.client is None:
-            raise ProviderError("azure-native was request for something before it was configured", grpc.StatusCode.FAILED_PRECONDITION)
+            raise ProviderError("azure-native was called before it was configured", grpc.StatusCode.FAILED_PRECONDITION)
         return self.client
 
     async def _default_location(self, inputs: Json, old: Json) -> Any:

@@ -1,1 +1,1 @@
-"""kubernetes for the rehearsal: objects of the program, as calls of a cluster's real API servers."""
+"""kubernetes for the rehearsal: objects of the program, as requests to a cluster's real API servers."""

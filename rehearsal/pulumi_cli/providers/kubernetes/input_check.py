@@ -1,4 +1,4 @@
-"""How objects are called: names that the provider makes up, and what Kubernetes takes as a name or a label.
+"""Check of an object's inputs: kind, generated name, namespace, field names, labels, and base64 data.
 
 https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
@@ -31,23 +31,23 @@ from rehearsal.pulumi_cli.providers.provider_interface import CheckFailure, Chec
 from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_secret, has_unknown, is_unknown
 
 RANDOM_DIGITS = 8
-"""Hexadecimal digits behind a made-up name: https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming"""
+"""Hexadecimal digits of a generated name: https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming"""
 SHOWN_CHARACTERS = 80
-"""Characters of a wrong value that a sentence shows."""
+"""Characters of a wrong value that a message shows."""
 LABEL_BOUND = 63
 SUBDOMAIN_BOUND = 253
 
 
 @dataclass(frozen=True)
 class NameRule:
-    """What a text must look like: pattern, most characters, and the same in words."""
+    """Rule for a text: pattern, maximum length in characters, and description."""
 
     pattern: re.Pattern[str]
     bound: int
     words: str
 
-    def breach(self, text: str) -> str:
-        """What is wrong with a text, "" where nothing is."""
+    def violation(self, text: str) -> str:
+        """Return the error in a text, "" for none."""
         if len(text) > self.bound:
             return f"{text[:SHOWN_CHARACTERS]!r} has {len(text)} characters; Kubernetes takes at most {self.bound}"
         return "" if self.pattern.fullmatch(text) else f"{text[:SHOWN_CHARACTERS]!r} is not taken by Kubernetes: write {self.words}"
@@ -77,16 +77,18 @@ NAME_RULES: Mapping[tuple[str, str], NameRule] = {
     ("rbac.authorization.k8s.io", "Role"): PATH_SEGMENT,
     ("rbac.authorization.k8s.io", "RoleBinding"): PATH_SEGMENT,
 }
-"""Kinds, by API group, whose names are other than a DNS subdomain."""
+"""Kinds, by API group, whose names are not DNS subdomains."""
 
 
 class AutonamingDisabledError(GpufleetError):
-    """The engine is configured to make up no names."""
+    """The engine's configuration disables generated names."""
 
 
 def generated_name(logical: str, seed: bytes, naming: ProposedName | None) -> str:
-    """A name for an object that was given none: as the engine proposes it, or the logical name and digits, the same ones for the same
-    seed. NamingDisabled."""
+    """Return a name for an object without one: the engine's proposal, or the logical name with digits from the seed.
+
+    AutonamingDisabledError where generated names are disabled.
+    """
     if naming is not None and naming.mode == "DISABLE":
         raise AutonamingDisabledError
     if naming is not None and naming.proposed:
@@ -96,7 +98,7 @@ def generated_name(logical: str, seed: bytes, naming: ProposedName | None) -> st
 
 
 def name_failures(kind: Kind, metadata: Mapping[str, Any]) -> Iterator[CheckFailure]:
-    """What is wrong with the name and the namespace of an object's metadata."""
+    """Yield the errors in the name and namespace of an object's metadata."""
     rules = (("name", NAME_RULES.get((kind.group, kind.kind), SUBDOMAIN)), ("namespace", LABEL))
     for field, rule in rules:
         text = reveal(metadata.get(field, ""))
@@ -104,36 +106,36 @@ def name_failures(kind: Kind, metadata: Mapping[str, Any]) -> Iterator[CheckFail
             continue
         if not isinstance(text, str):
             yield CheckFailure(f"metadata.{field}", f"{field} is {text!r}, no text: quote it")
-        elif breach := rule.breach(text):
-            yield CheckFailure(f"metadata.{field}", f"{field} {breach}")
+        elif violation := rule.violation(text):
+            yield CheckFailure(f"metadata.{field}", f"{field} {violation}")
 
 
 def label_failures(metadata: Mapping[str, Any]) -> Iterator[CheckFailure]:
-    """What is wrong with the labels and annotations of an object's metadata."""
+    """Yield the errors in the labels and annotations of an object's metadata."""
     for field in ("labels", "annotations"):
         entries = reveal(metadata.get(field, {}))
         if has_unknown(entries) and not isinstance(entries, Mapping):
             continue
         if not isinstance(entries, Mapping):
-            yield CheckFailure(f"metadata.{field}", f"{field} are no mapping of texts")
+            yield CheckFailure(f"metadata.{field}", f"{field} are not a mapping of texts")
             continue
         for key, value in entries.items():
-            if said := _entry_failure(field, key, value):
-                yield CheckFailure(f'metadata.{field}["{key}"]', said)
+            if reason := _entry_failure(field, key, value):
+                yield CheckFailure(f'metadata.{field}["{key}"]', reason)
 
 
 def _entry_failure(field: str, key: str, value: Any) -> str:
     prefix, slash, name = key.rpartition("/")
-    if not name or (breach := LABEL_VALUE.breach(name)):
-        return f"key {breach}" if name else f"key {key!r} has no name"
-    # Keys of annotations have the names' rules, in any capitals before the /.
-    if slash and (breach := SUBDOMAIN.breach(prefix.lower() if field == "annotations" else prefix)):
-        return f"prefix of key {key!r}: {breach}"
+    if not name or (violation := LABEL_VALUE.violation(name)):
+        return f"key {violation}" if name else f"key {key!r} has no name"
+    # The prefix of an annotation's key may contain capitals.
+    if slash and (violation := SUBDOMAIN.violation(prefix.lower() if field == "annotations" else prefix)):
+        return f"prefix of key {key!r}: {violation}"
     if has_unknown(value):
         return ""
     if not isinstance(value, str):
-        return f"value {value!r} is no text: quote it"
-    return f"value {breach}" if field == "labels" and (breach := LABEL_VALUE.breach(value)) else ""
+        return f"value {value!r} is not a text: quote it"
+    return f"value {violation}" if field == "labels" and (violation := LABEL_VALUE.violation(value)) else ""
 
 
 DEFAULT_NAMESPACE = "default"
@@ -142,22 +144,22 @@ SECRET = Kind("v1", "Secret")
 SECRET_FIELDS = ("data", "stringData")
 
 
-def check_inputs(asked: CheckRequest, kind: Kind, namespace: str, *, namespaced: bool) -> CheckResult:
-    """The inputs as they are to be kept, with what is wrong with them; namespace is the provider's own."""
-    inputs = dict(asked.new)
+def check_inputs(request: CheckRequest, kind: Kind, namespace: str, *, namespaced: bool) -> CheckResult:
+    """Return the inputs with defaults, and the errors in them; namespace is the provider's own."""
+    inputs = dict(request.new)
     failures = [*_kind_failures(inputs, kind), *_field_failures(inputs, kind)]
     inputs |= {"apiVersion": kind.api_version, "kind": kind.kind}
     metadata = inputs.get("metadata", {})
     if is_unknown(metadata):
         return CheckResult(inputs, failures)
     if not isinstance(reveal(metadata), dict):
-        return CheckResult(inputs, [*failures, CheckFailure("metadata", "metadata is no object with a name, labels and so on")])
-    filled, said = _name_metadata(dict(reveal(metadata) if isinstance(metadata, Secret) else metadata), asked)
+        return CheckResult(inputs, [*failures, CheckFailure("metadata", "metadata is not an object with a name, labels and so on")])
+    filled, reason = _name_metadata(dict(reveal(metadata) if isinstance(metadata, Secret) else metadata), request)
     if namespaced and not filled.get("namespace"):
         filled["namespace"] = namespace or DEFAULT_NAMESPACE
     inputs["metadata"] = Secret(filled) if isinstance(metadata, Secret) else filled
     wrong = [*name_failures(kind, filled), *label_failures(filled)]
-    failures += [*said, *(map(_without_value, wrong) if has_secret(metadata) else wrong), *_annotation_failures(filled)]
+    failures += [*reason, *(map(_without_value, wrong) if has_secret(metadata) else wrong), *_annotation_failures(filled)]
     if kind == SECRET:
         failures += _base64_failures(inputs)
         inputs = stored_secret(inputs)
@@ -165,10 +167,7 @@ def check_inputs(asked: CheckRequest, kind: Kind, namespace: str, *, namespaced:
 
 
 def stored_secret(item: Mapping[str, Any]) -> Json:
-    """A Secret with its stringData as data, which is what the server keeps, and with both secret as a whole.
-
-    What is not known yet stays where it is.
-    """
+    """Return a Secret with its stringData as data, as the server stores it, and with both marked secret. Unknown values remain."""
     found = dict(item)
     if not has_unknown([found.get(field) for field in SECRET_FIELDS]) and isinstance(texts := reveal(found.get("stringData")), dict):
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items() if isinstance(text, str)}
@@ -182,9 +181,9 @@ def stored_secret(item: Mapping[str, Any]) -> Json:
 
 
 def _without_value(failure: CheckFailure) -> CheckFailure:
-    """A failure of metadata that holds a secret, which the sentence may quote in part."""
+    """Return a failure of secret metadata without the value, which its message may quote."""
     field = failure.property.partition("[")[0]
-    return CheckFailure(field, f"{field} breaks Kubernetes' rules for names and labels; it may be secret, so that it is not shown")
+    return CheckFailure(field, f"{field} breaks Kubernetes' rules for names and labels; it is not shown because it may be secret")
 
 
 def _kind_failures(inputs: Json, kind: Kind) -> Iterator[CheckFailure]:
@@ -203,35 +202,37 @@ def _field_failures(inputs: Json, kind: Kind) -> Iterator[CheckFailure]:
         yield CheckFailure(field, f"{kind} has no field {field}{f'; did you mean {near[0]}?' if near else ''}")
 
 
-def _name_metadata(metadata: Json, asked: CheckRequest) -> tuple[Json, list[CheckFailure]]:
-    """Metadata with a name and without what only the server writes."""
-    kept = {key: value for key, value in metadata.items() if key not in SERVER_FIELDS}
-    if kept.get("name"):
-        return kept, []
-    if kept.get("generateName"):
-        said = "generateName makes another name with every apply; leave it out, and the provider makes one up that stays"
-        return kept, [CheckFailure("metadata.generateName", said)]
-    before = asked.old or {}
+def _name_metadata(metadata: Json, request: CheckRequest) -> tuple[Json, list[CheckFailure]]:
+    """Return metadata with a name and without fields that only the server writes."""
+    metadata_inputs = {key: value for key, value in metadata.items() if key not in SERVER_FIELDS}
+    if metadata_inputs.get("name"):
+        return metadata_inputs, []
+    if metadata_inputs.get("generateName"):
+        reason = "generateName creates another name with every apply; leave it out, and the provider generates a permanent one"
+        return metadata_inputs, [CheckFailure("metadata.generateName", reason)]
+    before = request.old or {}
     try:
-        kept["name"] = name_of(before) if is_true(before, AUTONAMED) else generated_name(asked.name, asked.seed, asked.naming)
+        metadata_inputs["name"] = (
+            name_of(before) if is_true(before, AUTONAMED) else generated_name(request.name, request.seed, request.naming)
+        )
     except AutonamingDisabledError:
-        said = "the stack's configuration makes up no names (pulumi:autonaming); give the object one"
-        return kept, [CheckFailure("metadata.name", said)]
-    annotations = kept.get("annotations", {})
+        reason = "the stack's configuration disables generated names (pulumi:autonaming); give the object one"
+        return metadata_inputs, [CheckFailure("metadata.name", reason)]
+    annotations = metadata_inputs.get("annotations", {})
     if isinstance(annotations, Mapping):
-        kept["annotations"] = {**annotations, AUTONAMED: "true"}
-    return kept, []
+        metadata_inputs["annotations"] = {**annotations, AUTONAMED: "true"}
+    return metadata_inputs, []
 
 
 def _annotation_failures(metadata: Json) -> Iterator[CheckFailure]:
     annotations = reveal(metadata.get("annotations"))
     for key in sorted(UNSUPPORTED_ANNOTATIONS.intersection(annotations if isinstance(annotations, Mapping) else ())):
-        said = f'{key} is not rehearsed; leave it out, or mark the object with {SKIP_AWAIT}: "true"'
-        yield CheckFailure(f'metadata.annotations["{key}"]', said)
+        reason = f'{key} is not supported in a rehearsal; leave it out, or mark the object with {SKIP_AWAIT}: "true"'
+        yield CheckFailure(f'metadata.annotations["{key}"]', reason)
 
 
 def _base64_failures(inputs: Json) -> Iterator[CheckFailure]:
-    """Data that is none, told without showing it."""
+    """Yield an error for each value that is not base64, without the value."""
     data = reveal(inputs.get("data", {}))
     for key, text in data.items() if isinstance(data, Mapping) else ():
         if has_unknown(text):
@@ -239,4 +240,4 @@ def _base64_failures(inputs: Json) -> Iterator[CheckFailure]:
         try:
             base64.b64decode(text, validate=True)
         except (binascii.Error, TypeError, ValueError):
-            yield CheckFailure(f"data.{key}", f"value of {key} is no base64; give it as stringData, or encode it")
+            yield CheckFailure(f"data.{key}", f"value of {key} is not base64; give it as stringData, or encode it")

@@ -1,4 +1,4 @@
-"""How objects are made, changed, read and deleted in a cluster that can be request.
+"""Creation, update, reading and deletion of objects in a reachable cluster.
 
 https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/await/await.go
 """
@@ -66,12 +66,12 @@ from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
 
 JSON_PATCH = "application/json-patch+json"
 CONFLICT_RETRIES = 5
-"""How often a change is tried anew that somebody else's change came before."""
+"""Attempts for a change that conflicts with another client's."""
 POLICIES: Mapping[str, str] = {"orphan": "Orphan", "background": "Background"}
-"""What becomes of the objects that a deleted one owns; deleted before it unless it says otherwise:
+"""Policies for the objects that a deleted object owns; the default deletes them first:
 https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion"""
 WRITTEN_BY_OTHERS = ("deployment.kubernetes.io/revision", LAST_APPLIED)
-"""Annotations that are nobody's input."""
+"""Annotations that are never inputs."""
 SERVER_ONLY = frozenset({"status"})
 
 Object = Mapping[str, Any]
@@ -80,7 +80,7 @@ Warn = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class ObjectOperations:
-    """What is done with one object; report shows a line while it is under way, warn one that stays."""
+    """Operations on one object; report shows a temporary line, warn a permanent one."""
 
     cluster: Cluster
     settings: ProviderSettings
@@ -88,14 +88,14 @@ class ObjectOperations:
     warn: Warn
 
     async def create(self, request: CreateRequest) -> CreateResult:
-        """Make an object and wait until it is ready. In a preview the server says what would be made, where it can."""
+        """Create an object and wait until it is ready. In a preview the server computes the result, where it can."""
         kind, inputs = kind_of(request.type), request.inputs
         if request.preview and (has_unknown(inputs) or await self.cluster.served(kind) is None):
             return CreateResult("", inputs)
         served = await self._served(kind)
         item = _without_foreign_namespace(to_api(reveal(inputs)), served)
         key, manager = object_key(kind, item, served), field_manager(inputs, "")
-        response = await self._made(served, key, item, manager, preview=request.preview)
+        response = await self._post(served, key, item, manager, preview=request.preview)
         if request.preview and (response.status in (FORBIDDEN, NOT_FOUND) or _already_exists(response)):
             return CreateResult("", inputs)
         if _already_exists(response):
@@ -107,7 +107,7 @@ class ObjectOperations:
         return CreateResult(id_of(live), outputs_of(live, inputs, manager))
 
     async def update(self, request: UpdateRequest) -> Mapping[str, Any]:
-        """Change an object and wait until it is ready again."""
+        """Update an object and wait until it is ready."""
         kind, inputs = kind_of(request.type), request.new
         if request.preview and (has_unknown(inputs) or await self.cluster.served(kind) is None):
             return inputs
@@ -115,7 +115,7 @@ class ObjectOperations:
         state = state_of(request.old_outputs, request.old_inputs)
         item, manager = _without_foreign_namespace(to_api(reveal(inputs)), served), field_manager(inputs, state.manager)
         key = object_key(kind, item, served)
-        response = await self._changed(served, key, item, (manager, state.manager), preview=request.preview)
+        response = await self._put_or_apply(served, key, item, (manager, state.manager), preview=request.preview)
         if request.preview and response.status == FORBIDDEN:
             return inputs
         live: Object = await self._accepted(key, response, inputs)
@@ -124,7 +124,7 @@ class ObjectOperations:
         return outputs_of(live, inputs, manager)
 
     async def read(self, request: ReadRequest) -> ReadResult | None:
-        """The object as it is, and what of it the program spoke of; all of it where the program did not yet. None where it is gone."""
+        """Read an object: its state, and the part that the program declares, or all of it in an import. None where it does not exist."""
         kind = kind_of(request.type)
         if (served := await self.cluster.served(kind)) is None:
             return None
@@ -138,12 +138,12 @@ class ObjectOperations:
         inputs = mark_secrets(from_api(declared_part(live, to_api(shape)) if shape else importable(live)), declared)
         outputs = outputs_of(live, inputs, field_manager(inputs, state_of(request.outputs, declared).manager))
         if shape and (reasons := await not_ready_now(self.cluster, kind, live)):
-            said = (f"{key} is not ready", *reasons)
-            raise InitializationError(request.id, outputs, inputs, [masked(one, declared) for one in said])
+            lines = (f"{key} is not ready", *reasons)
+            raise InitializationError(request.id, outputs, inputs, [masked(one, declared) for one in lines])
         return ReadResult(request.id, outputs, inputs)
 
     async def delete(self, request: DeleteRequest) -> None:
-        """Delete an object and wait until it is gone; one that is gone, or whose kind is, is deleted."""
+        """Delete an object and wait for the end; an object that does not exist, or whose kind does not, counts as deleted."""
         kind = kind_of(request.type)
         if (served := await self.cluster.served(kind)) is None:
             return
@@ -156,7 +156,7 @@ class ObjectOperations:
             return
         if response.status >= 300:
             raise rejected(key, response, request.inputs)
-        # A server that deleted it at once answers which one it was, and otherwise the object.
+        # After an immediate deletion the server returns the object's uid, otherwise the object.
         uid = response.body.get("details", {}).get("uid")
         gone = response.body if response.body.get("kind") == kind.kind else {**state.live, "metadata": {"name": key.name, "uid": uid}}
         try:
@@ -166,13 +166,13 @@ class ObjectOperations:
 
     async def _served(self, kind: Kind) -> ServedKind:
         if (kind.api_version, kind.kind) not in self.cluster.kinds:
-            await self.report(f"waits for {kind} to be served")
+            await self.report(f"waiting until {kind} is served")
         if (served := await self.cluster.served(kind, SERVED_SECONDS)) is None:
             raise kind_not_served(kind)
         return served
 
-    async def _made(self, served: ServedKind, key: ObjectKey, item: Json, manager: str, *, preview: bool) -> ApiResponse:
-        """The response to a creation, tried again while the object's namespace is not there yet."""
+    async def _post(self, served: ServedKind, key: ObjectKey, item: Json, manager: str, *, preview: bool) -> ApiResponse:
+        """Create an object, again while its namespace does not exist yet; return the response."""
         loop = asyncio.get_running_loop()
         end, wait = loop.time() + SERVED_SECONDS, 0.2
         while True:
@@ -183,23 +183,25 @@ class ObjectOperations:
                 response = await self.cluster.write("POST", served.collection(key.namespace), query, item, self.report, dry=preview)
             if response.status != NOT_FOUND or preview or loop.time() + wait > end:
                 return response
-            await self.report(f"{response.message}; again in {wait:.1f} s")
+            await self.report(f"{response.message}; retry in {wait:.1f} s")
             await asyncio.sleep(wait)
             wait = min(2 * wait, 1.0)
 
-    async def _changed(self, served: ServedKind, key: ObjectKey, item: Json, managers: tuple[str, str], *, preview: bool) -> ApiResponse:
-        """The response to a change, tried again where somebody else's came before it."""
+    async def _put_or_apply(
+        self, served: ServedKind, key: ObjectKey, item: Json, managers: tuple[str, str], *, preview: bool
+    ) -> ApiResponse:
+        """Update an object, again after another client's change; return the response."""
         manager, before = managers
         for _ in range(CONFLICT_RETRIES):
             found = await self.cluster.get(served, key, self.report)
             if found.status == NOT_FOUND:
                 raise ProviderError(
-                    f"{key} is not in the cluster any more; `pulumi refresh` takes it out of the state, and the next update makes it"
+                    f"{key} no longer exists in the cluster; `pulumi refresh` removes it from the state, and the next update creates it"
                 )
             if found.status >= 300:
                 return found
             if item["kind"] == DEFINITION:
-                response = await self._put(served, key, item, found.body, manager, preview=preview)
+                response = await self._replace(served, key, item, found.body, manager, preview=preview)
             else:
                 if not preview and (patch := ownership_patch(found.body, manager, before)):
                     taken = await self.cluster.write("PATCH", served.item(key), {}, patch, self.report, content_type=JSON_PATCH)
@@ -216,8 +218,8 @@ class ObjectOperations:
                 return response
         return response
 
-    async def _put(self, served: ServedKind, key: ObjectKey, item: Json, live: Object, manager: str, *, preview: bool) -> ApiResponse:
-        """A definition is put whole: what it no longer says of its versions must go, and its objects must stay."""
+    async def _replace(self, served: ServedKind, key: ObjectKey, item: Json, live: Object, manager: str, *, preview: bool) -> ApiResponse:
+        """Replace a definition completely: an omitted version must disappear, and its objects must remain."""
         versioned = {**item, "metadata": {**item["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}}
         return await self.cluster.write("PUT", served.item(key), {"fieldManager": manager}, versioned, self.report, dry=preview)
 
@@ -225,7 +227,7 @@ class ObjectOperations:
         return self.settings.patch_force or is_true(item, PATCH_FORCE)
 
     async def _accepted(self, key: ObjectKey, response: ApiResponse, inputs: Object) -> Json:
-        """The object in a good response; what the server warned of is told."""
+        """Return the object in a successful response, and report the server's warnings."""
         for text in response.warnings:
             await self.warn(masked(text, inputs))
         if response.status >= 300:
@@ -233,20 +235,20 @@ class ObjectOperations:
         return dict(response.body)
 
     async def _ready(self, kind: Kind, live: Object, inputs: Object, manager: str, timeout: float) -> Object:
-        """The object once it is ready. InitFailed keeps it in the state where that does not come."""
+        """Return the object once it is ready; InitializationError records it in the state where that does not happen."""
         try:
             return await until_ready(self.cluster, kind, live, timeout_of(inputs, timeout), self.report)
         except ObjectNotReadyError as failed:
             live, reasons = failed.live, failed.reasons
         except ApiServerUnreachableError as silent:
-            reasons = (f"{kind.kind} {id_of(live)} was sent, and the server then fell silent: {silent}",)
+            reasons = (f"{kind.kind} {id_of(live)} was sent, but the server no longer answers: {silent}",)
         except asyncio.CancelledError:
-            reasons = (f"{kind.kind} {id_of(live)} was cancelled while it was waited for; the next update goes on waiting",)
+            reasons = (f"{kind.kind} {id_of(live)} was cancelled during the wait; the next update continues it",)
         raise InitializationError(id_of(live), outputs_of(live, inputs, manager), inputs, [masked(one, inputs) for one in reasons])
 
 
 def importable(live: Object) -> Json:
-    """What of a live object a program would write to have it so."""
+    """Return the part of a live object that a program would declare."""
     metadata = {name: value for name, value in live["metadata"].items() if name not in (*SERVER_FIELDS, "selfLink")}
     if annotations := {name: text for name, text in metadata.pop("annotations", {}).items() if name not in WRITTEN_BY_OTHERS}:
         metadata["annotations"] = annotations
@@ -254,17 +256,19 @@ def importable(live: Object) -> Json:
 
 
 def _key_from_id(text: str, kind: Kind, served: ServedKind) -> ObjectKey:
-    """The object that an id names; Failed where it is none."""
+    """Return the key of an id; ProviderError for an invalid one."""
     namespace, name = parse_id(text)
-    if PATH_SEGMENT.breach(name) or (namespace and LABEL.breach(namespace)):
-        raise ProviderError(f"{text[:200]!r} is no id of an object; one is namespace/name, or name where the kind has no namespaces")
+    if PATH_SEGMENT.violation(name) or (namespace and LABEL.violation(namespace)):
+        raise ProviderError(
+            f"{text[:200]!r} is not an id of an object; the format is namespace/name, or name for a kind without namespaces"
+        )
     if served.namespaced and not namespace:
-        raise ProviderError(f"{text!r} names no namespace, and a {kind.kind} is in one; give namespace/{name}")
+        raise ProviderError(f"{text!r} has no namespace, which a {kind.kind} needs; give namespace/{name}")
     return ObjectKey(kind.kind, namespace if served.namespaced else "", name, kind.api_version)
 
 
 def _without_foreign_namespace(item: Json, served: ServedKind) -> Json:
-    """An object without the namespace that it was given while nobody knew that its kind has none."""
+    """Return an object without a namespace that its kind does not have."""
     if served.namespaced or "namespace" not in item["metadata"]:
         return item
     return {**item, "metadata": {name: value for name, value in item["metadata"].items() if name != "namespace"}}

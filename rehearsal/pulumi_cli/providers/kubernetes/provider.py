@@ -1,4 +1,4 @@
-"""Decides what the Kubernetes provider answers: checks and differences with or without a server, everything else in the cluster."""
+"""The Kubernetes provider: checks and comparisons without a server, everything else through the cluster."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown, is_u
 
 T = TypeVar("T")
 
-CLUSTER_UNKNOWN = "the cluster is not known yet: its kubeconfig is made by the same update"
+CLUSTER_UNKNOWN = "the cluster is not known yet: the same update creates its kubeconfig"
 
 
 class Kubernetes(Provider):
-    """Stands for pulumi-resource-kubernetes 4.34.2, with server-side apply: https://github.com/pulumi/pulumi-kubernetes"""
+    """Replacement of pulumi-resource-kubernetes 4.34.2, with server-side apply: https://github.com/pulumi/pulumi-kubernetes"""
 
     package = "kubernetes"
     version = "4.34.2"
@@ -66,30 +66,30 @@ class Kubernetes(Provider):
         self._cancelled = asyncio.Event()
 
     async def check_config(self, config: Json) -> CheckResult:
-        """Refuses settings that are unknown, wrong, or not rehearsed."""
+        """Reject settings that are unknown, wrong, or not supported in a rehearsal."""
         return CheckResult(config, list(setting_failures(config)))
 
     def diff_config(self, old: Json, new: Json) -> DiffResult:
-        """Says whether another cluster is meant."""
+        """Return whether the cluster changes."""
         return diff_settings(old, new)
 
     async def configure(self, config: Json) -> None:
-        """Asks the cluster what it serves; one that cannot be reached is kept in mind, and each call says so."""
+        """Discover the cluster's kinds; for an unreachable cluster, each later call fails with the reason."""
         if faults := list(setting_failures(config)):
             raise ProviderError("\n".join(one.reason for one in faults), grpc.StatusCode.INVALID_ARGUMENT)
         self._settings = read_settings(config, os.environ)
         if any(has_unknown(config.get(key)) for key in CLUSTER_SETTINGS):
             return
-        await self._let_go()
+        await self._disconnect()
         try:
             self._cluster = await Cluster.connect(self._settings)
         except ClusterUnreachableError as why:
             self._unreachable = str(why)
 
     async def check(self, request: CheckRequest) -> CheckResult:
-        """Fills in and looks over; an object of an unreachable cluster stays as it was, if the provider is so configured."""
-        if self._skips and request.old:
-            await self._warn(request.urn, "keeps this object as it is in the state")
+        """Add defaults and check the inputs; an object of an unreachable cluster remains as it is, if so configured."""
+        if self._keeps_unreachable and request.old:
+            await self._warn(request.urn, "this object remains as in the state")
             return CheckResult(request.old)
         try:
             kind = kind_of(request.type)
@@ -99,71 +99,71 @@ class Kubernetes(Provider):
         return check_inputs(request, kind, namespace, namespaced=self._namespaced(kind))
 
     async def diff(self, request: DiffRequest) -> DiffResult:
-        """By the state alone."""
+        """Compare with the recorded state."""
         kind = self._kind(request)
         state = state_of(request.old_outputs, request.old_inputs)
         if not isinstance(state.live.get("metadata"), dict):
             raise ProviderError(
-                f"{request.urn}: the state holds no object of Kubernetes; `pulumi refresh` reads it anew", grpc.StatusCode.INVALID_ARGUMENT
+                f"{request.urn}: the state contains no Kubernetes object; `pulumi refresh` reads it again", grpc.StatusCode.INVALID_ARGUMENT
             )
         return difference(state, request.new, kind, self._settings.mutable, namespaced=self._namespaced(kind))
 
     async def create(self, request: CreateRequest) -> CreateResult:
-        """Makes an object."""
+        """Create an object."""
         self._kind(request)
         _require_object(request.urn, request.inputs)
         if self._cluster is None and request.preview:
             return CreateResult("", request.inputs)
-        return await self._done(request, request.inputs, self._operations(request.urn, request.inputs).create(request))
+        return await self._cancellable(request, request.inputs, self._operations(request.urn, request.inputs).create(request))
 
     async def update(self, request: UpdateRequest) -> Mapping[str, Any]:
-        """Changes an object."""
+        """Update an object."""
         self._kind(request)
         _require_object(request.urn, request.new)
         if self._cluster is None and request.preview:
             return request.new
-        return await self._done(request, request.new, self._operations(request.urn, request.new).update(request))
+        return await self._cancellable(request, request.new, self._operations(request.urn, request.new).update(request))
 
     async def read(self, request: ReadRequest) -> ReadResult | None:
-        """Looks an object up. Where the cluster cannot be reached: it stays as it is, or goes from the state, if so configured."""
+        """Read an object; in an unreachable cluster it remains as it is, or leaves the state, if so configured."""
         self._kind(request)
         if self._cluster is None and self._settings.delete_unreachable:
-            await self._warn(request.urn, "takes this object out of the state, as deleteUnreachable says")
+            await self._warn(request.urn, "this object is removed from the state, because deleteUnreachable is set")
             return None
-        if self._skips:
-            await self._warn(request.urn, "keeps this object as it is in the state, which may not be what the cluster holds")
+        if self._keeps_unreachable:
+            await self._warn(request.urn, "this object remains as in the state, which may differ from the cluster")
             return ReadResult(request.id, request.outputs, request.inputs or {})
         inputs = request.inputs or {}
-        return await self._done(request, inputs, self._operations(request.urn, inputs).read(request))
+        return await self._cancellable(request, inputs, self._operations(request.urn, inputs).read(request))
 
     async def delete(self, request: DeleteRequest) -> None:
-        """Deletes an object; one in a cluster that cannot be reached is given up, if so configured."""
+        """Delete an object; in an unreachable cluster it only leaves the state, if so configured."""
         self._kind(request)
         if self._cluster is None and self._settings.delete_unreachable:
-            await self._warn(request.urn, "takes this object out of the state, as deleteUnreachable says")
+            await self._warn(request.urn, "this object is removed from the state, because deleteUnreachable is set")
             return
-        await self._done(request, request.inputs, self._operations(request.urn, request.inputs).delete(request))
+        await self._cancellable(request, request.inputs, self._operations(request.urn, request.inputs).delete(request))
 
     async def invoke(self, token: str, arguments: Json) -> Mapping[str, Any]:  # noqa: ARG002
-        """Refuses: the real provider's functions read YAML, charts and directories, for which the program has no use."""
+        """Reject every function: those of the real provider read YAML, charts and directories, which the program does not use."""
         raise ProviderError(
-            f"{token[:200]} is no function of this provider; register the objects themselves", grpc.StatusCode.UNIMPLEMENTED
+            f"{token[:200]} is not a function of this provider; register the objects themselves", grpc.StatusCode.UNIMPLEMENTED
         )
 
     async def cancel(self) -> None:
-        """Ends what is under way: a wait says how far it was, and the object stays in the state."""
+        """Cancel running calls: each reports its progress, and the object remains in the state."""
         self._cancelled.set()
         for task in tuple(self._under_way):
             task.cancel()
 
     async def close(self) -> None:
-        """Ends all connections."""
-        await self._let_go()
+        """Close all connections."""
+        await self._disconnect()
         await super().close()
 
     @property
-    def _skips(self) -> bool:
-        """Whether objects stay as they are because their cluster was request in vain."""
+    def _keeps_unreachable(self) -> bool:
+        """Return whether objects remain as they are because their cluster is unreachable."""
         return self._cluster is None and self._unreachable != CLUSTER_UNKNOWN and self._settings.skip_update_unreachable
 
     def _namespaced(self, kind: Kind) -> bool:
@@ -176,11 +176,11 @@ class Kubernetes(Provider):
             raise ProviderError(str(refused), grpc.StatusCode.INVALID_ARGUMENT) from refused
 
     def _operations(self, urn: str, inputs: Mapping[str, Any]) -> ObjectOperations:
-        """What can be done in the cluster; Failed where it cannot be reached."""
+        """Return the operations of the cluster; ProviderError where it is unreachable."""
         if self._cluster is None:
             raise ProviderError(
                 f"the cluster cannot be reached: {self._unreachable}; if it is gone for good, deleteUnreachable on the provider "
-                "takes its objects out of the state",
+                "removes its objects from the state",
                 grpc.StatusCode.UNAVAILABLE,
             )
 
@@ -189,8 +189,8 @@ class Kubernetes(Provider):
 
         return ObjectOperations(self._cluster, self._settings, report, partial(self.engine.say, urn, severity=Severity.WARNING))
 
-    async def _done(self, request: ResourceRequest, inputs: Mapping[str, Any], work: Coroutine[Any, Any, T]) -> T:
-        """What comes of work that cancel may end."""
+    async def _cancellable(self, request: ResourceRequest, inputs: Mapping[str, Any], work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of work that cancel may end."""
         if self._cancelled.is_set():
             work.close()
             raise ProviderError(f"{request.urn}: cancelled before it began", grpc.StatusCode.CANCELLED)
@@ -198,29 +198,31 @@ class Kubernetes(Provider):
         self._under_way.add(task)
         try:
             return await task
-        except ApiServerUnreachableError as silent:
-            raise ProviderError(masked(str(silent), inputs), grpc.StatusCode.UNAVAILABLE) from silent
+        except ApiServerUnreachableError as error:
+            raise ProviderError(masked(str(error), inputs), grpc.StatusCode.UNAVAILABLE) from error
         except asyncio.CancelledError:
             if not self._cancelled.is_set():
                 raise
-            remedy = "whether it was done is not known: `pulumi refresh` finds out"
-            raise ProviderError(f"{request.urn}: cancelled while the API server was request; {remedy}", grpc.StatusCode.CANCELLED) from None
+            remedy = "the result is unknown: `pulumi refresh` reads it"
+            raise ProviderError(
+                f"{request.urn}: cancelled during a request to the API server; {remedy}", grpc.StatusCode.CANCELLED
+            ) from None
         finally:
             self._under_way.discard(task)
 
     async def _warn(self, urn: str, what: str) -> None:
         await self.engine.say(urn, f"the cluster cannot be reached: {self._unreachable}; {what}", Severity.WARNING)
 
-    async def _let_go(self) -> None:
+    async def _disconnect(self) -> None:
         if self._cluster is not None:
             await self._cluster.close()
             self._cluster = None
 
 
 def _require_object(urn: str, inputs: Mapping[str, Any]) -> None:
-    """Refuses what no check let through."""
+    """Raise ProviderError for inputs that no check has accepted."""
     metadata = reveal(inputs.get("metadata"))
     whole = isinstance(metadata, dict) and metadata.get("name") and inputs.get("apiVersion") and inputs.get("kind")
     if not whole and not is_unknown(metadata):
-        said = "the inputs are no object of Kubernetes with apiVersion, kind and metadata with a name; Check comes first"
-        raise ProviderError(f"{urn}: {said}", grpc.StatusCode.INVALID_ARGUMENT)
+        reason = "the inputs are not a Kubernetes object with apiVersion, kind and metadata with a name; call Check first"
+        raise ProviderError(f"{urn}: {reason}", grpc.StatusCode.INVALID_ARGUMENT)

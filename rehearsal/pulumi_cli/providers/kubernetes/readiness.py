@@ -1,4 +1,4 @@
-"""When an object is ready, kind by kind, and what is said while it is not.
+"""Readiness of an object by kind, and the reasons why it is not ready.
 
 https://github.com/pulumi/pulumi-kubernetes/tree/master/provider/pkg/await
 """
@@ -14,46 +14,46 @@ from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
 
 Object = Mapping[str, Any]
 STARTING = frozenset({"ContainerCreating", "PodInitializing"})
-"""Reasons to wait that need nobody's doing."""
+"""Reasons of a waiting container that are normal during its start."""
 SHOWN_PODS = 5
-"""Pods that are told of: what ails a hundred is mostly the same."""
+"""Pods that a message names: the others mostly have the same problem."""
 CONDITIONS: Mapping[str, str] = {
     "PodScheduled": "is not scheduled",
     "Initialized": "is not initialized",
     "Ready": "is not ready",
 }
-"""Conditions in the order in which a pod gets them, each with what is said where it is missing."""
+"""Conditions in the order in which a pod reaches them, each with the description of its absence."""
 
 
 def condition(item: Object, name: str) -> Object:
-    """A condition of an object's status; empty where it has none of the name."""
+    """Return a condition of an object's status; empty where there is none of that name."""
     conditions = item.get("status", {}).get("conditions") or ()
     return next((one for one in conditions if one.get("type") == name), {})
 
 
 def condition_is_true(item: Object, name: str) -> bool:
-    """Whether a condition of an object is true."""
+    """Return whether a condition of an object is true."""
     return bool(condition(item, name).get("status") == "True")
 
 
 def pod_is_ready(pod: Object) -> bool:
-    """Whether a pod runs with all that it needs, or has done its work."""
+    """Return whether a pod runs and is ready, or has succeeded."""
     return pod.get("status", {}).get("phase") == "Succeeded" or all(condition_is_true(pod, name) for name in CONDITIONS)
 
 
 def pod_problem(pod: Object) -> str:
-    """What keeps a pod from being ready, "" where nothing does."""
+    """Return the reason why a pod is not ready, "" where it is."""
     if pod_is_ready(pod):
         return ""
-    said = [*_container_troubles(pod)]
+    reasons_found = [*_container_troubles(pod)]
     missing = next((name for name in CONDITIONS if not condition_is_true(pod, name)), "Ready")
-    told = condition(pod, missing).get("message", "")
-    reasons = "; ".join(said or [told] if told else said) or "its kubelet has not said why"
+    message = condition(pod, missing).get("message", "")
+    reasons = "; ".join(reasons_found or [message] if message else reasons_found) or "its kubelet gives no reason"
     return f"pod {id_of(pod)} {CONDITIONS[missing]}: {reasons}"
 
 
 def pod_problems(pods: Iterable[Object]) -> Iterator[str]:
-    """What keeps pods from being ready: of a few, and how many more there are."""
+    """Yield the reasons why pods are not ready: of some pods, and the number of the others."""
     found = sorted(filter(None, map(pod_problem, pods)))
     yield from found[:SHOWN_PODS]
     if len(found) > SHOWN_PODS:
@@ -78,14 +78,14 @@ def _state_reason(state: Object) -> str:
     return " ".join(part for part in (state.get("reason", ""), state.get("message", "")) if part) or "no reason given"
 
 
-NO_ENDPOINTS = "no pod is behind it: see that pods with the labels of its spec.selector run and are ready"
+NO_ENDPOINTS = "no pod is behind it: check that pods with the labels of its spec.selector run and are ready"
 SETTLED_SECONDS = 10.0
-"""How long a Service's endpoints must stay as they are."""
+"""Seconds for which a Service's endpoints must not change."""
 
 
 @dataclass(frozen=True)
 class Readiness:
-    """Whether an object is ready, what to say of it in a few words, and what keeps it; hopeless where waiting longer is of no use."""
+    """Readiness of an object, a short description, and the reasons; hopeless where waiting longer is useless."""
 
     ready: bool
     words: str = ""
@@ -98,11 +98,11 @@ READY: Final = Readiness(ready=True)
 
 @dataclass(frozen=True)
 class ReadinessRule:
-    """How one kind becomes ready.
+    """Readiness rule of one kind.
 
-    verdict takes the object and what it depends on, by "Kind name", which related names; read says that a refresh asks too; seconds is
-    the longest that is waited, settles for how long what it depends on must stay as it is; with pods, those that its selector finds are
-    told of where it does not become ready.
+    verdict takes the object and the objects that it depends on, by "Kind name"; related returns their names. read is True where a refresh
+    checks readiness, too. seconds is the timeout; settles is the time for which the related objects must not change. With pods, the report
+    on an object that is not ready includes the pods of its selector.
     """
 
     verdict: Callable[[Object, Mapping[str, Object]], Readiness]
@@ -114,7 +114,7 @@ class ReadinessRule:
 
 
 def observed(item: Object) -> bool:
-    """Whether the controller has seen the newest generation."""
+    """Return whether the controller has observed the newest generation."""
     return bool(item.get("status", {}).get("observedGeneration", 0) >= item["metadata"].get("generation", 0))
 
 
@@ -124,42 +124,42 @@ def _counts(item: Object, *names: str) -> list[int]:
 
 
 def deployment(item: Object, _: Mapping[str, Object]) -> Readiness:
-    """All replicas are of the newest revision and ready, none of a former one is left, and enough are available."""
-    wanted = int(item.get("spec", {}).get("replicas", 1))
+    """Check that all replicas are of the newest revision and ready, none of an older one is left, and enough are available."""
+    expected = int(item.get("spec", {}).get("replicas", 1))
     updated, ready, replicas = _counts(item, "updatedReplicas", "readyReplicas", "replicas")
-    words = f"{ready} of {wanted} pods ready, {updated} of the newest revision"
-    done = observed(item) and updated == replicas == wanted and ready >= wanted and condition_is_true(item, "Available")
+    words = f"{ready} of {expected} pods ready, {updated} of the newest revision"
+    done = observed(item) and updated == replicas == expected and ready >= expected and condition_is_true(item, "Available")
     failing = [condition(item, name) for name in ("Progressing", "Available") if condition(item, name).get("status") == "False"]
     return Readiness(done, words, (words, *(f"{one.get('reason')}: {one.get('message')}" for one in failing)))
 
 
 def daemon_set(item: Object, _: Mapping[str, Object]) -> Readiness:
-    """A ready pod of the newest revision is on every node that is to have one."""
-    wanted, current, updated, available, ready = _counts(
+    """Check that each selected node has a ready pod of the newest revision."""
+    expected, current, updated, available, ready = _counts(
         item, "desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady"
     )
-    words = f"pods of the newest revision on {updated} of {wanted} nodes, {ready} ready"
-    return Readiness(observed(item) and min(current, updated, available, ready) >= wanted, words, (words,))
+    words = f"pods of the newest revision on {updated} of {expected} nodes, {ready} ready"
+    return Readiness(observed(item) and min(current, updated, available, ready) >= expected, words, (words,))
 
 
 def stateful_set(item: Object, _: Mapping[str, Object]) -> Readiness:
-    """All replicas are ready and of the newest revision, which nobody waits for where pods are only replaced by hand."""
+    """Check that all replicas are ready and of the newest revision; the revision does not count with the strategy OnDelete."""
     spec, status = item.get("spec", {}), item.get("status", {})
-    wanted = int(spec.get("replicas", 1))
+    expected = int(spec.get("replicas", 1))
     replicas, ready, current = _counts(item, "replicas", "readyReplicas", "currentReplicas")
-    words = f"{ready} of {wanted} pods ready"
+    words = f"{ready} of {expected} pods ready"
     if not observed(item):
         return Readiness(False, words, (words,))
     if item["metadata"].get("generation", 0) > 1 and spec.get("updateStrategy", {}).get("type") == "OnDelete":
-        return Readiness(replicas == ready == wanted, words, (words,))
+        return Readiness(replicas == ready == expected, words, (words,))
     newest = bool(status.get("currentRevision")) and status.get("currentRevision") == status.get("updateRevision")
     return Readiness(
-        newest and replicas == ready == current == wanted, words, (words if newest else f"{words}, not all of the newest revision",)
+        newest and replicas == ready == current == expected, words, (words if newest else f"{words}, not all of the newest revision",)
     )
 
 
 def job(item: Object, _: Mapping[str, Object]) -> Readiness:
-    """It has started and is complete; failed for good it is hopeless."""
+    """Check that the job has started and is complete; a failed job is hopeless."""
     active, succeeded, failed = _counts(item, "active", "succeeded", "failed")
     words = f"{active} pods active, {succeeded} succeeded, {failed} failed"
     if condition_is_true(item, "Failed"):
@@ -169,15 +169,15 @@ def job(item: Object, _: Mapping[str, Object]) -> Readiness:
 
 
 def pod(item: Object, _: Mapping[str, Object]) -> Readiness:
-    """It runs and is ready, or has done its work."""
+    """Check that the pod runs and is ready, or has succeeded."""
     missing = next((words for name, words in CONDITIONS.items() if not condition_is_true(item, name)), "")
     return Readiness(pod_is_ready(item), missing, (pod_problem(item),))
 
 
 def service(item: Object, related: Mapping[str, Object]) -> Readiness:
-    """It has its outer address if it is to have one, and none of the pods behind it is still starting."""
+    """Check that the service has its external address, if any, and that no pod behind it is still starting."""
     if item.get("spec", {}).get("type") == "LoadBalancer" and not item.get("status", {}).get("loadBalancer", {}).get("ingress"):
-        return Readiness(False, "has no address yet", ("no load balancer gave it an address: see what the cloud's controller says of it",))
+        return Readiness(False, "has no address yet", ("no load balancer gave it an address: read the log of the cloud's controller",))
     if not _leads_to_pods(item):
         return READY
     endpoints = related.get(f"Endpoints {item['metadata']['name']}")
@@ -189,15 +189,15 @@ def service(item: Object, related: Mapping[str, Object]) -> Readiness:
 
 
 def _leads_to_pods(item: Object) -> bool:
-    """Whether a service has pods behind one address of its own."""
+    """Return whether a service leads to pods through its own address."""
     spec = item.get("spec", {})
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None"
 
 
 def ingress(item: Object, related: Mapping[str, Object]) -> Readiness:
-    """A controller gave it an address, and the services of its paths have endpoints or are outside."""
+    """Check that a controller assigned an address, and that the services of its paths have endpoints or are external."""
     if not item.get("status", {}).get("loadBalancer", {}).get("ingress"):
-        return Readiness(False, "has no address yet", ("no ingress controller gave it an address: see that one of its class runs",))
+        return Readiness(False, "has no address yet", ("no ingress controller gave it an address: check that one of its class runs",))
     missing = [name for name in backends(item) if f"Endpoints {name}" not in related and not _outside(related.get(f"Service {name}"))]
     return Readiness(
         not missing, "waits for its services", tuple(f"service {name}, to which a path leads, has no endpoints" for name in missing)
@@ -205,7 +205,7 @@ def ingress(item: Object, related: Mapping[str, Object]) -> Readiness:
 
 
 def backends(item: Object) -> tuple[str, ...]:
-    """Names of the services to which an ingress leads."""
+    """Return the names of the services of an ingress."""
     rules = item.get("spec", {}).get("rules") or ()
     paths = [path for rule in rules for path in rule.get("http", {}).get("paths") or ()]
     return tuple(dict.fromkeys(str(path["backend"]["service"]["name"]) for path in paths if path.get("backend", {}).get("service")))
@@ -216,39 +216,41 @@ def _outside(found: Object | None) -> bool:
 
 
 def claim(item: Object, related: Mapping[str, Object]) -> Readiness:
-    """It is bound, or its class binds it only with its first pod."""
+    """Check that the claim is bound, or that its class binds it only with its first pod."""
     phase = item.get("status", {}).get("phase", "Pending")
     late = (
         related.get(f"StorageClass {item.get('spec', {}).get('storageClassName')}", {}).get("volumeBindingMode") == "WaitForFirstConsumer"
     )
     return Readiness(
-        phase == "Bound" or (late and phase == "Pending"), f"is {phase}", (f"it is {phase}: see that a volume of its class can be made",)
+        phase == "Bound" or (late and phase == "Pending"),
+        f"is {phase}",
+        (f"it is {phase}: check that a volume of its class can be created",),
     )
 
 
 def volume(item: Object, _: Mapping[str, Object]) -> Readiness:
-    """It is there to be claimed, or claimed."""
+    """Check that the volume can be claimed, or is claimed."""
     phase = item.get("status", {}).get("phase", "Pending")
     return Readiness(phase in ("Available", "Bound"), f"is {phase}", (f"it is {phase}",))
 
 
 def quota(item: Object, _: Mapping[str, Object]) -> Readiness:
-    """Its controller has taken the limits up."""
+    """Check that the controller has applied the limits."""
     taken = item.get("spec", {}).get("hard", {}) == item.get("status", {}).get("hard")
-    return Readiness(taken, "is not in force yet", ("the controller manager has not taken its limits up: see that it runs",))
+    return Readiness(taken, "is not in force yet", ("the controller manager has not applied its limits: check that it runs",))
 
 
 def replication_controller(item: Object, _: Mapping[str, Object]) -> Readiness:
-    """As many replicas are available as it is to have."""
-    wanted, (available,) = int(item.get("spec", {}).get("replicas", 1)), _counts(item, "availableReplicas")
-    words = f"{available} of {wanted} pods available"
-    return Readiness(available == wanted, words, (words,))
+    """Check that all replicas are available."""
+    expected, (available,) = int(item.get("spec", {}).get("replicas", 1)), _counts(item, "availableReplicas")
+    words = f"{available} of {expected} pods available"
+    return Readiness(available == expected, words, (words,))
 
 
 def secret(item: Object, _: Mapping[str, Object]) -> Readiness:
-    """A token of a service account has been written into it."""
+    """Check that the token of a service account is in the secret."""
     waits = item.get("type") == "kubernetes.io/service-account-token" and not item.get("data")
-    return Readiness(not waits, "has no token yet", ("no token was written into it: see that its service account exists",))
+    return Readiness(not waits, "has no token yet", ("no token was written into it: check that its service account exists",))
 
 
 ENDPOINTS, SERVICE = Kind("v1", "Endpoints"), Kind("v1", "Service")
@@ -282,4 +284,4 @@ READINESS_RULES: Mapping[Kind, ReadinessRule] = {
     Kind("v1", "Secret"): ReadinessRule(secret, read=False, seconds=5.0),
     SERVICE: ReadinessRule(service, settles=SETTLED_SECONDS, related=_endpoints_of),
 }
-"""Kinds that are waited for; all others are ready as soon as they are there."""
+"""Kinds with a readiness rule; all others are ready as soon as they exist."""

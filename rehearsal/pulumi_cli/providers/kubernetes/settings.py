@@ -1,4 +1,4 @@
-"""Which settings the provider takes, what each means, and when a changed one makes all of its objects be made anew.
+"""Settings of the provider, and the changes of settings that replace all of its objects.
 
 https://www.pulumi.com/registry/packages/kubernetes/api-docs/provider/
 """
@@ -20,7 +20,7 @@ from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
 
 IDENTIFIER = "clusterIdentifier"
 CLUSTER_SETTINGS = ("kubeconfig", "context", "cluster")
-"""Settings that together say which cluster is meant."""
+"""Settings that together identify the cluster."""
 TEXTS = (*CLUSTER_SETTINGS, "namespace", IDENTIFIER)
 FLAGS: Mapping[str, str] = {
     "deleteUnreachable": "PULUMI_K8S_DELETE_UNREACHABLE",
@@ -30,11 +30,11 @@ FLAGS: Mapping[str, str] = {
     "enableConfigMapMutable": "PULUMI_K8S_ENABLE_CONFIGMAP_MUTABLE",
     "enableSecretMutable": "PULUMI_K8S_ENABLE_SECRET_MUTABLE",
 }
-"""Settings that are true or false, each with the environment's variable that holds where the setting is not made."""
+"""Boolean settings, each with the environment variable that is its default."""
 IGNORED_SETTINGS = frozenset(
     {"suppressDeprecationWarnings", "suppressHelmHookWarnings", "kubeClientSettings", "version", "pluginDownloadURL"}
 )
-"""Settings that change nothing of what a rehearsal does."""
+"""Settings without an effect in a rehearsal."""
 SERVER_SIDE_APPLY = "enableServerSideApply"
 UNSUPPORTED_SETTINGS = frozenset({"alwaysRender", "helmReleaseSettings", "renderYamlToDirectory", "strictMode"})
 KNOWN_SETTINGS = frozenset({*TEXTS, *FLAGS, *IGNORED_SETTINGS, SERVER_SIDE_APPLY, *UNSUPPORTED_SETTINGS})
@@ -43,7 +43,7 @@ BOOLEANS = ("true", "false")
 
 @dataclass(frozen=True)
 class ProviderSettings:
-    """A configuration in force: kubeconfig is its text or a path, the texts are "" where they are not set."""
+    """A valid configuration: kubeconfig is its text or a path, texts are "" where they are not set."""
 
     kubeconfig: str = field(default="", repr=False)
     context: str = ""
@@ -56,13 +56,13 @@ class ProviderSettings:
     mutable: frozenset[str] = frozenset()
 
     def access(self) -> ApiAccess:
-        """Where the cluster is and who asks; KubeconfigRefused."""
+        """Return the cluster's address and credentials; KubeconfigError."""
         text, where, folder = _document(self.kubeconfig)
         return parse(text, where, folder, context=self.context, cluster=self.cluster)
 
 
 def read_settings(config: Mapping[str, Any], environment: Mapping[str, str]) -> ProviderSettings:
-    """The settings of a configuration that check found nothing wrong with."""
+    """Return the settings of a valid configuration."""
     plain = reveal(config)
     flags = {key: _boolean_text(plain.get(key, environment.get(variable, ""))) == "true" for key, variable in FLAGS.items()}
     kinds = (("ConfigMap", "enableConfigMapMutable"), ("Secret", "enableSecretMutable"))
@@ -77,7 +77,7 @@ def read_settings(config: Mapping[str, Any], environment: Mapping[str, str]) -> 
 
 
 def setting_failures(config: Mapping[str, Any]) -> Iterator[CheckFailure]:
-    """What is wrong with a configuration, in which values may be secret or unknown."""
+    """Yield the errors in a configuration, in which values may be secret or unknown."""
     plain = reveal(config)
     for key, value in plain.items():
         if key not in KNOWN_SETTINGS:
@@ -90,9 +90,9 @@ def setting_failures(config: Mapping[str, Any]) -> Iterator[CheckFailure]:
         elif (key in FLAGS or key == SERVER_SIDE_APPLY) and _boolean_text(value) not in BOOLEANS:
             yield CheckFailure(key, f"{key} is {value!r}; give true or false")
         elif key in UNSUPPORTED_SETTINGS and _boolean_text(value) not in ("", "false"):
-            yield CheckFailure(key, f"{key} is not rehearsed; leave it out")
+            yield CheckFailure(key, f"{key} is not supported in a rehearsal; leave it out")
         elif key == SERVER_SIDE_APPLY and _boolean_text(value) != "true":
-            yield CheckFailure(key, f"{key} is {value!r}; only server-side apply, which is the default, is rehearsed")
+            yield CheckFailure(key, f"{key} is {value!r}; a rehearsal supports only server-side apply, which is the default")
     yield from _kubeconfig_faults(plain)
 
 
@@ -100,8 +100,10 @@ def _kubeconfig_faults(plain: Mapping[str, Any]) -> Iterator[CheckFailure]:
     if any(has_unknown(plain.get(key)) for key in CLUSTER_SETTINGS):
         return
     if not (given := plain.get("kubeconfig")):
-        # The real one takes whatever cluster the person works with at the moment.
-        yield CheckFailure("kubeconfig", "kubeconfig is not set; a rehearsal takes none from the environment: give the cluster's own")
+        # The real provider uses the cluster of the user's current context.
+        yield CheckFailure(
+            "kubeconfig", "kubeconfig is not set, and a rehearsal uses none of the environment; give the cluster's kubeconfig"
+        )
     elif isinstance(given, str):
         try:
             read_settings(plain, {}).access()
@@ -110,10 +112,10 @@ def _kubeconfig_faults(plain: Mapping[str, Any]) -> Iterator[CheckFailure]:
 
 
 def diff_settings(old: Json, new: Json) -> DiffResult:
-    """What differs between two configurations.
+    """Return the differences between two configurations.
 
-    A changed identifier makes all objects be made anew, and with the same one nothing does; without one another cluster does, which is
-    another entry of the kubeconfig's clusters, or one that is not known yet:
+    A changed identifier replaces all objects, and with an unchanged one nothing does. Without identifiers another cluster does: another
+    entry of the kubeconfig's clusters, or one that is unknown.
     https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/provider/provider.go (DiffConfig)
     """
     before, after = reveal(old), reveal(new)
@@ -136,7 +138,7 @@ def _other_cluster(before: Json, after: Json) -> bool:
 
 
 def _cluster(plain: Json) -> Any:
-    """The entry of the cluster that a kubeconfig leads to; None where it leads to none."""
+    """Return the cluster entry that a kubeconfig leads to; None for none."""
     try:
         document = yaml.safe_load(_document(str(plain["kubeconfig"]))[0])
         context = plain.get("context") or document["current-context"]
@@ -149,7 +151,7 @@ def _cluster(plain: Json) -> Any:
 
 
 def _document(given: str) -> tuple[str, str, Path]:
-    """Text of a kubeconfig, what to call it, and the folder from which its paths count: given is the text itself or a path."""
+    """Return a kubeconfig's text, its name in messages, and the folder of its relative paths; given is the text or a path."""
     if "\n" in given or given.lstrip().startswith("{"):
         return given, "kubeconfig", Path()
     path = Path(given).expanduser()
@@ -162,5 +164,5 @@ def _document(given: str) -> tuple[str, str, Path]:
 
 
 def _boolean_text(value: Any) -> str:
-    """A flag as the SDKs send it: as a truth value, or its text."""
+    """Return a flag in the format of the SDKs, which send a boolean or its text."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,7 +1,12 @@
-"""What of an object stands in Pulumi's state: the live object, with the inputs that made it and the name under which fields are ours.
+"""Object in Pulumi's state (live object, inputs, field manager), and the transfer of field ownership.
 
 https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/provider/provider.go (checkpointObject)
-The real provider keeps metadata.managedFields too, which nothing reads: they would be half of an object's size in every checkpoint.
+The real provider records metadata.managedFields too. Nothing reads them, and they would be half of an object's size in every checkpoint.
+
+An object is created like by any client, so that an existing one is rejected. Updates are applied, and an apply removes only fields of its
+own manager. The first update therefore takes over the fields of the creation and of kubectl.
+https://kubernetes.io/docs/reference/using-api/server-side-apply/#transferring-ownership
+https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/await/await.go (fixCSAFieldManagers)
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ UNDERSCORED = "x_kubernetes_"
 
 @dataclass(frozen=True)
 class ObjectState:
-    """Outputs taken apart, secrets revealed: the live object, its inputs, the field manager, "" where none is kept."""
+    """Parts of the outputs with secrets revealed: live object, inputs, and field manager, "" where none is recorded."""
 
     live: Json
     inputs: Json
@@ -34,7 +39,7 @@ class ObjectState:
 
 
 def state_of(outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> ObjectState:
-    """The state in a resource's outputs; inputs are the engine's own, taken where the outputs hold none."""
+    """Return the state in a resource's outputs; inputs are the engine's, used where the outputs contain none."""
     plain = reveal(outputs)
     live = {key: value for key, value in plain.items() if key not in (INPUTS, INITIAL_VERSION, FIELD_MANAGER)}
     from_api = plain.get(INPUTS)
@@ -42,7 +47,7 @@ def state_of(outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> ObjectSta
 
 
 def outputs_of(live: Mapping[str, Any], inputs: Mapping[str, Any], manager: str) -> Json:
-    """A live object as the outputs of its resource, secret wherever the inputs are, and a Secret's data always."""
+    """Return a live object as outputs of its resource, secret wherever the inputs are; a Secret's data always is."""
     bare = {key: value for key, value in live.items() if key != "metadata"}
     bare["metadata"] = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
     shown = mark_secrets(from_api(bare), inputs)
@@ -50,7 +55,7 @@ def outputs_of(live: Mapping[str, Any], inputs: Mapping[str, Any], manager: str)
 
 
 def mark_secrets(item: Mapping[str, Any], inputs: Mapping[str, Any]) -> Json:
-    """An object with secrets where the inputs have them, in a Secret's data always, and in what kubectl copied of either."""
+    """Return an object with secrets where the inputs have them, in a Secret's data, and in kubectl's copy of either."""
     marked: Json = dict(secret_like(item, inputs))
     is_secret = Kind(str(reveal(item.get("apiVersion"))), str(reveal(item.get("kind")))) == SECRET
     for field in SECRET_FIELDS if is_secret else ():
@@ -63,17 +68,17 @@ def mark_secrets(item: Mapping[str, Any], inputs: Mapping[str, Any]) -> Json:
 
 
 def field_manager(inputs: Mapping[str, Any], before: str) -> str:
-    """The name under which fields are ours: as the object says, as it was, or made up once."""
+    """Return the field manager: from the object's annotation, the recorded one, or a new random one."""
     return annotation(inputs, PATCH_FIELD_MANAGER) or before or f"{MANAGER_PREFIX}{secrets.token_hex(4)}"
 
 
 def to_api(item: Any) -> Any:
-    """A definition as the API takes it: with dashes in the names that a program may only write with underscores."""
+    """Return a definition in the API's form: with dashes in names that a program writes with underscores."""
     return _rename_keys(item, lambda key: key.replace("_", "-") if key.startswith(UNDERSCORED) else key) if _is_definition(item) else item
 
 
 def from_api(item: Any) -> Any:
-    """A definition as programs read it."""
+    """Return a definition in the programs' form, with underscores."""
     return _rename_keys(item, lambda key: key.replace("-", "_") if key.startswith(DASHED) else key) if _is_definition(item) else item
 
 
@@ -92,7 +97,7 @@ def _rename_keys(value: Any, name: Callable[[str], str]) -> Any:
 
 
 CREATOR = "pulumi-kubernetes"
-"""The field manager of everything that is created."""
+"""Field manager of created objects."""
 TAKEN_OVER = frozenset(
     {
         (CREATOR, "Update"),
@@ -103,37 +108,37 @@ TAKEN_OVER = frozenset(
         ("before-first-apply", "Update"),
     }
 )
-"""Managers, with what they did, whose fields an update takes over."""
+"""Managers, with their operations, whose fields an update takes over."""
 CREATORS = frozenset({(CREATOR, "Update"), ("pulumi-kubernetes.exe", "Update"), ("pulumi-resource-kubernetes", "Update")})
 
 
 def ownership_patch(live: Mapping[str, Any], manager: str, before: str) -> list[Json]:
-    """A JSON patch that gives a manager the fields of those in OURS and of its own former name; empty where there is nothing to take."""
+    """Return a JSON patch that moves the fields of TAKEN_OVER and of the former name to a manager; empty for none."""
     entries: list[Json] = live["metadata"].get("managedFields", [])
-    taken = TAKEN_OVER | ({(before, "Apply")} if before and before != manager else frozenset())
-    going = [one for one in entries if not one.get("subresource") and (one.get("manager"), one.get("operation")) in taken]
-    if not going:
+    owners = TAKEN_OVER | ({(before, "Apply")} if before and before != manager else frozenset())
+    transferred = [one for one in entries if not one.get("subresource") and (one.get("manager"), one.get("operation")) in owners]
+    if not transferred:
         return []
     own = [one for one in entries if (one.get("manager"), one.get("operation")) == (manager, "Apply") and not one.get("subresource")]
     fields: Json = {}
-    for one in (*own, *going):
+    for one in (*own, *transferred):
         fields = _both(fields, one.get("fieldsV1", {}))
-    merged = {**going[-1], "manager": manager, "operation": "Apply", "fieldsV1": fields}
-    kept = [one for one in entries if one not in going and one not in own]
+    merged = {**transferred[-1], "manager": manager, "operation": "Apply", "fieldsV1": fields}
+    others = [one for one in entries if one not in transferred and one not in own]
     return [
-        {"op": "replace", "path": "/metadata/managedFields", "value": [merged, *kept]},
-        # Lets the server refuse it where somebody changed the object meanwhile.
+        {"op": "replace", "path": "/metadata/managedFields", "value": [merged, *others]},
+        # The server rejects the patch if another client changed the object meanwhile.
         {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
     ]
 
 
 def created_by_provider(live: Mapping[str, Any]) -> bool:
-    """Whether fields of an object are still those of its creation."""
+    """Return whether the creation still owns fields of an object."""
     entries = live["metadata"].get("managedFields", [])
     return any((one.get("manager"), one.get("operation")) in CREATORS for one in entries)
 
 
 def _both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Json:
-    """Fields of either."""
+    """Return the fields of both."""
     shared = {key: _both(one[key], other[key]) for key in one.keys() & other.keys()}
     return {**one, **other, **shared}

@@ -1,4 +1,4 @@
-"""Which kind of Kubernetes a type token means, what is known of it without a server, and which tokens are not rehearsed."""
+"""Kubernetes kinds by type token, their properties that are known without a server, and unsupported tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OVERLAYS: Mapping[str, str] = {
     "kustomize": "a Kustomize directory",
     "yaml": "a YAML file or group",
 }
-"""Groups of tokens that are no kinds of Kubernetes but programs of the provider's own:
+"""Groups of tokens that are programs of the real provider instead of kinds:
 https://www.pulumi.com/registry/packages/kubernetes/api-docs/"""
 CLUSTER_SCOPED: Mapping[str, frozenset[str]] = {
     "": frozenset({"ComponentStatus", "Namespace", "Node", "PersistentVolume"}),
@@ -84,7 +84,7 @@ TOP_LEVEL: Mapping[str, frozenset[str]] = {
     ),
     "VolumeAttributesClass": frozenset({"driverName", "parameters"}),
 }
-"""Fields beside apiVersion, kind and metadata of kinds that have others than spec and status."""
+"""Fields besides apiVersion, kind and metadata, for kinds with fields other than spec and status."""
 UNCHECKED = frozenset(
     {
         "CSIStorageCapacity",
@@ -95,11 +95,11 @@ UNCHECKED = frozenset(
         "ValidatingWebhookConfiguration",
     }
 )
-"""Kinds of Kubernetes itself whose fields are left to the API server."""
+"""Kinds of Kubernetes whose fields only the API server checks."""
 
 
 class UnsupportedTypeError(GpufleetError):
-    """A type token that no kind of Kubernetes stands behind, or one that is not rehearsed: token, reason, remedy."""
+    """A type token that is not a kind, or not supported: token, reason, remedy."""
 
     def __init__(self, token: str, reason: str, remedy: str) -> None:
         self.token, self.reason, self.remedy = token, reason, remedy
@@ -108,7 +108,7 @@ class UnsupportedTypeError(GpufleetError):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind with its API version, as objects write both."""
+    """A kind with its API version, as in objects."""
 
     api_version: str
     kind: str
@@ -120,17 +120,17 @@ class Kind:
 
     @property
     def built_in(self) -> bool:
-        """Whether Kubernetes itself has the kind."""
+        """True where Kubernetes itself has the kind."""
         return self.group in BUILT_IN
 
     @property
     def namespaced(self) -> bool:
-        """Whether its objects are in namespaces, as far as one can know without a server, which alone knows it of a custom kind."""
+        """True where its objects are in namespaces, as known without a server; for a custom kind only the server knows."""
         return self.kind not in CLUSTER_SCOPED.get(self.group, frozenset())
 
     @property
     def fields(self) -> frozenset[str] | None:
-        """Its fields beside apiVersion, kind and metadata; None where only the API server knows them."""
+        """Fields besides apiVersion, kind and metadata; None where only the API server knows them."""
         if not self.built_in or self.kind in UNCHECKED:
             return None
         return TOP_LEVEL.get(self.kind, frozenset({"spec", "status"}))
@@ -140,18 +140,20 @@ class Kind:
 
 
 def kind_of(token: str) -> Kind:
-    """The kind behind a type token such as kubernetes:core/v1:Service; TokenRefused where there is none that is rehearsed."""
+    """Return the kind of a type token such as kubernetes:core/v1:Service; UnsupportedTypeError."""
     package, _, rest = token.partition(":")
     module, _, kind = rest.partition(":")
     group, _, version = module.partition("/")
     if package != PACKAGE or not kind:
-        raise UnsupportedTypeError(token, "is no type of this provider", "give a type such as kubernetes:core/v1:Service")
+        raise UnsupportedTypeError(token, "is not a type of this provider", "give a type such as kubernetes:core/v1:Service")
     if group in OVERLAYS:
-        raise UnsupportedTypeError(token, f"{OVERLAYS[group]} is not rehearsed", "register the objects that it makes")
+        raise UnsupportedTypeError(token, f"{OVERLAYS[group]} is not supported in a rehearsal", "register the objects that it creates")
     if not version or "/" in version:
-        raise UnsupportedTypeError(token, "names no API group with a version", "give a type such as kubernetes:apps/v1:Deployment")
+        raise UnsupportedTypeError(token, "has no API group with a version", "give a type such as kubernetes:apps/v1:Deployment")
     if kind.endswith("List"):
-        raise UnsupportedTypeError(token, "a list is no object of its own", "register the objects in it")
+        raise UnsupportedTypeError(token, "a list is not an object", "register the objects in it")
     if kind.endswith("Patch"):
-        raise UnsupportedTypeError(token, "a patch of an object that somebody else made is not rehearsed", "register the object itself")
+        raise UnsupportedTypeError(
+            token, "a patch of another client's object is not supported in a rehearsal", "register the object itself"
+        )
     return Kind(version if group == CORE_GROUP else f"{group}/{version}", kind)

@@ -1,6 +1,6 @@
-"""How long an object is waited for until it is ready, or gone, and what a person is told where that does not come.
+"""Waits until an object is ready or deleted, and the reasons where that does not happen.
 
-The object is looked at again and again rather than watched: a look costs a request, and a watch that breaks has to be made up for.
+The object is polled instead of watched: a poll costs one request, and a broken watch would need a recovery.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import SKIP_AWAIT
 from rehearsal.pulumi_cli.providers.kubernetes.readiness import READINESS_RULES, READY, Readiness, ReadinessRule, pod_problems
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
 
-FIRST_LOOK_SECONDS = 0.1
-LONGEST_LOOK_SECONDS = 2.0
+FIRST_POLL_SECONDS = 0.1
+LONGEST_POLL_SECONDS = 2.0
 POD = Kind("v1", "Pod")
 NO_DELETION_WAIT = frozenset(
     {
@@ -32,14 +32,14 @@ NO_DELETION_WAIT = frozenset(
         Kind("v1", "ReplicationController"),
     }
 )
-"""Kinds whose end nobody waits for either where they are marked with skipAwait:
+"""Kinds whose deletion is not awaited where they are marked with skipAwait:
 https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/metadata/overrides.go"""
 
 Object = Mapping[str, Any]
 
 
 class ObjectNotReadyError(GpufleetError):
-    """An object that is there and not ready: the object as it was last, and why, a sentence each."""
+    """An object that is not ready: its last state, and the reasons, a sentence each."""
 
     def __init__(self, live: Object, not_ready_reasons: tuple[str, ...]) -> None:
         self.live, self.reasons = live, not_ready_reasons
@@ -47,7 +47,7 @@ class ObjectNotReadyError(GpufleetError):
 
 
 class ObjectNotDeletedError(GpufleetError):
-    """An object that was deleted and is still there: the object as it was last, and why."""
+    """A deleted object that still exists: its last state, and the reason."""
 
     def __init__(self, live: Object, reason: str) -> None:
         self.live, self.reason = live, reason
@@ -55,13 +55,13 @@ class ObjectNotDeletedError(GpufleetError):
 
 
 async def until_ready(cluster: Cluster, kind: Kind, live: Object, seconds: float | None, report: Report) -> Object:
-    """The object once it is ready; seconds as asked for, None for the kind's own. NotReady."""
+    """Return the object once it is ready; seconds is the timeout, None for the kind's default. ObjectNotReadyError."""
     rule = READINESS_RULES.get(kind)
     if rule is None or is_true(live, SKIP_AWAIT):
         return live
     loop = asyncio.get_running_loop()
     limit = rule.seconds if seconds is None else seconds
-    end, wait, told, seen, since = loop.time() + limit, FIRST_LOOK_SECONDS, "", "", loop.time()
+    end, wait, reported, seen, since = loop.time() + limit, FIRST_POLL_SECONDS, "", "", loop.time()
     while True:
         related = await _related(cluster, rule, live)
         verdict = rule.verdict(live, related)
@@ -72,16 +72,16 @@ async def until_ready(cluster: Cluster, kind: Kind, live: Object, seconds: float
         if verdict.hopeless or loop.time() + wait > end:
             why = f"{kind.kind} {id_of(live)} failed" if verdict.hopeless else f"{kind.kind} {id_of(live)} is not ready after {limit:g} s"
             raise ObjectNotReadyError(live, (why, *await not_ready_reasons(cluster, rule, live, verdict)))
-        if verdict.words != told:
-            told = verdict.words
-            await report(told)
+        if verdict.words != reported:
+            reported = verdict.words
+            await report(reported)
         await asyncio.sleep(wait)
-        wait = min(1.5 * wait, LONGEST_LOOK_SECONDS)
+        wait = min(1.5 * wait, LONGEST_POLL_SECONDS)
         live = await _refreshed(cluster, kind, live)
 
 
 async def not_ready_now(cluster: Cluster, kind: Kind, live: Object) -> tuple[str, ...]:
-    """Why an object is not ready now; empty where it is, or where a refresh does not ask."""
+    """Return the reasons why an object is not ready; empty where it is, or where a refresh does not check it."""
     rule = READINESS_RULES.get(kind)
     if rule is None or not rule.read or is_true(live, SKIP_AWAIT):
         return ()
@@ -90,7 +90,7 @@ async def not_ready_now(cluster: Cluster, kind: Kind, live: Object) -> tuple[str
 
 
 async def not_ready_reasons(cluster: Cluster, rule: ReadinessRule, live: Object, verdict: Readiness) -> tuple[str, ...]:
-    """What keeps an object from being ready, its pods' troubles included."""
+    """Return the reasons why an object is not ready, including those of its pods."""
     if verdict is READY or not rule.pods:
         return verdict.reasons
     labels = live.get("spec", {}).get("selector", {}).get("matchLabels", {})
@@ -101,11 +101,11 @@ async def not_ready_reasons(cluster: Cluster, rule: ReadinessRule, live: Object,
 
 
 async def until_gone(cluster: Cluster, kind: Kind, key: ObjectKey, live: Object, seconds: float, report: Report) -> None:
-    """Return once an object that was deleted is gone. NotGone."""
+    """Return once a deleted object no longer exists. ObjectNotDeletedError."""
     if (served := cluster.kinds.get((kind.api_version, kind.kind))) is None or (is_true(live, SKIP_AWAIT) and kind in NO_DELETION_WAIT):
         return
     loop = asyncio.get_running_loop()
-    end, wait, uid = loop.time() + seconds, FIRST_LOOK_SECONDS / 4, live["metadata"].get("uid")
+    end, wait, uid = loop.time() + seconds, FIRST_POLL_SECONDS / 4, live["metadata"].get("uid")
     while True:
         response = await cluster.get(served, key, report)
         if response.status == NOT_FOUND or (response.status == OK and response.body["metadata"].get("uid") != uid):
@@ -115,16 +115,16 @@ async def until_gone(cluster: Cluster, kind: Kind, key: ObjectKey, live: Object,
         if loop.time() + wait > end:
             raise ObjectNotDeletedError(live, _deletion_blockers(kind, live, seconds))
         await asyncio.sleep(wait)
-        wait = min(1.5 * wait, LONGEST_LOOK_SECONDS)
+        wait = min(1.5 * wait, LONGEST_POLL_SECONDS)
 
 
 def _deletion_blockers(kind: Kind, live: Object, seconds: float) -> str:
-    said = f"{kind.kind} {id_of(live)} was deleted and is still there after {seconds:g} s"
-    if held := [*(live["metadata"].get("finalizers") or ()), *(live.get("spec", {}).get("finalizers") or ())]:
-        said += f": its finalizers {', '.join(held)} hold it; see that the controllers which take them away run"
+    text = f"{kind.kind} {id_of(live)} was deleted and is still there after {seconds:g} s"
+    if finalizers := [*(live["metadata"].get("finalizers") or ()), *(live.get("spec", {}).get("finalizers") or ())]:
+        text += f": its finalizers {', '.join(finalizers)} block its deletion; check that the controllers that remove them run"
     conditions = live.get("status", {}).get("conditions") or ()
-    left = [one["message"] for one in conditions if one.get("status") == "True" and one.get("message")]
-    return "; ".join([said, *left])
+    remaining = [one["message"] for one in conditions if one.get("status") == "True" and one.get("message")]
+    return "; ".join([text, *remaining])
 
 
 async def _related(cluster: Cluster, rule: ReadinessRule, live: Object) -> Mapping[str, Object]:
@@ -140,9 +140,9 @@ async def _related(cluster: Cluster, rule: ReadinessRule, live: Object) -> Mappi
 
 
 async def _refreshed(cluster: Cluster, kind: Kind, live: Object) -> Object:
-    """The object as it is now; NotReady where it is gone."""
+    """Return the object's current state; ObjectNotReadyError where it no longer exists."""
     served = cluster.kinds[kind.api_version, kind.kind]
     response = await cluster.get(served, object_key(kind, live, served))
     if response.status == NOT_FOUND:
-        raise ObjectNotReadyError(live, (f"{kind.kind} {id_of(live)} was deleted by somebody while it was waited for",))
+        raise ObjectNotReadyError(live, (f"{kind.kind} {id_of(live)} was deleted by another client during the wait",))
     return response.body if response.status == OK else live

@@ -47,7 +47,7 @@ def test_names_follow_the_stacks_configuration(unconfigured: Objects) -> None:
     kept, _ = unconfigured.client.check(CONFIG_MAP, {}, autonaming=proposed)
     assert kept["metadata"]["name"] == "as-proposed"
     _, faults = unconfigured.client.check(CONFIG_MAP, {}, autonaming=modes(mode=modes.DISABLE))
-    assert faults == ["the stack's configuration makes up no names (pulumi:autonaming); give the object one"]
+    assert faults == ["the stack's configuration disables generated names (pulumi:autonaming); give the object one"]
 
 
 def test_what_only_the_server_writes_is_left_out(unconfigured: Objects) -> None:
@@ -79,29 +79,29 @@ WRONG: dict[str, tuple[str, Json, str]] = {
     "another kind": (CONFIG_MAP, {"kind": "Secret"}, "kind is 'Secret', but the resource's type is of ConfigMap"),
     "another version": (CONFIG_MAP, {"apiVersion": "v2"}, "apiVersion is 'v2', but the resource's type is of v1"),
     "a field that is none": (CONFIG_MAP, {"dota": {}}, "ConfigMap of v1 has no field dota; did you mean data?"),
-    "no metadata": (CONFIG_MAP, {"metadata": "one"}, "metadata is no object"),
+    "no metadata": (CONFIG_MAP, {"metadata": "one"}, "metadata is not an object"),
     "capitals": (CONFIG_MAP, {"metadata": {"name": "One"}}, "name 'One' is not taken by Kubernetes: write small letters"),
     "dots in a namespace's name": (NAMESPACE, {"metadata": {"name": "a.b"}}, "name 'a.b' is not taken"),
     "a long name": (NAMESPACE, {"metadata": {"name": "a" * 64}}, "has 64 characters; Kubernetes takes at most 63"),
     "a number as a name": (CONFIG_MAP, {"metadata": {"name": 5}}, "name is 5, no text: quote it"),
     "a wrong namespace": (CONFIG_MAP, {"metadata": {"name": "a", "namespace": "b_c"}}, "namespace 'b_c' is not taken"),
-    "a number as a label": (CONFIG_MAP, {"metadata": {"name": "a", "labels": {"b": 1}}}, "value 1 is no text: quote it"),
+    "a number as a label": (CONFIG_MAP, {"metadata": {"name": "a", "labels": {"b": 1}}}, "value 1 is not a text: quote it"),
     "a label's value": (CONFIG_MAP, {"metadata": {"name": "a", "labels": {"b": "c d"}}}, "value 'c d' is not taken"),
     "a label's key": (CONFIG_MAP, {"metadata": {"name": "a", "labels": {"b c": "d"}}}, "key 'b c' is not taken"),
-    "labels that are none": (CONFIG_MAP, {"metadata": {"name": "a", "labels": ["b"]}}, "labels are no mapping of texts"),
-    "an annotation that is no text": (CONFIG_MAP, {"metadata": {"name": "a", "annotations": {"b": {}}}}, "value {} is no text"),
-    "a generated name": (CONFIG_MAP, {"metadata": {"generateName": "a-"}}, "generateName makes another name with every apply"),
-    "a wait that is not rehearsed": (
+    "labels that are none": (CONFIG_MAP, {"metadata": {"name": "a", "labels": ["b"]}}, "labels are not a mapping of texts"),
+    "an annotation that is not a text": (CONFIG_MAP, {"metadata": {"name": "a", "annotations": {"b": {}}}}, "value {} is not a text"),
+    "a generated name": (CONFIG_MAP, {"metadata": {"generateName": "a-"}}, "generateName creates another name with every apply"),
+    "a wait that is not supported in a rehearsal": (
         CONFIG_MAP,
         {"metadata": {"name": "a", "annotations": {"pulumi.com/waitFor": "condition=Ready"}}},
-        "pulumi.com/waitFor is not rehearsed",
+        "pulumi.com/waitFor is not supported in a rehearsal",
     ),
-    "no base64": (SECRET, {"metadata": {"name": "a"}, "data": {"b": "hush!"}}, "value of b is no base64"),
-    "a chart": ("kubernetes:helm.sh/v3:Release", {}, "a Helm chart or release is not rehearsed"),
-    "a list": ("kubernetes:core/v1:ConfigMapList", {}, "a list is no object of its own"),
-    "a patch": ("kubernetes:core/v1:ConfigMapPatch", {}, "a patch of an object that somebody else made is not rehearsed"),
-    "no type of ours": ("azure-native:network:Subnet", {}, "is no type of this provider"),
-    "a type without a version": ("kubernetes:core:ConfigMap", {}, "names no API group with a version"),
+    "no base64": (SECRET, {"metadata": {"name": "a"}, "data": {"b": "hush!"}}, "value of b is not base64"),
+    "a chart": ("kubernetes:helm.sh/v3:Release", {}, "a Helm chart or release is not supported in a rehearsal"),
+    "a list": ("kubernetes:core/v1:ConfigMapList", {}, "a list is not an object"),
+    "a patch": ("kubernetes:core/v1:ConfigMapPatch", {}, "a patch of another client's object is not supported in a rehearsal"),
+    "no type of ours": ("azure-native:network:Subnet", {}, "is not a type of this provider"),
+    "a type without a version": ("kubernetes:core:ConfigMap", {}, "has no API group with a version"),
 }
 
 

@@ -111,7 +111,7 @@ NOT_READY: dict[str, tuple[str, Json, Json, Json, str]] = {
         "pod a/one is not scheduled: 0/3 nodes are available",
     ),
     "a service without an address": ("core/v1:Service", {"type": "LoadBalancer"}, {}, {}, "no load balancer gave it an address"),
-    "a service without endpoints": ("core/v1:Service", SELECTS, {}, {}, "see that pods with the labels of its spec.selector run"),
+    "a service without endpoints": ("core/v1:Service", SELECTS, {}, {}, "check that pods with the labels of its spec.selector run"),
     "a service with starting pods": (
         "core/v1:Service",
         SELECTS,
@@ -123,7 +123,7 @@ NOT_READY: dict[str, tuple[str, Json, Json, Json, str]] = {
     "an ingress to nothing": ("networking.k8s.io/v1:Ingress", INGRESS, ADDRESS, {}, "service one, to which a path leads, has no endpoints"),
     "a claim": ("core/v1:PersistentVolumeClaim", {}, {"phase": "Pending"}, {}, "it is Pending"),
     "a volume": ("core/v1:PersistentVolume", {}, {"phase": "Failed"}, {}, "it is Failed"),
-    "a quota": ("core/v1:ResourceQuota", {"hard": {"pods": "2"}}, {"hard": {"pods": "1"}}, {}, "has not taken its limits up"),
+    "a quota": ("core/v1:ResourceQuota", {"hard": {"pods": "2"}}, {"hard": {"pods": "1"}}, {}, "has not applied its limits"),
     "a replication controller": ("core/v1:ReplicationController", {"replicas": 2}, {}, {}, "0 of 2 pods available"),
 }
 
@@ -169,8 +169,8 @@ def _pod(name: str, **status: Any) -> Json:
             {"state": {}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}},
             "ended before with exit code 137: OOMKilled",
         ),
-        ({"state": {"waiting": {"reason": "ContainerCreating"}}}, "its kubelet has not said why"),
-        ({"ready": True, "state": {"running": {}}}, "its kubelet has not said why"),
+        ({"state": {"waiting": {"reason": "ContainerCreating"}}}, "its kubelet gives no reason"),
+        ({"ready": True, "state": {"running": {}}}, "its kubelet gives no reason"),
     ],
 )
 def test_what_ails_a_pod_is_told(state: Json, said: str) -> None:

@@ -49,9 +49,9 @@ def test_a_path_to_a_kubeconfig_is_taken(unconfigured: Objects, tmp_path: Path) 
         ({"kubeconfig": HERE, "kubeConfigg": "x"}, "kubeConfigg is no setting of this provider; did you mean kubeconfig?"),
         ({"kubeconfig": HERE, "skipUpdateUnreachable": "yes"}, "skipUpdateUnreachable is 'yes'; give true or false"),
         ({"kubeconfig": HERE, "namespace": 5}, "namespace is int; give text"),
-        ({"kubeconfig": HERE, "enableServerSideApply": "false"}, "only server-side apply, which is the default, is rehearsed"),
-        ({"kubeconfig": HERE, "renderYamlToDirectory": "out"}, "renderYamlToDirectory is not rehearsed"),
-        ({}, "kubeconfig is not set; a rehearsal takes none from the environment"),
+        ({"kubeconfig": HERE, "enableServerSideApply": "false"}, "a rehearsal supports only server-side apply, which is the default"),
+        ({"kubeconfig": HERE, "renderYamlToDirectory": "out"}, "renderYamlToDirectory is not supported in a rehearsal"),
+        ({}, "kubeconfig is not set, and a rehearsal uses none of the environment"),
         ({"kubeconfig": "/nowhere"}, "is neither a kubeconfig's text nor a path that can be read (FileNotFoundError)"),
         ({"kubeconfig": "a: b\n"}, "kubeconfig: KeyError 'contexts'"),
         ({"kubeconfig": HERE, "context": "there"}, "give a kubeconfig with a server"),
@@ -86,7 +86,7 @@ def test_an_identifier_says_alone_whether_it_is_the_same_cluster(unconfigured: O
 
 
 def test_functions_components_and_methods_are_refused(objects: Objects) -> None:
-    with pytest.raises(ProviderCallError, match="kubernetes:yaml:decode is no function of this provider"):
+    with pytest.raises(ProviderCallError, match="kubernetes:yaml:decode is not a function of this provider"):
         objects.client.invoke("kubernetes:yaml:decode", {"text": "a"})
     for name, request in (("Construct", provider_pb2.ConstructRequest()), ("Call", provider_pb2.CallRequest())):
         with pytest.raises(ProviderCallError, match=f"does not serve {name}") as failed:

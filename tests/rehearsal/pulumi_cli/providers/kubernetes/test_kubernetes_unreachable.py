@@ -42,10 +42,10 @@ def test_objects_stay_as_they_are_with_a_warning(dead: str, made: Made, make_obj
     told = engine.warnings()[before:]
     assert len(told) == 2
     assert all(one.startswith("the cluster cannot be reached: https://127.0.0.1:") for one in told)
-    assert "keeps this object as it is in the state" in told[0]
+    assert "this object remains as in the state" in told[0]
     # A new object cannot be made, and none is taken for deleted.
     with pytest.raises(
-        ProviderCallError, match=r"the cluster cannot be reached: https://127.0.0.1:\d+: GET /api: Connection refused; see that"
+        ProviderCallError, match=r"the cluster cannot be reached: https://127.0.0.1:\d+: GET /api: Connection refused; check that"
     ) as failed:
         objects.make(CONFIG_MAP, config_map("two"))
     assert failed.value.code.name == "UNAVAILABLE"

@@ -89,7 +89,7 @@ def test_an_object_says_how_long_it_is_waited_for(objects: Objects) -> None:
     made, reasons = half_made(objects, CLAIM, inputs, 0)
     assert reasons == [
         f"PersistentVolumeClaim default/{name} is not ready after 1 s",
-        "it is Pending: see that a volume of its class can be made",
+        "it is Pending: check that a volume of its class can be created",
     ]
     assert not objects.differing(made, inputs).detailedDiff
     objects.remove(made)
