@@ -1,1 +1,1 @@
-"""The real programs that a rehearsal runs: which versions, where they are found, and how they are built where they are not."""
+"""Pinned programs that a rehearsal runs: their versions, the search for them, and their build."""

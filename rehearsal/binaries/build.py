@@ -1,4 +1,4 @@
-"""Decides how a program comes from its Go module into the cache: checked for room, built aside, run, and only then given its name."""
+"""Build of pinned programs from their Go modules: check disk space, build in a temporary folder, run, then install in the cache."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rehearsal.binaries.toolchain import Toolchain, toolchain
 from rehearsal.binaries.version_check import version_mismatch
 
 PROGRAM_GIGABYTES = 0.25
-"""What one program takes while it is linked: itself, and go's copy of it before it is moved."""
+"""Disk space of one program while it is linked: the program, and go's copy of it before go moves it."""
 
 NO_STAGES = "kwok's stage files"
 
 
 @dataclass(frozen=True)
 class BuildEnvironment:
-    """What every step of a build needs."""
+    """Inputs that every step of a build needs."""
 
     pins: Pins
     cache: Cache
@@ -39,9 +39,9 @@ class BuildEnvironment:
 
 
 def build(pins: Pins, cache: Cache, programs: Sequence[Program], stages: bool, tell: ReportProgress, others: Callable[[str], None]) -> None:
-    """Build what is missing, one program after another; what is finished stays, also when a later one fails.
+    """Build the missing programs one after another. Finished programs stay in the cache if a later one fails.
 
-    The caller holds the cache. Raises BinariesMissingError.
+    The caller holds the lock of the cache. Raises BinariesMissingError.
     """
     with cache.aside() as aside:
         place = BuildEnvironment(pins, cache, toolchain(pins, cache, aside, tell), aside, tell)
@@ -61,7 +61,7 @@ def build(pins: Pins, cache: Cache, programs: Sequence[Program], stages: bool, t
 
 
 def stages_whole(pins: Pins, cache: Cache) -> bool:
-    """Whether every set of stage files is there, and no file of them is empty."""
+    """Return whether every set of stage files exists and none of its files is empty."""
     sets = [list((cache.stages / name).glob("*.yaml")) for name in pins.stages]
     return all(files and all(file.stat().st_size for file in files) for files in sets)
 
@@ -78,9 +78,9 @@ def _build_one(place: BuildEnvironment, program: Program, tick: Callable[[], Non
 
 
 def _take_stages(place: BuildEnvironment) -> None:
-    """Copy kwok's stage files out of its module."""
+    """Copy kwok's stage files from its Go module to the cache."""
     family = place.pins.family(place.pins.stages_family)
-    told = place.go(family, ("mod", "download", "-json", family.module), f"{NO_STAGES} cannot be had", lambda: None)
+    told = place.go(family, ("mod", "download", "-json", family.module), f"{NO_STAGES} are not available", lambda: None)
     module = Path(json.loads(told)["Dir"])
     made = place.aside / "stages"
     for name, folder in place.pins.stages.items():
@@ -100,7 +100,7 @@ def _check_room(place: BuildEnvironment, programs: Sequence[Program]) -> None:
         free = shutil.disk_usage(_existing(folder)).free / GIGABYTE
         if free < needed:
             raise BinariesMissingError(
-                "the engines cannot be built",
+                "the programs cannot be built",
                 f"{free:.1f} GB are free on the disk of {folder}, at least {needed:.1f} GB are needed for {len(programs)} programs"
                 " and Go's caches",
                 "free some, or put gpufleet's cache (GPUFLEET_CACHE) and Go's (GOCACHE, GOMODCACHE) on a larger disk",
@@ -108,7 +108,7 @@ def _check_room(place: BuildEnvironment, programs: Sequence[Program]) -> None:
 
 
 def _downloaded(modules: Path, family: Family) -> bool:
-    """Whether the family's module lies in Go's cache already: what is compiled of it will then mostly be there too."""
+    """Return whether Go's cache contains the family's module; most of its compiled packages are then there too."""
     return (modules / f"{family.module}@{family.version}").is_dir()
 
 

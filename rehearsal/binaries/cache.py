@@ -1,4 +1,4 @@
-"""Decides where built programs lie, and that only whole ones ever stand there, made by one process at a time."""
+"""Cache of built programs: only complete programs get their final name, and one process at a time builds."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from pathlib import Path
 from rehearsal.binaries.pins import Pins
 
 POLL = 0.5
-"""Seconds between two looks whether the process that builds has come to its end."""
+"""Seconds between two attempts to take the lock."""
 
 
 @dataclass(frozen=True)
 class Cache:
-    """`base` is gpufleet's folder of things that can be made again, `folder` the one of these pins' programs below it."""
+    """Folders of the cache: `base` contains everything that gpufleet can recreate, `folder` the programs of these pins."""
 
     base: Path
     folder: Path
 
     @property
     def go(self) -> Path:
-        """Folder of the Go toolchain and its caches, where the machine has no Go of its own."""
+        """Folder of the Go toolchain and its caches, for machines without Go."""
         return self.base / "go"
 
     @property
@@ -37,7 +37,7 @@ class Cache:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[Path]:
-        """A new folder on the same disk for what is not finished; what killed processes left there goes first."""
+        """Yield a temporary folder on the same disk. Remove first what killed processes left there."""
         root = self.base / "engines" / "unfinished"
         _remove(root)
         root.mkdir(parents=True)
@@ -49,9 +49,9 @@ class Cache:
 
     @contextlib.contextmanager
     def held(self, waits: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
-        """The right to build, for one process at a time, which ends with the process; gives what tells the others what is being done.
+        """Hold the lock for building, which ends with the process. Yield a function that publishes the current step to other processes.
 
-        While another process has it, `waits` is called with what that one does, twice a second.
+        While another process holds the lock, call `waits` with that process's current step twice a second.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.base / "engines" / "lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -70,7 +70,7 @@ class Cache:
             os.close(descriptor)
 
     def install(self, made: Path, name: str) -> Path:
-        """Give what is finished its final name, at once and for good: a file, or a folder of files."""
+        """Move a finished file or folder to its final name, atomically and durably."""
         files = [path for path in made.rglob("*") if path.is_file()] if made.is_dir() else [made]
         for path in (*files, *{file.parent for file in files if made.is_dir()}):
             _sync(path)
@@ -87,13 +87,13 @@ class Cache:
 
 
 def cache_of(pins: Pins) -> Cache:
-    """The cache of these pins: below GPUFLEET_CACHE, else XDG_CACHE_HOME/gpufleet, else ~/.cache/gpufleet."""
+    """Return the cache of these pins: below GPUFLEET_CACHE, else XDG_CACHE_HOME/gpufleet, else ~/.cache/gpufleet."""
     base = base_folder()
     return Cache(base, base / "engines" / pins.digest())
 
 
 def base_folder() -> Path:
-    """gpufleet's folder of things that can be made again: GPUFLEET_CACHE, else XDG_CACHE_HOME/gpufleet, else ~/.cache/gpufleet."""
+    """Return gpufleet's cache folder: GPUFLEET_CACHE, else XDG_CACHE_HOME/gpufleet, else ~/.cache/gpufleet."""
     if own := os.environ.get("GPUFLEET_CACHE"):
         return Path(own).absolute()
     xdg = Path(os.environ.get("XDG_CACHE_HOME", ""))

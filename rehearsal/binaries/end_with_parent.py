@@ -1,7 +1,7 @@
-"""Program that becomes another one, which the kernel kills when the process that started it ends: `end_with_parent.py PARENT COMMAND …`.
+"""Program that executes a command and is killed with its parent process: `end_with_parent.py PARENT COMMAND …`.
 
-A program of its own, not what Popen calls `preexec_fn`: that makes Popen fork, and in a process that speaks gRPC, as Pulumi's programs do,
-a forked child is given gRPC's threads anew, which abort it or crash when Popen closes their descriptors.
+It replaces Popen's `preexec_fn`, which makes Popen fork. In a process that uses gRPC, as Pulumi's programs do, gRPC restarts its threads in
+a forked child. Those threads abort the child, or crash when Popen closes their descriptors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PR_SET_PDEATHSIG = 1
 """https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html"""
 
 EXEC_FAILED = 203
-"""Exit status that stands for a program that could not be executed, as in systemd (EXIT_EXEC, systemd.exec(5))."""
+"""Exit status for a program that could not be executed, as in systemd (EXIT_EXEC, systemd.exec(5))."""
 
 
 def main() -> None:
@@ -23,10 +23,10 @@ def main() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        # It ended before the kernel was asked.
+        # The parent ended before prctl ran.
         sys.exit(1)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        # Python ignores them from its start, and what it becomes would go on so.
+        # Python ignores them, and the executed program would inherit that.
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)  # noqa: S606 a pinned recipe

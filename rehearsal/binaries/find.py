@@ -1,4 +1,4 @@
-"""Decides where each pinned program comes from: PATH when it is the very version, else the cache, else it is built."""
+"""Search for the pinned programs: on PATH in exactly the pinned version, then in the cache; a missing program is built."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ BUILD_THEM = "gpufleet binaries builds them, which takes about 10 minutes on two
 
 @dataclass(frozen=True)
 class Binaries:
-    """The programs by name, and the folder of kwok's stage files: a folder of YAML files for each set of them."""
+    """Paths of the programs by name, and the folder of kwok's stage files, with one folder of YAML files per set."""
 
     programs: Mapping[str, Path]
     stages: Path
 
     def program(self, name: str) -> Path:
-        """Where the program is; KeyError for one that was not asked for (kube-proxy and kubemark come with `measuring`)."""
+        """Return the path of a program. KeyError for one that was not requested (kube-proxy and kubemark need `measuring`)."""
         return self.programs[name]
 
     def stage_files(self, name: str) -> tuple[Path, ...]:
-        """The files of a set: node-fast, node-heartbeat-with-lease, pod-fast or pod-general."""
+        """Return the files of a set: node-fast, node-heartbeat-with-lease, pod-fast or pod-general."""
         return tuple(sorted((self.stages / name).glob("*.yaml")))
 
 
@@ -59,7 +59,7 @@ class Source(Enum):
 
 @dataclass(frozen=True)
 class FoundProgram:
-    """One program: where it comes from, and why other files of its name were passed over, in words."""
+    """One program: its source and path, and the reasons why other files of its name were rejected."""
 
     program: Program
     version: str
@@ -70,7 +70,7 @@ class FoundProgram:
 
 @dataclass(frozen=True)
 class Survey:
-    """All programs that were asked for, in the pins' order, and the folder of the stage files; None where that is missing."""
+    """All requested programs in the pins' order, and the folder of the stage files (None if it is missing)."""
 
     rows: tuple[FoundProgram, ...]
     stages: Path | None
@@ -82,21 +82,21 @@ class Survey:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Names of everything that is not there."""
+        """Names of all missing programs and files."""
         return (*(program.name for program in self.missing), *(() if self.stages else (NO_STAGES,)))
 
 
 def find_binaries(say: Callable[[str], None] = lambda _: None, *, build: bool = True, measuring: bool = False) -> Binaries:
-    """The pinned programs, built first where they are missing and `build` allows it; `say` is told of that in lines.
+    """Return the pinned programs. Missing ones are built first if `build` is true; `say` gets the progress as lines of text.
 
-    With `measuring` also kube-proxy and kubemark. Raises BinariesMissingError.
+    `measuring` adds kube-proxy and kubemark. Raises BinariesMissingError.
     """
     found = _all_of(PINS, say, build, measuring)
     return Binaries({row.program.name: row.path for row in found.rows}, found.stages or found.cache.stages)
 
 
 def cni_plugins(say: Callable[[str], None] = lambda _: None, *, build: bool = True) -> Mapping[str, Path]:
-    """The pinned CNI plugins by name, had as the programs of engines are. Raises BinariesMissingError."""
+    """Return the paths of the pinned CNI plugins by name, found or built like the other programs. Raises BinariesMissingError."""
     return {row.program.name: row.path for row in _all_of(CNI_PINS, say, build).rows}
 
 
@@ -108,16 +108,16 @@ def _all_of(pins: Pins, say: Callable[[str], None], build: bool, measuring: bool
 
 
 def survey(pins: Pins, measuring: bool = False) -> Survey:
-    """Look where the programs are; nothing is made."""
+    """Search for the programs without building any."""
     cache = cache_of(pins)
-    programs = pins.wanted(measuring)
+    programs = pins.selected(measuring)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = tuple(pool.map(lambda program: _look(pins, cache, program), programs))
     return Survey(rows, cache.stages if stages_whole(pins, cache) else None, cache)
 
 
 def locate(pins: Pins, name: str) -> Path:
-    """Where this one program is; nothing is made. Raises BinariesMissingError."""
+    """Return the path of one program without building it. Raises BinariesMissingError."""
     cache = cache_of(pins)
     (program,) = (program for program in pins.programs if program.name == name)
     row = _look(pins, cache, program)
@@ -127,7 +127,7 @@ def locate(pins: Pins, name: str) -> Path:
 
 
 def locate_stages(pins: Pins) -> Path:
-    """Where the folder of kwok's stage files is; nothing is made. Raises BinariesMissingError."""
+    """Return the folder of kwok's stage files without creating it. Raises BinariesMissingError."""
     cache = cache_of(pins)
     if not stages_whole(pins, cache):
         raise BinariesMissingError(NO_STAGES, _nowhere(cache), BUILD_THEM)
@@ -135,16 +135,19 @@ def locate_stages(pins: Pins) -> Path:
 
 
 def prepare(pins: Pins, tell: ReportProgress, measuring: bool = False) -> Survey:
-    """Look where the programs are, and build what is missing; of two processes one builds and the other waits. Raises BinariesMissingError."""  # noqa: E501
+    """Search for the programs and build the missing ones. Of two processes, one builds and the other waits.
+
+    Raises BinariesMissingError.
+    """
     try:
         found = survey(pins, measuring)
         return _with_the_rest(pins, found, tell) if found.lacking else found
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         raise BinariesMissingError(
-            "the engines cannot be kept",
+            "the programs cannot be stored",
             f"{error.strerror or error}{where}",
-            "make room there, or set GPUFLEET_CACHE to a folder that you may write",
+            "free disk space there, or set GPUFLEET_CACHE to a writable folder",
         ) from error
 
 
@@ -176,7 +179,7 @@ def _nowhere(cache: Cache) -> str:
 
 
 def _places(cache: Cache, program: Program) -> Sequence[tuple[Source, Path]]:
-    """Where a file of the program's name lies: the one that PATH gives, and the cache's own."""
+    """Return the candidates for a program: the file that PATH gives, and the one in the cache."""
     on_path = shutil.which(program.name)
     cached = cache.folder / program.name
     places = [(Source.PATH, Path(on_path).absolute())] if on_path and Path(on_path).absolute() != cached else []

@@ -1,4 +1,4 @@
-"""Decides how go is run, how it is ended, and what its errors mean to the person who waits."""
+"""Execution of go: start it, interrupt it, and translate its errors into remedies."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from rehearsal.binaries.end_with_parent import EXEC_FAILED
 from rehearsal.binaries.pins import BinariesMissingError
 
 TICK = 0.25
-"""Seconds between two looks at a running go."""
+"""Seconds between two polls of a running go."""
 
 PATIENCE = 5.0
-"""Seconds that an interrupted go has to remove its own temporary files."""
+"""Seconds that an interrupted go has to remove its temporary files."""
 
 LAST_LINES = 8
 
-BECOMES = (sys.executable, "-I", "-S", end_with_parent.__file__)
-"""Words before its parent's number and a command: nothing else ends go when this process is killed."""
+END_WITH_PARENT = (sys.executable, "-I", "-S", end_with_parent.__file__)
+"""Command prefix that kills go when this process is killed; the parent's process id and the command follow."""
 
 DISK = "free some disk space, or set GPUFLEET_CACHE to a folder on another disk; then run it again"
 MEMORY = "it was short of memory: 3 GB must be free, so end other programs, or add swap; then run it again"
 NETWORK = (
     "modules come from Go's public module proxy, a toolchain from PyPI: let this machine reach them, set GOPROXY to a module "
-    "proxy of your own, or HTTPS_PROXY; then run it again: what is there is kept"
+    "proxy of your own, or HTTPS_PROXY; then run it again: finished programs stay in the cache"
 )
 OFFLINE = (
     r"dial tcp|no such host|connection refused|proxyconnect|i/o timeout|TLS handshake|network is unreachable|module lookup disabled"
@@ -43,21 +43,21 @@ REMEDIES = (
     (r"signal: killed|cannot allocate memory|out of memory|resource temporarily unavailable", MEMORY),
     (OFFLINE, NETWORK),
 )
-"""What go writes when something outside of it is wrong, and what then helps."""
+"""Patterns of go's output for causes outside of go, each with its remedy."""
 
 REPAIR = "install Go, or repair it"
-OTHER_REMEDY = "the lines above are go's own; nothing unfinished was kept, so it can be run again"
+OTHER_REMEDY = "the lines above are go's own; unfinished files were removed, so it can be run again"
 
 
 def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], what: str, tick: Callable[[], None]) -> str:
-    """Run go (or what installs it) to its end and return what it wrote to stdout; `tick` is called a few times a second.
+    """Run go or the toolchain's installer, and return its stdout. `tick` is called a few times a second.
 
-    It never outlives this process. Raises BinariesMissingError with its last lines and what to do.
+    The command never outlives this process. Raises BinariesMissingError with the last lines of output and a remedy.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             process = subprocess.Popen(  # noqa: S603 a pinned recipe
-                [*BECOMES, str(os.getpid()), *command],
+                [*END_WITH_PARENT, str(os.getpid()), *command],
                 cwd=folder,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
@@ -87,7 +87,7 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], wh
 
 
 def failure(what: str, said: str, returncode: int) -> BinariesMissingError:
-    """What went wrong, from what go said: its last lines, and the remedy for what they tell of."""
+    """Return the error for a failed go command: its last lines of output and a remedy."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("go: downloading")][-LAST_LINES:]
     remedy = _remedy("\n".join(lines), OTHER_REMEDY)
     ended = f"killed by signal {-returncode}" if returncode < 0 else f"ended with {returncode}"
@@ -97,12 +97,12 @@ def failure(what: str, said: str, returncode: int) -> BinariesMissingError:
 
 
 def _remedy(told: str, otherwise: str) -> str:
-    """What helps with what was told."""
+    """Return the remedy for an output."""
     return next((words for pattern, words in REMEDIES if re.search(pattern, told, re.IGNORECASE)), otherwise)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt go and the compilers that it runs; kill what does not end by itself."""
+    """Interrupt go and its compilers, and kill those that do not exit."""
     if process.poll() is not None:
         return
     os.killpg(process.pid, signal.SIGINT)

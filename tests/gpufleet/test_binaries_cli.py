@@ -25,8 +25,8 @@ def test_where_prints_the_path_alone(binaries: Binaries) -> None:
 
 
 def test_every_binary_says_that_it_is_of_the_pinned_version(binaries: Binaries) -> None:
-    for program in PINS.wanted(measuring=False):
-        said = subprocess.check_output([binaries.program(program.name), *program.asked], text=True)
+    for program in PINS.selected(measuring=False):
+        said = subprocess.check_output([binaries.program(program.name), *program.version_arguments], text=True)
         assert PINS.version(program) in said
 
 
@@ -44,7 +44,7 @@ def test_the_table_has_a_line_for_each_program_with_version_source_size_and_path
     told = run("--check")
     assert told.returncode == 0, told.stderr
     rows = {line.split()[0]: line.split() for line in told.stdout.splitlines() if line.strip()}
-    pinned = {program.name: PINS.version(program) for program in PINS.wanted(measuring=False)}
+    pinned = {program.name: PINS.version(program) for program in PINS.selected(measuring=False)}
     pinned |= {program.name: CNI_PINS.version(program) for program in CNI_PINS.programs}
     for name, wanted in pinned.items():
         path = plugins[name] if name in plugins else binaries.program(name)
@@ -57,7 +57,7 @@ def test_the_table_has_a_line_for_each_program_with_version_source_size_and_path
 def test_check_of_an_empty_cache_names_what_is_missing_and_exits_1_without_building(tmp_path: Path) -> None:
     told = run("--check", GPUFLEET_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
     assert told.returncode == 1
-    names = ", ".join(program.name for program in PINS.wanted(measuring=False))
+    names = ", ".join(program.name for program in PINS.selected(measuring=False))
     plugins = ", ".join(program.name for program in CNI_PINS.programs)
     assert told.stderr.startswith(f"missing: {names}, kwok's stage files, {plugins}; gpufleet binaries builds them")
     assert not (tmp_path / "cache").exists()

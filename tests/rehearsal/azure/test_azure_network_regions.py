@@ -24,7 +24,7 @@ from rehearsal.azure.registry import new_cloud
 from rehearsal.azure.resource import Json, Request
 from rehearsal.program.graph import reveal
 
-TYPES = {kind.type for module in (resource_types, identity, storage, vaults) for kind in module.KINDS} | {GROUP_TYPE}
+TYPES = {kind.type for module in (resource_types, identity, storage, vaults) for kind in module.RESOURCE_TYPES} | {GROUP_TYPE}
 UNPUBLISHED = ("Microsoft.Network/dnsResolvers", "Microsoft.Network/dnsResolvers/inboundEndpoints")
 """Types of which the folder has no file."""
 REGIONS = (*SHIPPED, "pair")

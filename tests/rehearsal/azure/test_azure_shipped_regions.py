@@ -18,7 +18,7 @@ from rehearsal.azure.resource import Json, Request
 from rehearsal.program.graph import reveal
 
 MOMENTS = ("lastModifiedTime", "updatedOn")
-TYPES = {kind.type for module in (images, identity, vaults, storage) for kind in module.KINDS} | {GROUP_TYPE}
+TYPES = {kind.type for module in (images, identity, vaults, storage) for kind in module.RESOURCE_TYPES} | {GROUP_TYPE}
 
 
 def asked(region: Rehearsed) -> Iterator[tuple[ArmId, Json]]:

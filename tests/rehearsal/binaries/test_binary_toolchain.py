@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_engine import script, tiny_pins
+from tiny_program import script, tiny_pins
 
 from rehearsal.binaries.find import BinariesMissingError, Source, prepare
 from rehearsal.binaries.go_command import NETWORK

@@ -33,13 +33,13 @@ def test_plain_lines_come_at_beginning_and_end_and_every_half_a_minute(monkeypat
     tell(ProgressEvent(Phase.STARTS, "one", 0.0, 1, 3, 100.0))
     for _ in range(700):
         now[0] += 0.1
-        tell(ProgressEvent(Phase.GOES_ON, "one", now[0] - 1000.0, 1, 3, 30.0))
+        tell(ProgressEvent(Phase.RUNS, "one", now[0] - 1000.0, 1, 3, 30.0))
     tell(ProgressEvent(Phase.ENDS, "one", 70.0, 1, 3, 20.0))
     assert said == [
-        "engines: making one (1 of 3); about 100 s to go, by estimate",
-        "engines: making one (1 of 3), 30 s; about 30 s to go, by estimate",
-        "engines: making one (1 of 3), 60 s; about 30 s to go, by estimate",
-        "engines: one (1 of 3) is there after 70 s; about 20 s to go, by estimate",
+        "binaries: making one (1 of 3); about 100 s to go, by estimate",
+        "binaries: making one (1 of 3), 30 s; about 30 s to go, by estimate",
+        "binaries: making one (1 of 3), 60 s; about 30 s to go, by estimate",
+        "binaries: one (1 of 3) is ready after 70 s; about 20 s to go, by estimate",
     ]
 
 
@@ -52,6 +52,6 @@ def test_who_waits_for_another_process_is_told_at_once_and_then_every_half_a_min
         tell(ProgressEvent(Phase.WAITS, "process 7: etcd, 1 of 8", now[0] - 1000.0))
         now[0] += 0.5
     assert said == [
-        "engines: waiting for another gpufleet that builds them (process 7: etcd, 1 of 8), 0 s",
-        "engines: waiting for another gpufleet that builds them (process 7: etcd, 1 of 8), 30 s",
+        "binaries: waiting for another gpufleet that builds them (process 7: etcd, 1 of 8), 0 s",
+        "binaries: waiting for another gpufleet that builds them (process 7: etcd, 1 of 8), 30 s",
     ]

@@ -6,18 +6,18 @@ import os
 from pathlib import Path
 
 import pytest
-from tiny_engine import needs_go, script, tiny_pins
+from tiny_program import needs_go, script, tiny_pins
 
 from rehearsal.binaries import version_check
 from rehearsal.binaries.find import BinariesMissingError, Source, find_binaries, prepare, survey
 
 WRONG = [
-    pytest.param("echo tiny version 1.2.4", "it is '1.2.4', wanted is 1.2.3", id="another"),
-    pytest.param("echo tiny version 1.2.3-dispatcher", "it is '1.2.3-dispatcher', wanted is 1.2.3", id="a dispatcher"),
-    pytest.param("echo tiny version 1.2.3 or so", "it says no version that tiny would say", id="more words"),
-    pytest.param("echo tiny version 1.2.3; exit 3", "it ends with 3 when asked its version", id="failing"),
-    pytest.param("echo 1.2.3", "it says no version that tiny would say: '1.2.3'", id="another program"),
-    pytest.param("sleep 60 & echo tiny version 1.2.3", "it says no version within 1 s", id="never ending"),
+    pytest.param("echo tiny version 1.2.4", "it is '1.2.4', the pin is 1.2.3", id="another"),
+    pytest.param("echo tiny version 1.2.3-dispatcher", "it is '1.2.3-dispatcher', the pin is 1.2.3", id="a dispatcher"),
+    pytest.param("echo tiny version 1.2.3 or so", "it prints no version in the form of tiny", id="more words"),
+    pytest.param("echo tiny version 1.2.3; exit 3", "it ends with 3 when run to print its version", id="failing"),
+    pytest.param("echo 1.2.3", "it prints no version in the form of tiny: '1.2.3'", id="another program"),
+    pytest.param("sleep 60 & echo tiny version 1.2.3", "it prints no version within 1 s", id="never ending"),
 ]
 
 

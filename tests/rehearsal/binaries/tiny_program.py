@@ -1,6 +1,6 @@
-"""A program of a dozen lines that stands for the engines, built by the same code in seconds; run as a script it prepares it.
+"""A program of a dozen lines that stands for the pinned programs, built by the same code in seconds; run as a script it prepares it.
 
-python tiny_engine.py FOLDER      pins of FOLDER/tiny, told in lines on standard output
+python tiny_program.py FOLDER      pins of FOLDER/tiny, told in lines on standard output
 """
 
 from __future__ import annotations

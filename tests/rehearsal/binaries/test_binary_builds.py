@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_engine import go_that, needs_go, preparing, tiny_pins
+from tiny_program import go_that, needs_go, preparing, tiny_pins
 
 from rehearsal.binaries import go_command
 from rehearsal.binaries.find import BinariesMissingError, Source, prepare, survey
@@ -57,7 +57,7 @@ def test_a_built_program_says_its_stamped_version_and_is_found_from_then_on(tmp_
     (row,) = prepare(pins, told.append).rows
     assert row.source is Source.BUILT
     assert subprocess.check_output([row.path, "--version"], text=True) == "tiny version 1.2.3\n"
-    assert [moment.phase for moment in told if moment.phase is not Phase.GOES_ON] == [Phase.STARTS, Phase.ENDS]
+    assert [moment.phase for moment in told if moment.phase is not Phase.RUNS] == [Phase.STARTS, Phase.ENDS]
     assert survey(pins).rows[0].source is Source.CACHE
     assert {path.name for path in (tmp_path / "cache").rglob("*")} == {"engines", "lock", row.path.parent.name, "tiny"}
 
@@ -94,7 +94,7 @@ def test_of_two_at_once_one_builds_and_the_other_says_that_it_waits(tmp_path: Pa
     waits = second.stdout.readline()
     go_on.touch()
     told = (first.communicate(timeout=PATIENCE)[0], second.communicate(timeout=PATIENCE)[0])
-    assert waits == f"engines: waiting for another gpufleet that builds them (process {first.pid}: tiny, 1 of 1), 0 s\n"
+    assert waits == f"binaries: waiting for another gpufleet that builds them (process {first.pid}: tiny, 1 of 1), 0 s\n"
     assert (first.returncode, second.returncode) == (0, 0)
     assert told[0].splitlines()[-1].startswith("built now ")
     assert told[1].splitlines() == [told[0].splitlines()[-1].replace("built now", "cache")]
@@ -104,7 +104,7 @@ def test_of_two_at_once_one_builds_and_the_other_says_that_it_waits(tmp_path: Pa
 @needs_go
 def test_a_program_that_says_another_version_than_its_pin_is_not_kept(tmp_path: Path) -> None:
     pins = tiny_pins(tmp_path, stamp="1.2.2")
-    with pytest.raises(BinariesMissingError, match=r"it is '1\.2\.2', wanted is 1\.2\.3"):
+    with pytest.raises(BinariesMissingError, match=r"it is '1\.2\.2', the pin is 1\.2\.3"):
         prepare(pins, lambda _: None)
     assert list(survey(pins).cache.folder.iterdir()) == []
 
@@ -191,6 +191,6 @@ def test_what_is_finished_stays_when_a_later_program_fails(tmp_path: Path) -> No
 
 
 def test_lines_tell_place_time_and_an_estimate_that_is_called_one() -> None:
-    going = ProgressEvent(Phase.GOES_ON, "kubectl", 31.2, 7, 8, 130.0)
-    assert str(going) == "engines: making kubectl (7 of 8), 31 s; about 2 min to go, by estimate"
-    assert re.fullmatch(r"engines: kubectl \(8 of 8\) is there after 40 s", str(ProgressEvent(Phase.ENDS, "kubectl", 40.0, 8, 8, 0.0)))
+    going = ProgressEvent(Phase.RUNS, "kubectl", 31.2, 7, 8, 130.0)
+    assert str(going) == "binaries: making kubectl (7 of 8), 31 s; about 2 min to go, by estimate"
+    assert re.fullmatch(r"binaries: kubectl \(8 of 8\) is ready after 40 s", str(ProgressEvent(Phase.ENDS, "kubectl", 40.0, 8, 8, 0.0)))
