@@ -20,7 +20,8 @@ from rehearsal.checks.security_rules import (
     default_rules,
     intersections,
 )
-from rehearsal.program.graph import Graph, Resource, Secret, reveal
+from rehearsal.program.graph import Graph, Resource, reveal
+from rehearsal.program.pulumi_values import has_secret
 
 AZURE = "azure-native:"
 ENDPOINTS_UNDER_RULES = ("Enabled", "NetworkSecurityGroupEnabled")
@@ -31,20 +32,11 @@ https://learn.microsoft.com/azure/private-link/disable-private-endpoint-network-
 def azure_part(graph: Graph) -> Graph:
     """A graph's Azure resources, their secrets revealed, which the checks read many times over."""
     found = (resource for resource in graph if resource.type.startswith(AZURE))
-    return Graph(tuple(_revealed(resource) if _has_secret(resource.inputs) else resource for resource in found), {})
+    return Graph(tuple(_revealed(resource) if has_secret(resource.inputs) else resource for resource in found), {})
 
 
 def _revealed(resource: Resource) -> Resource:
     return replace(resource, inputs=reveal(resource.inputs))
-
-
-def _has_secret(value: object) -> bool:
-    """Whether there is a secret at any depth; most resources have none, and looking is cheaper than copying them."""
-    if isinstance(value, Secret):
-        return True
-    if isinstance(value, Mapping):
-        return any(map(_has_secret, value.values()))
-    return isinstance(value, list) and any(map(_has_secret, value))
 
 
 def key(resource_id: object) -> str:

@@ -10,7 +10,7 @@ from pulumi.runtime.mocks import MockCallArgs, MockResourceArgs, Mocks
 
 from components.errors import GpufleetError
 from rehearsal.program.dynamic_providers import DynamicProviders
-from rehearsal.program.graph import Secret
+from rehearsal.program.pulumi_values import has_secret
 from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
 
 STACK_REFERENCE = "pulumi:pulumi:StackReference"
@@ -119,7 +119,7 @@ class BackendMocks(Mocks):
         outputs = self._stack_outputs.get(stack, self._stack_outputs.get(stack.rpartition("/")[2]))
         if outputs is None:
             raise UnknownStackError(stack, self._stack_outputs)
-        secret = sorted(name for name, value in outputs.items() if _holds_secret(value))
+        secret = sorted(name for name, value in outputs.items() if has_secret(value))
         return {"name": stack, "outputs": dict(outputs), "secretOutputNames": secret}
 
     def _provider(self, provider_type: str, name: str, inputs: Mapping[str, Any]) -> str:
@@ -131,15 +131,3 @@ class BackendMocks(Mocks):
     def provider_inputs(self, provider: str | None) -> Mapping[str, Any]:
         """Inputs of an explicit provider, given as a request refers to it; empty without one, and for one that was skipped itself."""
         return self._provider_inputs.get(provider.rpartition("::")[2], {}) if provider else {}
-
-
-def _holds_secret(value: Any) -> bool:
-    match value:
-        case Secret():
-            return True
-        case Mapping():
-            return any(map(_holds_secret, value.values()))
-        case list() | tuple():
-            return any(map(_holds_secret, value))
-        case _:
-            return False

@@ -15,7 +15,7 @@ from rehearsal.program.dispatch import BackendMocks
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.error_text import RegistrationError, one_line
 from rehearsal.program.graph import Graph, Resource, Secret, reveal
-from rehearsal.program.pulumi_values import from_struct, to_struct
+from rehearsal.program.pulumi_values import decode_as_sent, encode
 from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class Monitor(MockMonitor):
         if request.remote:
             raise RegistrationError(request.type, request.name, "is a remote component, whose children no rehearsal can see; use its parts")
         self._recorded[urn] = None
-        inputs = from_struct(request.object)
+        inputs = decode_as_sent(request.object)
         with _naming(request):
             answered = self.mocks.answer(self._registration(request, urn, inputs))
         if not isinstance(answered, Future):
@@ -100,13 +100,13 @@ class Monitor(MockMonitor):
             if request.custom and not answered.id:
                 raise RegistrationError(request.type, request.name, "was created without an id; a provider must answer one")
             outputs = _with_secrets(answered.outputs, inputs, request.additionalSecretOutputs)
-            answer = to_struct(outputs)
+            answer = encode(outputs)
         self._record(self._resource(request, urn, answered.id or None, inputs, outputs))
         return resource_pb2.RegisterResourceResponse(urn=urn, id=answered.id, object=answer)
 
     @override
     def RegisterResourceOutputs(self, request: resource_pb2.RegisterResourceOutputsRequest) -> empty_pb2.Empty:
-        outputs = from_struct(request.outputs)
+        outputs = decode_as_sent(request.outputs)
         if (resource := self._recorded[request.urn]) is not None:
             self._recorded[request.urn] = replace(resource, outputs=outputs)
             if resource.type == STACK_TYPE:
@@ -116,20 +116,20 @@ class Monitor(MockMonitor):
     @override
     def ReadResource(self, request: resource_pb2.ReadResourceRequest) -> resource_pb2.ReadResourceResponse:
         urn = self.make_urn(request.parent, request.type, request.name)
-        inputs = from_struct(request.properties)
+        inputs = decode_as_sent(request.properties)
         args = MockResourceArgs(request.type, request.name, reveal(inputs), request.provider, request.id, custom=True)
         with _naming(request):
             outputs = self.mocks.read(args)
         self._record(
             Resource(urn, request.type, request.name, request.parent or None, custom=True, id=request.id, inputs=inputs, outputs=outputs)
         )
-        return resource_pb2.ReadResourceResponse(urn=urn, properties=to_struct(outputs))
+        return resource_pb2.ReadResourceResponse(urn=urn, properties=encode(outputs))
 
     @override
     def Invoke(self, request: resource_pb2.ResourceInvokeRequest) -> resource_pb2.ResourceInvokeResponse:
-        result, _ = self.mocks.call(MockCallArgs(request.tok, reveal(from_struct(request.args)), request.provider))
+        result, _ = self.mocks.call(MockCallArgs(request.tok, reveal(decode_as_sent(request.args)), request.provider))
         response = resource_pb2.ResourceInvokeResponse()
-        getattr(response, "return").CopyFrom(to_struct(result))
+        getattr(response, "return").CopyFrom(encode(result))
         return response
 
     @override

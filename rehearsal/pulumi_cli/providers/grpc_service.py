@@ -12,6 +12,7 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2
 
+from rehearsal.program.pulumi_values import Json, decode, encode, has_unknown
 from rehearsal.pulumi_cli.providers.provider_interface import (
     CheckRequest,
     CheckResult,
@@ -25,7 +26,6 @@ from rehearsal.pulumi_cli.providers.provider_interface import (
     ReadRequest,
     UpdateRequest,
 )
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, decode, encode, has_unknown
 
 CallHandler = Callable[[Any], Awaitable[Any]]
 

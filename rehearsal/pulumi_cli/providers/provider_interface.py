@@ -11,8 +11,8 @@ from typing import Any, Self
 import grpc  # type: ignore[import-untyped]
 
 from components.errors import GpufleetError
+from rehearsal.program.pulumi_values import Json
 from rehearsal.pulumi_cli.providers.engine_client import EngineClient
-from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ import grpc.aio  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, status_pb2
 
+from rehearsal.program.pulumi_values import ValueFormatError, encode
 from rehearsal.pulumi_cli.providers.engine_client import EngineClient
 from rehearsal.pulumi_cli.providers.grpc_service import ProviderService
 from rehearsal.pulumi_cli.providers.provider_interface import InitializationError, Provider, ProviderError
-from rehearsal.pulumi_cli.providers.pulumi_values import ValueFormatError, encode
 
 SERVICE = "pulumirpc.ResourceProvider"
 OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))

@@ -191,7 +191,7 @@ class BrokenBackend(AcceptingCloud):
         (RuntimeError("quota of 980 resource groups reached"), "quota of 980 resource groups reached"),
         (KeyError("metadata"), "KeyError: 'metadata'"),
         (CreatedResource("", {}), "was created without an id; a provider must answer one"),
-        (CreatedResource("/id", {"value": object()}), "an output of type object was answered; outputs are JSON-like values"),
+        (CreatedResource("/id", {"value": object()}), "a value of type object is not JSON-like; return JSON-like values"),
     ],
 )
 def test_a_face_that_fails_fails_the_run_with_the_resource_named(answer: CreatedResource | Exception, cause: str) -> None:

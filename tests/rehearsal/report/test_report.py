@@ -17,8 +17,8 @@ from components.plan.model import RegionPlan
 from components.plan.region import plan_region
 from components.spec.region import Region
 from rehearsal.checks import CHECKS, Finding
-from rehearsal.local_up.timeline import LimitRow as Part
 from rehearsal.local_up.timeline import Timeline, TimelineBar
+from rehearsal.local_up.timeline import TimelineRow as Part
 from rehearsal.program.graph import Graph, Resource
 from rehearsal.report import render_report, write_report
 from rehearsal.report.limit_lines import limit_lines

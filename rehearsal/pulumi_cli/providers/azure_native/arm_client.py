@@ -16,9 +16,9 @@ import aiohttp
 
 from components.errors import GpufleetError
 from rehearsal.azure.azure_native_requests import LONGEST_DELAY, POLL_SECONDS, RETRIED, RETRIED_CONFLICT, RETRIES, back_off
+from rehearsal.program.pulumi_values import Json
 from rehearsal.pulumi_cli.providers.azure_native.sign_in import ServicePrincipal, connection_error
 from rehearsal.pulumi_cli.providers.provider_interface import ProviderError
-from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from rehearsal.program.graph import reveal
+from rehearsal.program.pulumi_values import Json
 from rehearsal.pulumi_cli.providers.azure_native.input_check import CREATE_FIRST
 from rehearsal.pulumi_cli.providers.azure_native.resource_types import ResourceType
 from rehearsal.pulumi_cli.providers.provider_interface import ChangeKind, DiffResult, PropertyChange
-from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 REPLACING_EVERYWHERE = frozenset({"location"})
 """Inputs of every type that force a replacement, beside those in the resource's path: the location.

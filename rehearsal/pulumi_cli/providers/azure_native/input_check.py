@@ -16,9 +16,9 @@ from typing import Any
 from rehearsal.azure.azure_native_bodies import NOT_IN_BODY, variant_shape
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Shape
 from rehearsal.program.graph import Secret
+from rehearsal.program.pulumi_values import UNKNOWN
 from rehearsal.pulumi_cli.providers.azure_native.resource_types import ResourceType, flat_properties, is_name_set
 from rehearsal.pulumi_cli.providers.provider_interface import CheckFailure, CheckRequest
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN
 
 CREATE_FIRST = "__createBeforeDelete"
 """Input that azure-native stores beside a random name: the replacement has another name and can be created first."""

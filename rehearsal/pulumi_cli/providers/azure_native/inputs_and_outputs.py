@@ -12,8 +12,8 @@ from typing import Any
 from rehearsal.azure.azure_native_bodies import variant_shape
 from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Plain, Shape
 from rehearsal.program.graph import Secret, reveal
+from rehearsal.program.pulumi_values import UNKNOWN, Json
 from rehearsal.pulumi_cli.providers.azure_native.resource_types import ResourceType, flat_properties, is_name_set, writable_properties
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json
 
 NOT_OUTPUTS = frozenset({"id"})
 UNCHANGED_OUTPUTS = ("name", "location")

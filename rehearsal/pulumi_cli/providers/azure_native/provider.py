@@ -11,6 +11,7 @@ import grpc  # type: ignore[import-untyped]
 
 from rehearsal.azure.azure_native_ids import RESOURCE_GROUP
 from rehearsal.program.graph import reveal
+from rehearsal.program.pulumi_values import UNKNOWN, Json, is_unknown, secret_like
 from rehearsal.pulumi_cli.providers.azure_native.arm_client import ResourceManagerClient
 from rehearsal.pulumi_cli.providers.azure_native.diff import difference
 from rehearsal.pulumi_cli.providers.azure_native.input_check import input_failures, name_inputs
@@ -39,7 +40,6 @@ from rehearsal.pulumi_cli.providers.provider_interface import (
     ReadResult,
     UpdateRequest,
 )
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, is_unknown, secret_like
 
 CONNECTIONS = 64
 """Connections to Azure: as many as Pulumi needs with --parallel 64."""

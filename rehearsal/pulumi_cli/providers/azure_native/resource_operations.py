@@ -10,6 +10,7 @@ from typing import Any
 
 from rehearsal.azure.azure_native_bodies import NOT_IN_BODY, from_arm, to_arm
 from rehearsal.program.graph import reveal
+from rehearsal.program.pulumi_values import Json, secret_like
 from rehearsal.pulumi_cli.providers.azure_native.arm_client import (
     AzureResponseError,
     OperationCancelledError,
@@ -19,7 +20,6 @@ from rehearsal.pulumi_cli.providers.azure_native.arm_client import (
 from rehearsal.pulumi_cli.providers.azure_native.input_check import PROVIDER_INPUTS
 from rehearsal.pulumi_cli.providers.azure_native.resource_types import ResourceType
 from rehearsal.pulumi_cli.providers.provider_interface import InitializationError, ProviderError
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, secret_like
 
 TIMEOUT_SECONDS = 7_200.0
 """Default timeout of a resource, as in azure-native."""

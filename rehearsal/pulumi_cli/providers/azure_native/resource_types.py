@@ -16,9 +16,9 @@ from rehearsal.azure.azure_native_ids import AZURE, GROUP_PATHS, PLACEHOLDER, RE
 from rehearsal.azure.azure_native_requests import MAINTAINED, SINGLETONS
 from rehearsal.azure.sdk_shapes import shape_of
 from rehearsal.azure.shapes import MapOf, ObjectOf, Property, Shape
+from rehearsal.program.pulumi_values import Json
 from rehearsal.pulumi_cli.providers.azure_native.shape_cache import take_known_shapes
 from rehearsal.pulumi_cli.providers.provider_interface import ProviderError
-from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 _FLAT_PROPERTIES: WeakKeyDictionary[ObjectOf, Mapping[str, Property]] = WeakKeyDictionary()
 

@@ -17,8 +17,8 @@ from typing import Any
 import aiohttp
 
 from rehearsal.program.graph import Secret, reveal
+from rehearsal.program.pulumi_values import Json
 from rehearsal.pulumi_cli.providers.provider_interface import ProviderError
-from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 FROM_ENVIRONMENT: Mapping[str, str] = {
     "clientId": "ARM_CLIENT_ID",

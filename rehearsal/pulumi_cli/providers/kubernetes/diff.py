@@ -16,12 +16,12 @@ from types import MappingProxyType
 from typing import Any
 
 from rehearsal.program.graph import reveal
+from rehearsal.program.pulumi_values import Json, has_unknown
 from rehearsal.pulumi_cli.providers.kubernetes.input_check import DEFAULT_NAMESPACE
 from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import AUTONAMED, SERVER_FIELDS, is_true, name_of, namespace_of
 from rehearsal.pulumi_cli.providers.kubernetes.state import ObjectState, to_api
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
 from rehearsal.pulumi_cli.providers.provider_interface import ChangeKind, DiffResult, PropertyChange
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
 
 Path = tuple[str | int, ...]
 ANY_ITEM = "*"

@@ -18,6 +18,7 @@ from typing import Any
 
 from components.errors import GpufleetError
 from rehearsal.program.graph import Secret, reveal
+from rehearsal.program.pulumi_values import Json, has_secret, has_unknown, is_unknown
 from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import (
     AUTONAMED,
     SERVER_FIELDS,
@@ -28,7 +29,6 @@ from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import (
 )
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
 from rehearsal.pulumi_cli.providers.provider_interface import CheckFailure, CheckRequest, CheckResult, ProposedName
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_secret, has_unknown, is_unknown
 
 RANDOM_DIGITS = 8
 """Hexadecimal digits of a generated name: https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming"""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.program.graph import reveal
-from rehearsal.pulumi_cli.providers.pulumi_values import Json
+from rehearsal.program.pulumi_values import Json
 
 AUTONAMED = "pulumi.com/autonamed"
 SKIP_AWAIT = "pulumi.com/skipAwait"

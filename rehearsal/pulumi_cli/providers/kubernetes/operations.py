@@ -14,6 +14,7 @@ from rehearsal.local_cluster.objects.connection import ApiResponse, ApiServerUnr
 from rehearsal.local_cluster.objects.kinds import ServedKind
 from rehearsal.local_cluster.objects.results import CONFLICT, FORBIDDEN, NOT_FOUND, ObjectKey
 from rehearsal.program.graph import reveal
+from rehearsal.program.pulumi_values import Json, has_unknown
 from rehearsal.pulumi_cli.providers.kubernetes.api_client import Report
 from rehearsal.pulumi_cli.providers.kubernetes.cluster import SERVED_SECONDS, Cluster, kind_not_served, object_key
 from rehearsal.pulumi_cli.providers.kubernetes.diff import declared_part
@@ -62,7 +63,6 @@ from rehearsal.pulumi_cli.providers.provider_interface import (
     ReadResult,
     UpdateRequest,
 )
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
 
 JSON_PATCH = "application/json-patch+json"
 CONFLICT_RETRIES = 5

@@ -12,6 +12,7 @@ import grpc  # type: ignore[import-untyped]
 
 from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
 from rehearsal.program.graph import reveal
+from rehearsal.program.pulumi_values import Json, has_unknown, is_unknown
 from rehearsal.pulumi_cli.providers.engine_client import EngineClient, Severity
 from rehearsal.pulumi_cli.providers.kubernetes.cluster import Cluster, ClusterUnreachableError
 from rehearsal.pulumi_cli.providers.kubernetes.diff import difference
@@ -43,7 +44,6 @@ from rehearsal.pulumi_cli.providers.provider_interface import (
     ResourceRequest,
     UpdateRequest,
 )
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown, is_unknown
 
 T = TypeVar("T")
 

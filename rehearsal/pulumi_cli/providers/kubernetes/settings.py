@@ -15,8 +15,8 @@ import yaml
 
 from rehearsal.local_cluster.objects.kubeconfig import ApiAccess, KubeconfigError, parse
 from rehearsal.program.graph import reveal
+from rehearsal.program.pulumi_values import Json, has_unknown
 from rehearsal.pulumi_cli.providers.provider_interface import CheckFailure, DiffResult
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_unknown
 
 IDENTIFIER = "clusterIdentifier"
 CLUSTER_SETTINGS = ("kubeconfig", "context", "cluster")

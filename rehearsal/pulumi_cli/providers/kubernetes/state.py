@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.program.graph import Secret, reveal
+from rehearsal.program.pulumi_values import Json, has_secret, secret_like
 from rehearsal.pulumi_cli.providers.kubernetes.input_check import SECRET, SECRET_FIELDS
 from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import LAST_APPLIED, PATCH_FIELD_MANAGER, annotation
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, has_secret, secret_like
 
 INPUTS, INITIAL_VERSION, FIELD_MANAGER = "__inputs", "__initialApiVersion", "__fieldManager"
 MANAGER_PREFIX = "pulumi-kubernetes-"

@@ -13,7 +13,7 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, decode, encode
+from rehearsal.program.pulumi_values import Json, decode, encode
 
 ROOT = Path(__file__).parents[4]
 OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))

@@ -16,6 +16,7 @@ from provider_process import Client, ProviderCallError, urn_of
 from pulumi.runtime.proto import plugin_pb2, provider_pb2
 
 from rehearsal.program.graph import Secret
+from rehearsal.program.pulumi_values import UNKNOWN, Json, decode, encode
 from rehearsal.pulumi_cli.providers.engine_client import EngineClient
 from rehearsal.pulumi_cli.providers.grpc_service import UNSUPPORTED_CALLS
 from rehearsal.pulumi_cli.providers.provider_interface import (
@@ -36,7 +37,6 @@ from rehearsal.pulumi_cli.providers.provider_interface import (
     ReadResult,
     UpdateRequest,
 )
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, decode, encode
 from rehearsal.pulumi_cli.providers.server import start
 
 BOX = "shelf:index:Box"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rehearsal.program.graph import Secret
-from rehearsal.pulumi_cli.providers.pulumi_values import (
+from rehearsal.program.pulumi_values import (
     ARCHIVE,
     ASSET,
     OUTPUT,
@@ -68,8 +68,8 @@ def test_output_values_and_references_are_what_they_stand_for() -> None:
         ({SIGNATURE: ARCHIVE, "uri": "x"}, "a.b[0]: is an asset or an archive"),
         ({SIGNATURE: "?"}, "a.b[0]: is a value of a kind that is not known here"),
         ({SIGNATURE: "1b47061264138c4ac30d75fd1eb44270"}, "a.b[0]: is a secret without a value"),
-        (float("nan"), "a.b[0]: nan is no number that JSON has"),
-        (float("-inf"), "a.b[0]: -inf is no number that JSON has"),
+        (float("nan"), "a.b[0]: nan is not a JSON number"),
+        (float("-inf"), "a.b[0]: -inf is not a JSON number"),
     ],
 )
 def test_what_no_resource_takes_is_refused_with_its_path(value: object, sentence: str) -> None:

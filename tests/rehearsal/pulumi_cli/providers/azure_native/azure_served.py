@@ -18,7 +18,7 @@ from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.scenario_files import load_scenario
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.program.graph import Secret
-from rehearsal.pulumi_cli.providers.pulumi_values import Json
+from rehearsal.program.pulumi_values import Json
 from stacks.load import load_plan
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from rehearsal.azure.azure_native_requests import RETRIES
+from rehearsal.program.pulumi_values import Json
 from rehearsal.pulumi_cli.providers.azure_native.arm_client import ResourceManagerClient
 from rehearsal.pulumi_cli.providers.azure_native.inputs_and_outputs import refreshed_inputs
 from rehearsal.pulumi_cli.providers.azure_native.provider import AzureNative
@@ -19,7 +20,6 @@ from rehearsal.pulumi_cli.providers.azure_native.resource_types import resource_
 from rehearsal.pulumi_cli.providers.azure_native.sign_in import AzureEndpoints, AzureSettings, ServicePrincipal
 from rehearsal.pulumi_cli.providers.engine_client import EngineClient
 from rehearsal.pulumi_cli.providers.provider_interface import CheckRequest, InitializationError, ProviderError
-from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 GROUP = resource_type_of("azure-native:resources:ResourceGroup")
 INPUTS: Json = {"resourceGroupName": "one", "location": "here"}

@@ -13,7 +13,7 @@ from provider_process import Client, ProviderCallError
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.program.graph import Secret
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, encode
+from rehearsal.program.pulumi_values import UNKNOWN, Json, encode
 
 GROUP: Json = {"resourceGroupName": "gf"}
 SET = NATIVE + "compute:VirtualMachineScaleSet"

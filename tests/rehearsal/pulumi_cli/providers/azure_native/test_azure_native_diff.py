@@ -7,7 +7,7 @@ from azure_served import NATIVE
 from provider_process import Client
 
 from rehearsal.program.graph import Secret
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json
+from rehearsal.program.pulumi_values import UNKNOWN, Json
 
 ADD, ADD_REPLACE, DELETE, DELETE_REPLACE, UPDATE, UPDATE_REPLACE = range(6)
 SET = NATIVE + "compute:VirtualMachineScaleSet"

@@ -17,8 +17,8 @@ from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Request
+from rehearsal.program.pulumi_values import Json, decode
 from rehearsal.pulumi_cli.providers.azure_native.sign_in import FROM_ENVIRONMENT
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, decode
 
 MODULE = "rehearsal.pulumi_cli.providers.azure_native"
 SET = NATIVE + "compute:VirtualMachineScaleSet"

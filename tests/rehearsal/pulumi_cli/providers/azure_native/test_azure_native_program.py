@@ -6,7 +6,7 @@ from provider_process import Client
 from rehearsed_regions import rehearsed
 
 from rehearsal.program.graph import Secret
-from rehearsal.pulumi_cli.providers.pulumi_values import has_secret
+from rehearsal.program.pulumi_values import has_secret
 
 
 def test_every_resource_of_the_region_is_accepted_and_unchanged_the_second_time(provider: Client) -> None:

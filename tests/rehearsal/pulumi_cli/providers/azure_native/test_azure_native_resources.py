@@ -11,7 +11,7 @@ from azure_served import LINUX, MARKETPLACE, NATIVE, Served, Stack, scale_set, s
 from provider_process import Client, ProviderCallError
 
 from rehearsal.program.graph import Secret
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, encode
+from rehearsal.program.pulumi_values import UNKNOWN, Json, encode
 
 SECURITY_RULE = {
     "name": "ssh",

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from provider_process import Client
 
-from rehearsal.pulumi_cli.providers.pulumi_values import Json
+from rehearsal.program.pulumi_values import Json
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 

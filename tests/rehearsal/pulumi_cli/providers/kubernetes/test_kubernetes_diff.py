@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rehearsal.program.graph import Secret, reveal
+from rehearsal.program.pulumi_values import UNKNOWN, Json
 from rehearsal.pulumi_cli.providers.kubernetes.diff import declared_part, difference
 from rehearsal.pulumi_cli.providers.kubernetes.input_check import stored_secret
 from rehearsal.pulumi_cli.providers.kubernetes.state import outputs_of, state_of
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import Kind, kind_of
 from rehearsal.pulumi_cli.providers.provider_interface import ChangeKind, DiffResult
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json
 
 SERVER_ADDS = {"uid": "1", "resourceVersion": "2", "creationTimestamp": "3", "generation": 1, "managedFields": [{"manager": "a"}]}
 DEPLOYMENT: Json = {

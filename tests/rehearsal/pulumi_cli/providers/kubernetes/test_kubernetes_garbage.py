@@ -14,7 +14,7 @@ from provider_process import ProviderCallError, urn_of
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.program.graph import Secret
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, encode
+from rehearsal.program.pulumi_values import UNKNOWN, encode
 
 TYPES = (CONFIG_MAP, "kubernetes:core/v1:Secret", "kubernetes:apps/v1:Deployment", "kubernetes:example.com/v1:Thing", "x:y:z", "")
 IDS = ("default/none", "none", "", "/", "a/b/c", "../x", "default/ä", "default/" + "a" * 300)

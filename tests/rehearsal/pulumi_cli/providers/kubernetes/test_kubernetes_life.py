@@ -14,7 +14,7 @@ from provider_process import ProviderCallError, urn_of
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.program.graph import Secret
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, encode
+from rehearsal.program.pulumi_values import UNKNOWN, Json, encode
 
 SECRET = "kubernetes:core/v1:Secret"  # noqa: S105 (a type token)
 NAMESPACE = "kubernetes:core/v1:Namespace"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from rehearsal.program.pulumi_values import Json
 from rehearsal.pulumi_cli.providers.kubernetes.readiness import READINESS_RULES, Readiness, pod_problem, pod_problems
 from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import kind_of
-from rehearsal.pulumi_cli.providers.pulumi_values import Json
 
 DEPLOYED = {"observedGeneration": 2, "updatedReplicas": 2, "readyReplicas": 2, "replicas": 2}
 SCHEDULED = {

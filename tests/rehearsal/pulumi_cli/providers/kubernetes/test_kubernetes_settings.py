@@ -12,7 +12,7 @@ from provider_process import ProviderCallError
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.program.graph import Secret
-from rehearsal.pulumi_cli.providers.pulumi_values import UNKNOWN, Json, encode
+from rehearsal.program.pulumi_values import UNKNOWN, Json, encode
 
 URN = "urn:pulumi:dev::gpufleet::pulumi:providers:kubernetes::it"
 HERE, THERE, RENEWED = kubeconfig_text("https://here:1"), kubeconfig_text("https://there:1"), kubeconfig_text("https://here:1", "two")

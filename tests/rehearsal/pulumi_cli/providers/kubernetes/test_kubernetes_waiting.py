@@ -13,7 +13,7 @@ from objects_made import Made, Objects, fresh
 from provider_process import ProviderCallError, provider_process, urn_of
 from pulumi.runtime.proto import provider_pb2
 
-from rehearsal.pulumi_cli.providers.pulumi_values import Json, decode, encode
+from rehearsal.program.pulumi_values import Json, decode, encode
 
 MODULE = "rehearsal.pulumi_cli.providers.kubernetes"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
