@@ -18,7 +18,7 @@ from rehearsal.local_up.ignore_changes import with_old_values
 from rehearsal.local_up.machine_counts import capacity_of_body, is_scale_set, machine_count, requested_count
 from rehearsal.local_up.request_scheduler import Failure
 from rehearsal.local_up.update import BlockedDeletion, Update, WorkSpan
-from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
+from rehearsal.program.registration import Registration, RegistrationResponse, RegistrationResult
 
 FIXED = ("PropertyChangeNotAllowed", "InvalidResourceLocation")
 """Codes with which Azure says that something is decided at creation."""

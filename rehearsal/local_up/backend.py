@@ -16,7 +16,7 @@ from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.dispatch import LiveBackend
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.monitor import STACK_TYPE
-from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
+from rehearsal.program.registration import Registration, RegistrationResponse, RegistrationResult
 
 
 class ModelBackend(LiveBackend):

@@ -13,8 +13,7 @@ from rehearsal.local_up.request_scheduler import Failure
 from rehearsal.local_up.update import BlockedDeletion, Update, WorkSpan
 from rehearsal.program.accepting_cloud import KUBERNETES, create_kubernetes_object
 from rehearsal.program.dynamic_providers import DynamicProviders
-from rehearsal.program.error_text import one_line
-from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
+from rehearsal.program.registration import Registration, RegistrationResponse, RegistrationResult, one_line
 
 
 class LocalResources:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from components.errors import GpufleetError
 from rehearsal.azure.stack_records import StackRecord, StackState
 from rehearsal.local_up.request_scheduler import PARALLEL, Failure, RequestScheduler
-from rehearsal.program.registration_types import Registration
+from rehearsal.program.registration import Registration
 
 EVERYTHING = "all"
 SCALE_SET = "VirtualMachineScaleSet"

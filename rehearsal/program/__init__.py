@@ -1,1 +1,1 @@
-"""Runs the Pulumi program in this process, on the test monitor of the Pulumi SDK, and records what it registers."""
+"""Run the Pulumi program in this process, on the test monitor of Pulumi's SDK, and record what it registers."""

@@ -1,4 +1,4 @@
-"""Answers for a cloud that accepts everything: the ids that Azure and Kubernetes would give and the outputs that programs read."""
+"""A cloud that accepts every request: ids as Azure and Kubernetes assign them, and the outputs that programs read."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -13,17 +13,17 @@ GET_CLIENT_CONFIG = "azure-native:authorization:getClientConfig"
 
 
 class UnknownFunctionError(GpufleetError):
-    """A provider function that cannot be answered without a cloud."""
+    """A provider function whose result depends on a real cloud."""
 
     def __init__(self, token: str) -> None:
         self.token = token
-        super().__init__(f"{token} needs a cloud to answer; give the program the value as configuration")
+        super().__init__(f"{token} needs a real cloud; give the program the value as configuration")
 
 
 class AcceptingCloud:
-    """A `CloudBackend` without a model behind it: nothing is refused for quota, capacity or conflict, and nothing takes time.
+    """A `CloudBackend` without a model: it refuses nothing for quota, capacity or conflict, and every request ends at once.
 
-    `subscription` and `tenant` (UUIDs) serve resources that have no explicit provider, or one that names none.
+    `subscription` and `tenant` (UUIDs) are the defaults for resources whose provider does not set them.
     """
 
     def __init__(self, *, subscription: str | None = None, tenant: str | None = None) -> None:
@@ -31,7 +31,7 @@ class AcceptingCloud:
         self._tenant = tenant
 
     def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> CreatedResource:
-        """The id and computed outputs; UnknownType or MissingInput where there is no telling."""
+        """Return the id and the computed outputs; raise UnknownTypeError or MissingInputError."""
         if resource_type.startswith(AZURE):
             return self._azure(resource_type, name, inputs, provider)
         if resource_type.startswith(KUBERNETES):
@@ -41,12 +41,12 @@ class AcceptingCloud:
         raise UnknownTypeError(resource_type)
 
     def invoke(self, token: str, _args: Mapping[str, Any], provider: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """Who is signed in; UnknownFunction for anything else."""
+        """Return the identity that is signed in; raise UnknownFunctionError for any other function."""
         if token != GET_CLIENT_CONFIG:
             raise UnknownFunctionError(token)
         subscription = self._subscription_of(provider)
-        client, person = stable_uuid(subscription, "client"), stable_uuid(subscription, "object")
-        return {"subscriptionId": subscription, "tenantId": self._tenant_of(provider), "clientId": client, "objectId": person}
+        client, principal = stable_uuid(subscription, "client"), stable_uuid(subscription, "object")
+        return {"subscriptionId": subscription, "tenantId": self._tenant_of(provider), "clientId": client, "objectId": principal}
 
     def _azure(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any]) -> CreatedResource:
         module_type = resource_type.removeprefix(AZURE)
@@ -69,7 +69,7 @@ class AcceptingCloud:
 
 
 def create_kubernetes_object(name: str, inputs: Mapping[str, Any]) -> CreatedResource:
-    """Id and metadata that an API server gives an object; one without a name gets one of the logical name."""
+    """Return the id and metadata that an API server assigns to an object; a missing name derives from the logical name."""
     metadata = inputs.get("metadata") or {}
     object_name = metadata.get("name") or f"{name}-{stable_uuid(name)[:8]}"
     object_id = f"{metadata['namespace']}/{object_name}" if metadata.get("namespace") else object_name
@@ -102,16 +102,12 @@ def _load_balancer(resource_id: str, _name: str, inputs: Mapping[str, Any]) -> d
 
 
 def _machine_identity(_resource_id: str, _name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    # Azure takes the ids as keys of an object and answers who each is; the SDK takes them as a list and expects the object back.
+    # Azure reads the ids as keys of an object and returns each principal; the SDK sends a list and expects the object back.
     identity = inputs.get("identity") or {}
     ids = identity.get("userAssignedIdentities")
     if not ids:
         return {}
-    who = {
-        resource_id: {"principalId": stable_uuid(resource_id, "principal"), "clientId": stable_uuid(resource_id, "client")}
-        for resource_id in ids
-    }
-    return {"identity": {**identity, "userAssignedIdentities": who}}
+    return {"identity": {**identity, "userAssignedIdentities": {one: _identity(one, "", {}) for one in ids}}}
 
 
 COMPUTED_OUTPUTS: Mapping[str, Callable[[str, str, Mapping[str, Any]], dict[str, Any]]] = MappingProxyType(
@@ -125,4 +121,4 @@ COMPUTED_OUTPUTS: Mapping[str, Callable[[str, str, Mapping[str, Any]], dict[str,
         "storage:StorageAccount": _storage_account,
     }
 )
-"""Outputs by type, from id, ARM name and inputs."""
+"""Functions that compute the outputs of a type from id, ARM name and inputs."""

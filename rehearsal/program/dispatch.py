@@ -1,4 +1,4 @@
-"""Decides who answers for a resource: a stack rehearsed earlier, a dynamic provider's own code, or else the cloud."""
+"""Dispatch of registrations: to the exports of an earlier stack, to a dynamic provider's code, or to the backend."""
 
 import uuid
 from abc import ABC, abstractmethod
@@ -11,56 +11,56 @@ from pulumi.runtime.mocks import MockCallArgs, MockResourceArgs, Mocks
 from components.errors import GpufleetError
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.pulumi_values import has_secret
-from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
+from rehearsal.program.registration import Registration, RegistrationResponse, RegistrationResult
 
 STACK_REFERENCE = "pulumi:pulumi:StackReference"
 PROVIDER_PREFIX = "pulumi:providers:"
 
 
 class CreatedResource(NamedTuple):
-    """A cloud's answer to a create: the provider's id, never empty, and the outputs it computed beyond the inputs."""
+    """A resource that a backend created: the provider's id, never empty, and the outputs that it computed beyond the inputs."""
 
     id: str
     outputs: Mapping[str, Any]
 
 
 class CloudBackend(Protocol):
-    """The cloud that a program meets in a rehearsal.
+    """A backend that answers every request at once.
 
     Inputs and arguments come with plaintext secrets and the provider's names. `provider` holds the inputs of the explicit provider
     resource that was given to the resource or call (for azure-native among others `subscriptionId`), and is empty without one.
-    Outputs are JSON-like; a `Secret` in them stays secret. What the cloud does not know or allow it raises, in one line.
+    Outputs are JSON-like; a `Secret` in them remains secret. A refusal is an exception with a one-line message.
     """
 
     def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> CreatedResource:
-        """Puts one resource; `name` is Pulumi's logical name."""
+        """Create one resource; `name` is Pulumi's logical name."""
 
     def invoke(self, token: str, args: Mapping[str, Any], provider: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """Answers a provider function, such as `azure-native:authorization:getClientConfig`."""
+        """Return the result of a provider function, such as `azure-native:authorization:getClientConfig`."""
 
 
 class LiveBackend(ABC):
-    """A cloud in which things take time and may fail: it answers when they have happened, and the program goes on meanwhile."""
+    """A backend whose operations take time and may fail; the program continues while they run."""
 
     @abstractmethod
     def declare(self, registration: Registration, /) -> RegistrationResult:
-        """Hears of every resource, components and providers included, and says whether to go on with it: SKIP where it waits in vain."""
+        """Note a resource, component or provider; return SKIP where something that it depends on has failed."""
 
     @abstractmethod
     def put(self, registration: Registration, dynamic: DynamicProviders, /) -> Future[RegistrationResponse]:
-        """Makes a resource what the program wants it to be; the future has its result once that has happened."""
+        """Create or update a resource; the future has its response when the operation ends."""
 
     @abstractmethod
     def invoke(self, token: str, args: Mapping[str, Any], provider: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """Answers a provider function, as a CloudBackend does."""
+        """Return the result of a provider function, as CloudBackend.invoke does."""
 
     @abstractmethod
     def advance(self) -> bool:
-        """Lets the next thing happen for which somebody waits; False where nothing will."""
+        """Advance the clock to the next awaited event; return False where there is none."""
 
 
 class UnknownStackError(GpufleetError):
-    """A StackReference names a stack that was not rehearsed before."""
+    """A StackReference to a stack that was not rehearsed before."""
 
     def __init__(self, stack: str, rehearsed: Mapping[str, Any]) -> None:
         self.stack = stack
@@ -69,7 +69,7 @@ class UnknownStackError(GpufleetError):
 
 
 class ReadUnsupportedError(GpufleetError):
-    """A program looks up an existing resource by id; a rehearsal starts from an empty cloud."""
+    """A lookup of an existing resource by id; a rehearsal starts from an empty cloud."""
 
     def __init__(self, resource_type: str, resource_id: str) -> None:
         self.resource_type, self.resource_id = resource_type, resource_id
@@ -77,7 +77,7 @@ class ReadUnsupportedError(GpufleetError):
 
 
 class BackendMocks(Mocks):
-    """Pulumi's interface to a mocked cloud, with a backend behind it."""
+    """Pulumi's interface for a mocked cloud, implemented by a backend."""
 
     def __init__(
         self, backend: CloudBackend | LiveBackend, stack_outputs: Mapping[str, Mapping[str, Any]], dynamic: DynamicProviders
@@ -87,35 +87,35 @@ class BackendMocks(Mocks):
         self._dynamic = dynamic
         self._provider_inputs: dict[str, Mapping[str, Any]] = {}
 
-    def answer(self, asked: Registration) -> RegistrationResponse | Future[RegistrationResponse]:
-        """Id and outputs of a resource, at once or when it is there; whatever refuses it raises."""
-        if isinstance(self._backend, LiveBackend) and (result := self._backend.declare(asked)) is not RegistrationResult.SUCCESS:
+    def answer(self, registration: Registration) -> RegistrationResponse | Future[RegistrationResponse]:
+        """Return id and outputs of a resource, or a future of them; a refusal is raised."""
+        if isinstance(self._backend, LiveBackend) and (result := self._backend.declare(registration)) is not RegistrationResult.SUCCESS:
             return RegistrationResponse("", {}, result)
-        if not asked.custom:
+        if not registration.custom:
             return RegistrationResponse("", {})
-        if asked.type.startswith(PROVIDER_PREFIX):
-            return RegistrationResponse(self._provider(asked.type, asked.name, asked.inputs), {})
+        if registration.type.startswith(PROVIDER_PREFIX):
+            return RegistrationResponse(self._provider(registration.type, registration.name, registration.inputs), {})
         if isinstance(self._backend, LiveBackend):
-            return self._backend.put(asked, self._dynamic)
-        if self._dynamic.answers(asked.type, asked.inputs):
-            return RegistrationResponse(*self._dynamic.create(asked.inputs))
-        inputs = {key: value for key, value in asked.inputs.items() if key != DynamicProviders.KEY}
-        return RegistrationResponse(*self._backend.create(asked.type, asked.name, inputs, asked.provider))
+            return self._backend.put(registration, self._dynamic)
+        if self._dynamic.answers(registration.type, registration.inputs):
+            return RegistrationResponse(*self._dynamic.create(registration.inputs))
+        inputs = {key: value for key, value in registration.inputs.items() if key != DynamicProviders.KEY}
+        return RegistrationResponse(*self._backend.create(registration.type, registration.name, inputs, registration.provider))
 
     def new_resource(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        """Not asked: the monitor registers by answer, which knows more of a resource."""
-        raise NotImplementedError(f"{args.typ} was registered past the monitor")
+        """Raise NotImplementedError: the monitor calls `answer`, which has more details of a resource."""
+        raise NotImplementedError(f"{args.typ} was registered without the monitor")
 
     def call(self, args: MockCallArgs) -> tuple[dict[str, Any], None]:
-        """Answers a provider function with the cloud's result."""
+        """Return the backend's result of a provider function."""
         return dict(self._backend.invoke(args.token, args.args, self.provider_inputs(args.provider))), None
 
     def read(self, args: MockResourceArgs) -> dict[str, Any]:
-        """Properties of a resource looked up by id, which only a StackReference can be; else ReadUnsupported, or UnknownStack."""
+        """Return the properties of a StackReference; raise ReadUnsupportedError for another type, or UnknownStackError."""
         if args.typ != STACK_REFERENCE:
             raise ReadUnsupportedError(args.typ, args.resource_id or "")
         stack = args.inputs["name"]
-        # `organization/project/stack` is how Pulumi Cloud and the file backend name a stack in full.
+        # Pulumi Cloud and the file backend use `organization/project/stack` as the full name.
         outputs = self._stack_outputs.get(stack, self._stack_outputs.get(stack.rpartition("/")[2]))
         if outputs is None:
             raise UnknownStackError(stack, self._stack_outputs)
@@ -123,11 +123,11 @@ class BackendMocks(Mocks):
         return {"name": stack, "outputs": dict(outputs), "secretOutputNames": secret}
 
     def _provider(self, provider_type: str, name: str, inputs: Mapping[str, Any]) -> str:
-        # The engine itself gives providers their ids; counting keeps two of one name under different parents apart.
+        # Pulumi's engine assigns ids to providers; the count distinguishes providers of one name under different parents.
         provider_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{provider_type}/{name}/{len(self._provider_inputs)}"))
         self._provider_inputs[provider_id] = inputs
         return provider_id
 
     def provider_inputs(self, provider: str | None) -> Mapping[str, Any]:
-        """Inputs of an explicit provider, given as a request refers to it; empty without one, and for one that was skipped itself."""
+        """Return the inputs of the explicit provider of a request; empty without one, and for a provider that was skipped."""
         return self._provider_inputs.get(provider.rpartition("::")[2], {}) if provider else {}

@@ -1,4 +1,4 @@
-"""Runs the dynamic providers of a program in this process, so that what they make (keys, certificates) is real."""
+"""Dynamic providers of a program, run in this process: their keys and certificates are real."""
 
 import base64
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from components.errors import GpufleetError
 
 
 class DynamicCheckError(GpufleetError):
-    """A dynamic provider's own check refused the inputs."""
+    """Inputs that a dynamic provider's own check refused."""
 
     def __init__(self, failures: Mapping[str, str]) -> None:
         self.failures = failures
@@ -21,7 +21,7 @@ class DynamicCheckError(GpufleetError):
 
 
 class DynamicUpdate(NamedTuple):
-    """What a provider's update came to: "same", "updated" or "replaced", the id, and the outputs."""
+    """Result of a provider's update: "same", "updated" or "replaced", the id, and the outputs."""
 
     how: Literal["same", "updated", "replaced"]
     id: str
@@ -31,8 +31,8 @@ class DynamicUpdate(NamedTuple):
 class DynamicProviders:
     """The program's dynamic providers, unpickled once each and configured with the stack's configuration.
 
-    A provider class with `waits_for_cloud = True` stands for something that a rehearsal cannot wait for, such as an API server's
-    `/readyz`; its resources are the cloud's to answer.
+    A provider class with `waits_for_cloud = True` waits for something that a rehearsal does not have, such as an API server's
+    `/readyz`; the backend answers for its resources.
     """
 
     KEY: ClassVar[str] = PROVIDER_KEY
@@ -42,24 +42,24 @@ class DynamicProviders:
         self._providers: dict[str, ResourceProvider] = {}
 
     def answers(self, resource_type: str, inputs: Mapping[str, Any]) -> bool:
-        """Whether the resource is a dynamic one whose provider's code is to run here."""
+        """Return whether a resource is dynamic and its provider's code runs here."""
         if not resource_type.startswith("pulumi-python:dynamic"):
             return False
         return not getattr(self._provider(inputs), "waits_for_cloud", False)
 
     def class_name(self, inputs: Mapping[str, Any]) -> str:
-        """The provider's class, with its module."""
+        """Return the provider's class, with its module."""
         provider = type(self._provider(inputs))
         return f"{provider.__module__}.{provider.__qualname__}"
 
     def create(self, inputs: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """Id and outputs from the provider's check and create, in the engine's order; `DynamicCheckError`, or what the provider raises."""
+        """Return id and outputs from the provider's check and create; raise DynamicCheckError, or what the provider raises."""
         return self._create(inputs, self._checked({}, inputs))
 
     def update(self, resource_id: str, old: Mapping[str, Any], outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> DynamicUpdate:
-        """What becomes of a resource that exists with old inputs and outputs, in the engine's order: check, diff, and what the diff says.
+        """Update a resource that has old inputs and outputs, in the engine's order: check, diff, and then the update or replacement.
 
-        A provider that has no diff of its own is asked to update when the inputs differ. `DynamicCheckError`, or what the provider raises.
+        A provider without its own diff updates when the inputs differ. Raises DynamicCheckError, or what the provider raises.
         """
         provider, checked = self._provider(inputs), self._checked(old, inputs)
         said = provider.diff(resource_id, dict(outputs), {**checked, PROVIDER_KEY: inputs[PROVIDER_KEY]})
@@ -72,7 +72,7 @@ class DynamicProviders:
         return DynamicUpdate("updated", resource_id, _without_provider(updated.outs or {}))
 
     def _checked(self, old: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs after the provider's check, without the provider itself."""
+        """Return the inputs after the provider's check, without the provider itself."""
         checked = self._provider(inputs).check(dict(old), dict(inputs))
         if checked.failures:
             raise DynamicCheckError({failure.property: failure.reason for failure in checked.failures})

@@ -1,4 +1,4 @@
-"""Holds what a Pulumi program registered: every resource with its inputs, parents and dependencies, and the stack's exports."""
+"""Graph of one run of a Pulumi program: every resource with its inputs, parent and dependencies, and the stack's exports."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,13 +11,13 @@ MASK = "[secret]"
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A value that Pulumi keeps encrypted; it shows itself nowhere, `reveal` gives it."""
+    """A value that Pulumi stores encrypted; its text form hides it, and `reveal` returns it."""
 
     value: Any = field(repr=False)
 
 
 def reveal(value: Any) -> Any:
-    """The value with every `Secret` in it, at any depth, replaced by what it holds."""
+    """Return the value with every `Secret` in it, at any depth, replaced by its plain value."""
     match value:
         case Secret():
             return reveal(value.value)
@@ -30,7 +30,7 @@ def reveal(value: Any) -> Any:
 
 
 def mask(value: Any) -> Any:
-    """The value as plain JSON types, with `[secret]` for every `Secret` at any depth."""
+    """Return the value as plain JSON types, with `[secret]` for every `Secret` at any depth."""
     match value:
         case Secret():
             return MASK
@@ -44,12 +44,12 @@ def mask(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Resource:
-    """One registered resource, as Pulumi's state file would hold it.
+    """One registered resource, as Pulumi's state file stores it.
 
     `inputs` and `outputs` have the provider's names (camelCase for Azure and Kubernetes); whole numbers are ints, secrets are `Secret`.
-    `dependencies` are sorted URNs of everything it waits for, through an input or `depends_on`; `property_dependencies` says which
-    input brought which, and names only inputs that brought some. `parent` and `provider` are URNs; `provider` is None for a default
-    provider. `id` is None for a component. `outputs` holds what the cloud answered beyond the inputs, or what a component declared.
+    `dependencies` are sorted URNs of everything it waits for, through an input or `depends_on`; `property_dependencies` has them by
+    input, without inputs that have none. `parent` and `provider` are URNs; `provider` is None for a default
+    provider. `id` is None for a component. `outputs` holds what the backend returned beyond the inputs, or what a component declared.
     `protect` and `ignore_changes` are the options in force, a parent's `protect` included; `ignore_changes` holds the paths as sent.
     """
 
@@ -71,7 +71,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class Graph:
-    """What one run of a program registered: resources in the order of registration, the stack's own first, and the stack's exports."""
+    """Resources of one run in the order of registration, the stack's own first, and the stack's exports."""
 
     resources: tuple[Resource, ...]
     stack_outputs: Mapping[str, Any]
@@ -95,19 +95,19 @@ class Graph:
         return _grouped((resource.parent, resource) for resource in self.resources if resource.parent is not None)
 
     def of_type(self, resource_type: str) -> tuple[Resource, ...]:
-        """All resources of one type token, such as `azure-native:network:Subnet`; empty where there is none."""
+        """Return all resources of one type token, such as `azure-native:network:Subnet`."""
         return self.by_type.get(resource_type, ())
 
     def children(self, urn: str) -> tuple[Resource, ...]:
-        """The resources whose parent is `urn`, not those further down."""
+        """Return the resources whose parent is `urn`."""
         return self._by_parent.get(urn, ())
 
     def descendants(self, urn: str) -> tuple[Resource, ...]:
-        """Everything below `urn`, depth first."""
+        """Return all resources below `urn`, depth first."""
         return tuple(found for child in self.children(urn) for found in (child, *self.descendants(child.urn)))
 
     def to_json(self) -> str:
-        """The same text for the same graph: resources by URN, keys sorted, what has no value left out, every secret as `[secret]`."""
+        """Return the graph as deterministic JSON: resources by URN, keys sorted, empty values omitted, every secret as `[secret]`."""
         resources = {resource.urn: _described(resource) for resource in self.resources}
         document = {"resources": resources, "stackOutputs": mask(self.stack_outputs)}
         return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""Stands in for Pulumi's engine while a program runs: gives every resource its URN, has it answered, and records the graph."""
+"""Replacement of Pulumi's engine while a program runs: it assigns URNs, calls the backend, and records the graph."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -13,10 +13,9 @@ from typing_extensions import override
 
 from rehearsal.program.dispatch import BackendMocks
 from rehearsal.program.dynamic_providers import DynamicProviders
-from rehearsal.program.error_text import RegistrationError, one_line
 from rehearsal.program.graph import Graph, Resource, Secret, reveal
 from rehearsal.program.pulumi_values import decode_as_sent, encode
-from rehearsal.program.registration_types import Registration, RegistrationResponse, RegistrationResult
+from rehearsal.program.registration import Registration, RegistrationError, RegistrationResponse, RegistrationResult, one_line
 
 T = TypeVar("T")
 STACK_TYPE = "pulumi:pulumi:Stack"
@@ -28,8 +27,8 @@ FEATURES = (
     resource_pb2.RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
     resource_pb2.RESOURCE_MONITOR_FEATURE_REPLACEMENT_TRIGGER,
 )
-"""What a program may use. Transforms, hooks, remote components and state migrations run in the engine and its plugins: the SDK itself
-refuses them where they are not announced, which beats a graph that silently lacks their effect."""
+"""Features that a program may use. Transforms, hooks, remote components and state migrations run in the engine and its plugins. The SDK
+refuses features that are not announced; otherwise the graph would silently lack their effect."""
 
 
 class Monitor(MockMonitor):
@@ -49,23 +48,23 @@ class Monitor(MockMonitor):
         self._urn_prefix = f"urn:pulumi:{stack}::{project}::"
         self._progress = progress
         self._recorded: dict[str, Resource | None] = {}
-        """In the order of registration; None until it is answered, and for good where that is a failure."""
-        self._answered = 0
+        """Resources in the order of registration; None until the response, and permanently after a failure."""
+        self._registered_count = 0
         self._exports: Mapping[str, Any] = {}
 
     def take_graph(self) -> Graph:
-        """The graph recorded so far. The monitor forgets it, because Pulumi's settings keep the monitor alive after the run."""
+        """Return and clear the recorded graph. Pulumi's settings keep the monitor alive after the run."""
         graph = Graph(tuple(filter(None, self._recorded.values())), self._exports)
         self._recorded, self._exports = {}, {}
         return graph
 
     def last_registered(self) -> str:
-        """URN of the latest resource, or an empty string before the first."""
+        """Return the URN of the latest resource, or an empty string before the first."""
         return next(reversed(self._recorded), "")
 
     @override
     def make_urn(self, parent: str, type_: str, name: str) -> str:
-        """The engine's URN: the chain of parent types, the stack's left out."""
+        """Return the engine's URN: the chain of parent types without the stack's."""
         parent_types = parent.removeprefix(self._urn_prefix).partition("::")[0]
         chain = type_ if parent_types in ("", STACK_TYPE) else f"{parent_types}${type_}"
         return f"{self._urn_prefix}{chain}::{name}"
@@ -74,35 +73,35 @@ class Monitor(MockMonitor):
     def RegisterResource(
         self, request: resource_pb2.RegisterResourceRequest
     ) -> resource_pb2.RegisterResourceResponse | Future[resource_pb2.RegisterResourceResponse]:
-        """The answer, or where the cloud takes its time the promise of one, which the event loop awaits in its place."""
+        """Return the response, or a future that the event loop awaits where the backend takes time."""
         urn = self.make_urn(request.parent, request.type, request.name)
         if urn in self._recorded:
             raise RegistrationError(request.type, request.name, f"duplicate resource URN {urn}; give one of the two another name")
         if request.remote:
-            raise RegistrationError(request.type, request.name, "is a remote component, whose children no rehearsal can see; use its parts")
+            raise RegistrationError(request.type, request.name, "is a remote component, which a rehearsal does not support; use its parts")
         self._recorded[urn] = None
         inputs = decode_as_sent(request.object)
-        with _naming(request):
-            answered = self.mocks.answer(self._registration(request, urn, inputs))
-        if not isinstance(answered, Future):
-            return self._respond(request, urn, inputs, answered)
-        promised: Future[resource_pb2.RegisterResourceResponse] = Future()
-        answered.add_done_callback(lambda done: _pass_on(promised, lambda: self._respond(request, urn, inputs, done.result())))
-        return promised
+        with _registration_errors(request):
+            registered = self.mocks.answer(self._registration(request, urn, inputs))
+        if not isinstance(registered, Future):
+            return self._respond(request, urn, inputs, registered)
+        response: Future[resource_pb2.RegisterResourceResponse] = Future()
+        registered.add_done_callback(lambda done: _set_result(response, lambda: self._respond(request, urn, inputs, done.result())))
+        return response
 
     def _respond(
-        self, request: resource_pb2.RegisterResourceRequest, urn: str, inputs: dict[str, Any], answered: RegistrationResponse
+        self, request: resource_pb2.RegisterResourceRequest, urn: str, inputs: dict[str, Any], registered: RegistrationResponse
     ) -> resource_pb2.RegisterResourceResponse:
-        """Record what a resource has become, and tell the program."""
-        if answered.result is not RegistrationResult.SUCCESS:
-            return resource_pb2.RegisterResourceResponse(urn=urn, result=answered.result.value)
-        with _naming(request):
-            if request.custom and not answered.id:
-                raise RegistrationError(request.type, request.name, "was created without an id; a provider must answer one")
-            outputs = _with_secrets(answered.outputs, inputs, request.additionalSecretOutputs)
+        """Record a resource, and return the response for the program."""
+        if registered.result is not RegistrationResult.SUCCESS:
+            return resource_pb2.RegisterResourceResponse(urn=urn, result=registered.result.value)
+        with _registration_errors(request):
+            if request.custom and not registered.id:
+                raise RegistrationError(request.type, request.name, "was created without an id; a provider must return one")
+            outputs = _with_secrets(registered.outputs, inputs, request.additionalSecretOutputs)
             answer = encode(outputs)
-        self._record(self._resource(request, urn, answered.id or None, inputs, outputs))
-        return resource_pb2.RegisterResourceResponse(urn=urn, id=answered.id, object=answer)
+        self._record(self._resource(request, urn, registered.id or None, inputs, outputs))
+        return resource_pb2.RegisterResourceResponse(urn=urn, id=registered.id, object=answer)
 
     @override
     def RegisterResourceOutputs(self, request: resource_pb2.RegisterResourceOutputsRequest) -> empty_pb2.Empty:
@@ -118,7 +117,7 @@ class Monitor(MockMonitor):
         urn = self.make_urn(request.parent, request.type, request.name)
         inputs = decode_as_sent(request.properties)
         args = MockResourceArgs(request.type, request.name, reveal(inputs), request.provider, request.id, custom=True)
-        with _naming(request):
+        with _registration_errors(request):
             outputs = self.mocks.read(args)
         self._record(
             Resource(urn, request.type, request.name, request.parent or None, custom=True, id=request.id, inputs=inputs, outputs=outputs)
@@ -162,7 +161,7 @@ class Monitor(MockMonitor):
         outputs: Mapping[str, Any],
     ) -> Resource:
         if DynamicProviders.KEY in inputs:
-            # The pickle differs between Python versions; the class is what a reader wants to see.
+            # The pickle differs between Python versions; the class name is stable and readable.
             inputs[DynamicProviders.KEY] = self._dynamic.class_name(reveal(inputs))
         return Resource(
             urn=urn,
@@ -183,22 +182,22 @@ class Monitor(MockMonitor):
 
     def _record(self, resource: Resource) -> None:
         self._recorded[resource.urn] = resource
-        self._answered += 1
+        self._registered_count += 1
         if self._progress is not None:
-            self._progress(self._answered)
+            self._progress(self._registered_count)
 
 
-def _pass_on(promised: Future[T], result: Callable[[], T]) -> None:
-    """Keeps a promise with a result, or with the exception that there is in its place."""
+def _set_result(response: Future[T], result: Callable[[], T]) -> None:
+    """Set the result of a future, or the exception of the function that computes it."""
     try:
-        promised.set_result(result())
-    except Exception as error:  # noqa: BLE001 it is handed on
-        promised.set_exception(error)
+        response.set_result(result())
+    except Exception as error:  # noqa: BLE001 the future carries it
+        response.set_exception(error)
 
 
 @contextmanager
-def _naming(request: resource_pb2.RegisterResourceRequest | resource_pb2.ReadResourceRequest) -> Iterator[None]:
-    """Puts the resource's type and name before whatever goes wrong in answering for it."""
+def _registration_errors(request: resource_pb2.RegisterResourceRequest | resource_pb2.ReadResourceRequest) -> Iterator[None]:
+    """Raise RegistrationError with the resource's type and name for any exception inside the block."""
     try:
         yield
     except RegistrationError:
@@ -208,7 +207,7 @@ def _naming(request: resource_pb2.RegisterResourceRequest | resource_pb2.ReadRes
 
 
 def _with_secrets(outputs: Mapping[str, Any], inputs: Mapping[str, Any], named: Iterable[str]) -> dict[str, Any]:
-    """The outputs as the engine keeps them: secret where the program says so, and where the input of that name is."""
+    """Return the outputs as the engine stores them: secret where the program declares it, or where the input of that name is secret."""
     named = set(named)
     echoed = {key: value for key, value in inputs.items() if key in named}
     secret = named | {key for key, value in inputs.items() if isinstance(value, Secret)}

@@ -1,4 +1,4 @@
-"""Runs one Pulumi program to its end in this process, on one thread, and returns its graph or the one reason why there is none."""
+"""Run one Pulumi program in this process, on one thread, and return its graph; ProgramError gives the reason for a failure."""
 
 import asyncio
 import concurrent.futures
@@ -18,9 +18,9 @@ from pulumi.runtime.stack import run_in_stack
 from components.errors import GpufleetError
 from rehearsal.program.dispatch import BackendMocks, CloudBackend, LiveBackend
 from rehearsal.program.dynamic_providers import DynamicProviders
-from rehearsal.program.error_text import one_line
 from rehearsal.program.graph import Graph
 from rehearsal.program.monitor import Monitor
+from rehearsal.program.registration import one_line
 from stacks.program import collect_rarely
 
 P = ParamSpec("P")
@@ -30,7 +30,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class ProgramError(GpufleetError):
-    """A program did not reach its end: `reason` is one line, `__cause__` the exception behind it."""
+    """A program that did not end normally: `reason` is one line, `__cause__` the original exception."""
 
     exit_status = 1
 
@@ -49,20 +49,20 @@ def run_program(
     stack_outputs: Mapping[str, Mapping[str, Any]] = NOTHING,
     progress: Callable[[int], None] | None = None,
 ) -> Graph:
-    """Runs `program` as Pulumi would run it, and returns everything that it registered, but what a live backend let fail.
+    """Run `program` as Pulumi does, and return everything that it registered, except resources that failed in a live backend.
 
-    `config` has full keys (`azure-native:location`); `stack_outputs` gives the exports of stacks rehearsed before, by stack name, to
-    StackReferences; `progress` is called with the number of resources that are there so far after each. Nothing of a run stays behind
-    for the next. Raises ProgramFailed where the program, a resource or the cloud fails, and where the program would wait for ever.
+    `config` has full keys (`azure-native:location`). `stack_outputs` has the exports of earlier stacks by stack name, for
+    StackReferences. `progress` is called with the number of resources after each one. Runs do not influence each other.
+    Raises ProgramError where the program, a resource or the backend fails, and where the program would wait for ever.
     Must not be called while an event loop runs in this thread.
     """
     dynamic = DynamicProviders(config, project)
     monitor = Monitor(BackendMocks(backend, stack_outputs, dynamic), dynamic, project=project, stack=stack, progress=progress)
-    with rare_collections(), _no_word_of_abandoned_coroutines():
+    with rare_collections(), _no_coroutine_warnings():
         try:
-            advance = backend.advance if isinstance(backend, LiveBackend) else _nothing_happens
+            advance = backend.advance if isinstance(backend, LiveBackend) else _no_next_event
             _run_to_end(_run(program, project, stack, monitor, config), advance)
-        except _NothingLeftToRunError as error:
+        except _DeadlockError as error:
             last = monitor.last_registered() or "none"
             reason = f"waits for a value that nothing will ever produce; the last resource registered was {last}"
             raise ProgramError(stack, reason) from error
@@ -78,25 +78,28 @@ def _run_to_end(program: Coroutine[Any, Any, None], advance: Callable[[], bool])
         try:
             runner.run(program)
         finally:
-            # Closing the loop waits for the executor's own shutdown thread, which is no deadlock.
+            # The close of the loop waits for the executor's shutdown thread; this is not a deadlock.
             selector.may_wait = True
 
 
 async def _run(program: Callable[[], None], project: str, stack: str, monitor: Monitor, config: Mapping[str, str]) -> None:
-    # Pulumi keeps its settings in context variables, from the moment they are constructed: those of this task end with it.
+    # Pulumi stores its settings in context variables; those of this task end with the task.
     settings = Settings(project, stack, monitor=monitor, organization="organization", dry_run=False)
     configure(settings)
     set_all_config(dict(config))
     try:
         await run_in_stack(_until_settled(program, settings))
     except Exception as error:  # noqa: BLE001 a program may raise anything
-        # Pulumi raises the failure that it happened to await last.
+        # Pulumi raises the failure that it awaited last, not the first.
         first = settings.rpc_manager.unhandled_exception or error
         raise ProgramError(stack, one_line(first)) from first
 
 
 def _until_settled(program: Callable[[], None], settings: Settings) -> Callable[[], Coroutine[Any, Any, None]]:
-    """The program, and then its outputs: the SDK's own wait looks at every output again after each, which is quadratic in resources."""
+    """Return a coroutine that runs the program and awaits its outputs.
+
+    The SDK's own wait visits every output again after each one, which is quadratic in the number of resources.
+    """
 
     async def settled() -> None:
         program()
@@ -108,9 +111,10 @@ def _until_settled(program: Callable[[], None], settings: Settings) -> Callable[
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Spares a run the half of its time that the cycle collector takes by default, and more than linearly in the number of resources.
+    """Run the cycle collector rarely inside the block.
 
-    Around more than one run it also spares what comes between and after them a look through all that they left behind.
+    By default it takes half of a run's time, and grows faster than linearly in the number of resources. Several runs in one block also
+    save the collections between them.
     """
     thresholds = gc.get_threshold()
     collect_rarely()
@@ -121,15 +125,15 @@ def rare_collections() -> Iterator[None]:
 
 
 @contextmanager
-def _no_word_of_abandoned_coroutines() -> Iterator[None]:
-    """Keeps a failed run from printing a warning for every coroutine that the SDK had made and will never await."""
+def _no_coroutine_warnings() -> Iterator[None]:
+    """Suppress the warnings for coroutines that the SDK created and does not await after a failure."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         yield
 
 
 def _abandon_coroutines(failed: ProgramError) -> None:
-    """Lets go of the coroutines while nobody listens: the traceback's local variables hold them."""
+    """Release the coroutines that the traceback's local variables reference, while the warnings are suppressed."""
     if failed.__cause__ is not None:
         traceback.clear_frames(failed.__cause__.__traceback__)
     gc.collect()
@@ -138,15 +142,15 @@ def _abandon_coroutines(failed: ProgramError) -> None:
 def _loop(selector: "_Selector") -> asyncio.AbstractEventLoop:
     loop = asyncio.SelectorEventLoop(selector)
     loop.set_default_executor(_InlineExecutor())
-    # One failure reaches many outputs that nobody awaits; asyncio would print a traceback for each.
+    # One failure reaches many outputs that are never awaited; asyncio would print a traceback for each.
     loop.set_exception_handler(lambda _loop, _context: None)
     return loop
 
 
 class _InlineExecutor(concurrent.futures.ThreadPoolExecutor):
-    """Runs what it is given at once: the monitor answers from memory, and one thread makes the order of registration repeatable.
+    """Executor that runs each function at once: one thread makes the order of registration repeatable.
 
-    What answers with a future is answered when that is.
+    A future that the function returns is returned as it is.
     """
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
@@ -156,24 +160,24 @@ class _InlineExecutor(concurrent.futures.ThreadPoolExecutor):
             if isinstance(result, concurrent.futures.Future):
                 return result
             future.set_result(result)
-        except Exception as error:  # noqa: BLE001 it is handed on
+        except Exception as error:  # noqa: BLE001 the future carries it
             future.set_exception(error)
         return future
 
 
-class _NothingLeftToRunError(GpufleetError):
-    """Every task waits for another."""
+class _DeadlockError(GpufleetError):
+    """A deadlock: every task waits for another."""
 
 
-def _nothing_happens() -> bool:
-    """A cloud that has answered everything already."""
+def _no_next_event() -> bool:
+    """Return False: a backend without pending operations has no next event."""
     return False
 
 
 class _Selector(selectors.DefaultSelector):
-    """Lets the cloud's time go on when the loop is about to sleep with nothing that could wake it; if nothing is left, it is a deadlock.
+    """Selector that advances the backend's clock when the loop would sleep without a pending wake-up.
 
-    So the program sees every answer at the virtual moment at which it comes, and no real time passes.
+    The program receives each response at its virtual time, and no real time passes. Without a next event, the loop is deadlocked.
     """
 
     def __init__(self, advance: Callable[[], bool]) -> None:
@@ -187,5 +191,5 @@ class _Selector(selectors.DefaultSelector):
         while not (woken := super().select(0)):
             if not self._advance():
                 self.may_wait = True
-                raise _NothingLeftToRunError
+                raise _DeadlockError
         return woken

@@ -190,7 +190,7 @@ class BrokenBackend(AcceptingCloud):
     [
         (RuntimeError("quota of 980 resource groups reached"), "quota of 980 resource groups reached"),
         (KeyError("metadata"), "KeyError: 'metadata'"),
-        (CreatedResource("", {}), "was created without an id; a provider must answer one"),
+        (CreatedResource("", {}), "was created without an id; a provider must return one"),
         (CreatedResource("/id", {"value": object()}), "a value of type object is not JSON-like; return JSON-like values"),
     ],
 )
@@ -203,7 +203,7 @@ def test_a_function_the_face_cannot_answer_fails_the_run() -> None:
     def program() -> None:
         resources.get_resource_group(resource_group_name="rg")
 
-    assert failure_of(program).reason.startswith("azure-native:resources:getResourceGroup needs a cloud to answer")
+    assert failure_of(program).reason.startswith("azure-native:resources:getResourceGroup needs a real cloud")
 
 
 def test_a_function_is_answered_for_the_provider_it_is_called_with() -> None:

@@ -45,7 +45,7 @@ UP = Timeline(
     ),
     machines=12,
     running=12,
-    behind=0,
+    outdated_count=0,
     addresses=96,
 )
 
