@@ -6,7 +6,7 @@ UV := .bootstrap/bin/uv
 RUN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup system binaries engines azurite check docs test test-fast rehearse bench format clean
+.PHONY: help setup system binaries engines azurite check docs test test-fast rehearse bench bench-page format clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -72,6 +72,9 @@ bench: setup ## Measure speed and memory
 	$(RUN)/python -m bench.cluster
 	$(RUN)/python -m bench.network
 	$(RUN)/python -m bench.pulumi
+
+bench-page: setup ## Render docs/benchmarks.md from recorded results
+	$(RUN)/python -m bench.page
 
 format: setup ## Format the code
 	$(RUN)/ruff format .

@@ -20,9 +20,10 @@ from typing import Any
 
 import click
 
-from bench.children import ROOT
-from bench.command import Told, run_command
+from bench.child_process import ROOT
+from bench.command import BenchOutput, run_command
 from bench.figures import Figure
+from bench.results import record_option
 
 READS_PER_SECOND, OPERATIONS_PER_SECOND = 1_500.0, 300.0
 CLIENTS = 100
@@ -69,7 +70,8 @@ class Azure:
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.option("--seconds", type=click.IntRange(1, 120), default=8, show_default=True, help="How long each load lasts.")
 @click.option("--clients", type=click.IntRange(1, 1_000), default=CLIENTS, show_default=True, help="Clients at once.")
-def main(seconds: int, clients: int) -> None:
+@record_option
+def main(seconds: int, clients: int, record: bool) -> None:
     """Measure how many requests the embedded Azure answers over HTTPS.
 
     \b
@@ -80,10 +82,12 @@ def main(seconds: int, clients: int) -> None:
     Throttling is off. The load comes from a program in Go, which is built first; server and load share the machine's cores, so close
     what else uses them. Exits 0 when both bounds are kept, 1 when one is missed, 2 when something could not be measured.
     """
-    told = Told()
+    output = BenchOutput()
     with tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder:
         figures = measure(Path(folder), seconds, clients)
-    told.conclude(figures)
+    if record:
+        output.record("arm", "Requests to the embedded Azure over HTTPS", "python -m bench.arm", figures)
+    output.conclude(figures)
 
 
 def measure(folder: Path, seconds: int, clients: int) -> list[Figure]:
@@ -95,7 +99,7 @@ def measure(folder: Path, seconds: int, clients: int) -> list[Figure]:
         azure = signed_in(told)
         populate(azure)
         size = len(json.dumps(azure.ask("GET", azure.machine(0)), separators=(",", ":")))
-        with served([sys.executable, "-m", "bench.arm_floor", str(folder), str(size)]) as line:
+        with served([sys.executable, "-m", "bench.bare_http_server", str(folder), str(size)]) as line:
             base = line.split()[-1]
             floor = run_load(load, base, str(folder / "ca.pem"), "x" * len(azure.token), reads(azure), seconds, clients)
         got = run_load(load, azure.base, azure.authority, azure.token, reads(azure), seconds, clients)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench.children import Child, ChildError, run
-from bench.command import Told, run_command
+from bench.child_process import Child, ChildError, run
+from bench.command import BenchOutput, run_command
 from bench.figures import Figure
+from bench.results import record_option
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
@@ -34,7 +35,8 @@ Json = dict[str, Any]
 @click.option("--rounds", type=click.IntRange(1, 20), default=3, show_default=True, help="Fresh processes for each figure.")
 @click.option("--nodes", type=click.IntRange(1, 67_500), default=NODES, show_default=True, help="Instances of the smaller fleet.")
 @click.option("--piece", type=click.Choice(PIECES), default=None, hidden=True)
-def main(rounds: int, nodes: int, piece: str | None) -> None:
+@record_option
+def main(rounds: int, nodes: int, piece: str | None, record: bool) -> None:
     """Measure what a fleet's instances cost in the embedded Azure, and print each figure beside its bound.
 
     \b
@@ -49,17 +51,20 @@ def main(rounds: int, nodes: int, piece: str | None) -> None:
     if piece is not None:
         print(json.dumps(_PIECES[piece](nodes)))
         return
-    told = Told()
+    output = BenchOutput()
     samples: dict[tuple[str, int], list[tuple[Child, Json]]] = {}
     for number in range(rounds):
         for name, count in (("nothing", 0), ("plain", nodes), ("fleet", nodes), ("fleet", nodes * TIMES)):
-            told.say(f"{name} {count}, {number + 1} of {rounds}")
+            output.say(f"{name} {count}, {number + 1} of {rounds}")
             child = run([sys.executable, "-m", "bench.azure_model", "--piece", name, "--nodes", str(max(count, 1))])
             samples.setdefault((name, count), []).append((child, json.loads(child.text)))
     for count in (nodes, nodes * TIMES):
         child = run([sys.executable, "-m", "bench.azure_model", "--piece", "calls", "--nodes", str(count)])
         samples["calls", count] = [(child, json.loads(child.text))]
-    told.conclude(list(_figures(samples, nodes, rounds)))
+    figures = list(_figures(samples, nodes, rounds))
+    if record:
+        output.record("azure-model", "Instances in the embedded Azure", "python -m bench.azure_model", figures)
+    output.conclude(figures)
 
 
 def _figures(samples: dict[tuple[str, int], list[tuple[Child, Json]]], nodes: int, rounds: int) -> Iterator[Figure]:

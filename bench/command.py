@@ -13,13 +13,14 @@ from typing import NoReturn
 import click
 from rich.console import Console, RenderableType
 
+from bench import results
 from bench.figures import Figure, figures_table
 
 EXIT_MISSED, EXIT_FAILED, EXIT_INTERRUPTED = 1, 2, 130
 Say = Callable[[str], None]
 
 
-class Told:
+class BenchOutput:
     """What a bench prints: a line with the seconds since its start on standard error while it measures, its figures at the end."""
 
     def __init__(self) -> None:
@@ -37,6 +38,10 @@ class Told:
         if missed := [figure.name for figure in figures if not figure.kept]:
             self.console.print(f"missed: {'; '.join(missed)}", markup=False)
             sys.exit(EXIT_MISSED)
+
+    def record(self, name: str, title: str, command: str, figures: Sequence[Figure], tables: Sequence[results.ResultTable] = ()) -> None:
+        """Write the figures as a result file, and print its path."""
+        self.say(f"wrote {results.write_now(name, title, command, figures, tables)}")
 
     def _machine(self) -> str:
         load = ", ".join(f"{value:.1f}" for value in os.getloadavg())

@@ -31,7 +31,7 @@ class Figure:
         """The figure as a row of a table."""
         verdict = "" if self.bound is None else "kept" if self.kept else "MISSED"
         bound = "" if self.bound is None else f"{'≥ ' if self.at_least else ''}{self.bound:,.6g} {self.unit}"
-        return self.name, f"{_rounded(self.value)} {self.unit}".strip(), bound.strip(), verdict, self.how
+        return self.name, f"{rounded(self.value)} {self.unit}".strip(), bound.strip(), verdict, self.how
 
 
 def figures_table(figures: Iterable[Figure]) -> Table:
@@ -44,6 +44,6 @@ def figures_table(figures: Iterable[Figure]) -> Table:
     return table
 
 
-def _rounded(value: float) -> str:
+def rounded(value: float) -> str:
     """Three significant digits, thousands separated."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 1 else f"{value:.2g}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from bench.children import Child, measured
+from bench.child_process import Child, measured
 from bench.command import Say
 from bench.figures import Figure
 

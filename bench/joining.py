@@ -17,7 +17,9 @@ from dataclasses import dataclass
 
 import click
 
-from bench.cluster.ours import WORKLOADS
+from bench import results
+from bench.cluster.gpufleet_cluster import WORKLOADS
+from bench.results import ResultTable, record_option
 from rehearsal.binaries.find import find_binaries
 from rehearsal.local_cluster.azure_service import serve_azure
 from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneSize
@@ -150,17 +152,29 @@ def prepared(region: str, count: int, daemons: bool, api_servers: int | None) ->
         yield Bench(supervisor, machines, access_to(control, azure, machines), issuer)
 
 
+HEADINGS = ("identity", "joins", "joined s", "Ready s", "p99 of mutating ms", "429s", "sent again", "failed", "CPU s")
+
+
 def table(rows: Iterable[Measured]) -> str:
     """The figures as a Markdown table."""
-    lines = ["| identity | joins | joined s | Ready s | p99 of mutating ms | 429s | sent again | failed | CPU s |", f"|{'---|' * 9}"]
-    for row in rows:
-        figures = row.joined
-        cpu = ", ".join(f"{name} {seconds:.1f}" for name, seconds in sorted(row.cpu.items(), key=lambda pair: -pair[1]) if seconds >= 0.1)
-        lines.append(
-            f"| {row.way} | {'spread' if row.spread else 'at once'} | {figures.seconds:.1f} | {row.ready:.1f} "
-            f"| {figures.mutating.p99 * 1000:.0f} | {figures.refused} | {figures.retries} | {len(figures.failures)} | {cpu} |"
-        )
-    return "\n".join(lines)
+    lines = [HEADINGS, tuple("---" for _ in HEADINGS), *(_cells(row) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cells(row: Measured) -> tuple[str, ...]:
+    figures = row.joined
+    cpu = ", ".join(f"{name} {seconds:.1f}" for name, seconds in sorted(row.cpu.items(), key=lambda pair: -pair[1]) if seconds >= 0.1)
+    return (
+        row.way,
+        "spread" if row.spread else "at once",
+        f"{figures.seconds:.1f}",
+        f"{row.ready:.1f}",
+        f"{figures.mutating.p99 * 1000:.0f}",
+        str(figures.refused),
+        str(figures.retries),
+        str(len(figures.failures)),
+        cpu,
+    )
 
 
 @click.command()
@@ -170,7 +184,10 @@ def table(rows: Iterable[Measured]) -> str:
 @click.option("--joins", multiple=True, type=click.Choice(("at once", "spread")), default=("at once", "spread"), show_default=True)
 @click.option("--daemons/--no-daemons", default=True, show_default=True, help="With the DaemonSets and Deployments that the program ships.")
 @click.option("--api-servers", type=int, help="Fewer API servers than planned.")
-def main(region: str, machines: int, ways: tuple[str, ...], joins: tuple[str, ...], daemons: bool, api_servers: int | None) -> None:
+@record_option
+def main(
+    region: str, machines: int, ways: tuple[str, ...], joins: tuple[str, ...], daemons: bool, api_servers: int | None, record: bool
+) -> None:
     """Measure joins, one row for each way, and for each but the bare one at once and spread."""
     rows = []
     with prepared(region, machines, daemons, api_servers) as bench:
@@ -180,6 +197,11 @@ def main(region: str, machines: int, ways: tuple[str, ...], joins: tuple[str, ..
                 click.echo(table(rows[-1:]))
     click.echo(f"\n{machines} machines of {region}, {'with' if daemons else 'without'} the shipped DaemonSets and Deployments\n")
     click.echo(table(rows))
+    if record:
+        title = f"{machines:,} machines of {region} join, {'with' if daemons else 'without'} the shipped DaemonSets and Deployments"
+        command = f"python -m bench.joining --region {region} --machines {machines}"
+        path = results.write_now("joining", title, command, (), [ResultTable("", HEADINGS, [_cells(row) for row in rows])])
+        click.echo(f"wrote {path}")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-from bench.bare import RecordedBackend, Step, program, steps
-from bench.same import differences
+from bench.bare_program import RecordedBackend, Step, program, steps
+from bench.graph_comparison import differences
 from components.plan.limits import raise_if_broken
 from components.plan.model import RegionPlan
 from rehearsal.local_up.up import PROJECT
@@ -36,7 +36,7 @@ class GraphMismatchError(Exception):
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedStacks:
     """Both stacks of a region as our program registered them."""
 
     plan: RegionPlan
@@ -45,16 +45,16 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Bare:
+class BareProgram:
     """A bare program of both stacks, ready to run."""
 
-    recorded: Recorded
+    recorded: RecordedStacks
     backends: tuple[RecordedBackend, RecordedBackend]
     base: tuple[Step, ...]
     clusters: tuple[Step, ...]
 
     @classmethod
-    def of(cls, recorded: Recorded, *, dependencies: bool) -> Bare:
+    def of(cls, recorded: RecordedStacks, *, dependencies: bool) -> BareProgram:
         """Prepare the program and run it once; NotTheSame where it registers anything else than was recorded."""
         subscription, tenant = recorded.plan.spec.subscription, recorded.plan.spec.access.tenant
         base, clusters = (RecordedBackend(graph, subscription=subscription, tenant=tenant) for graph in (recorded.base, recorded.clusters))
@@ -79,14 +79,16 @@ class Bare:
         )
 
 
-def run_ours(region: str) -> Recorded:
+def run_ours(region: str) -> RecordedStacks:
     """Our program, whole: region file, plan, limits, boot files, Kubernetes objects and components of both stacks."""
     plan = load_plan(region)
     raise_if_broken(plan)
     backend = AcceptingCloud(tenant=plan.spec.access.tenant)
     base = run_program(partial(make, plan, plan.base_stack), PROJECT, plan.base_stack, backend=backend)
     outputs = {plan.base_stack: base.stack_outputs}
-    return Recorded(plan, base, run_program(partial(make, plan, plan.stack), PROJECT, plan.stack, backend=backend, stack_outputs=outputs))
+    return RecordedStacks(
+        plan, base, run_program(partial(make, plan, plan.stack), PROJECT, plan.stack, backend=backend, stack_outputs=outputs)
+    )
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def measure(region: str, pairs: int) -> list[Pair]:
     favours neither.
     """
     recorded = run_ours(region)
-    bare, independent = Bare.of(recorded, dependencies=True), Bare.of(recorded, dependencies=False)
+    bare, independent = BareProgram.of(recorded, dependencies=True), BareProgram.of(recorded, dependencies=False)
     before, measured = _seconds(bare.run), []
     for number in range(pairs):
         with _keys_timed() as keys:

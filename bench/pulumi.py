@@ -16,11 +16,12 @@ import click
 import yaml
 from rich.table import Table
 
-from bench.command import Say, Told, run_command
+from bench.command import BenchOutput, Say, run_command
 from bench.engine_cpu import PARTS, watched
-from bench.engine_programs.told import CPU_FILE, GRAPH_FILE
+from bench.engine_programs.program_cpu import CPU_FILE, GRAPH_FILE
 from bench.figures import Figure
 from bench.overhead import run_ours
+from bench.results import ResultTable, record_option
 from rehearsal.binaries.pins import BinariesMissingError
 from rehearsal.local_cluster.hub.hub_network import HubNetworkError, hub_namespace, unavailable_reason
 from rehearsal.local_up.update import Approvals
@@ -39,7 +40,7 @@ class RegionNotUpError(Exception):
 
 
 @dataclass(frozen=True)
-class Row:
+class VerbResult:
     """What one verb took: wall seconds, CPU seconds by part, and the size of the clusters' state in MB after it."""
 
     name: str
@@ -56,7 +57,7 @@ class Bench:
     engine: RegionEngine
     say: Say
     allowed: Approvals
-    rows: list[Row] = field(default_factory=list)
+    rows: list[VerbResult] = field(default_factory=list)
 
     def take(self, name: str, verb: Callable[[RegionEngine], RegionResult]) -> None:
         """Measure one verb; NotUp unless it is complete."""
@@ -71,7 +72,7 @@ class Bench:
         changes = "; ".join(
             ", ".join(f"{count:,} {op}" for op, count in sorted(timeline.changes.items())) or "nothing" for timeline in outcome.timelines
         )
-        self.rows.append(Row(name, wall, seconds.by_part(), self.state_mb(), changes))
+        self.rows.append(VerbResult(name, wall, seconds.by_part(), self.state_mb(), changes))
         self.say(f"  wall {wall:.0f} s; {changes}")
 
     def state_mb(self) -> float:
@@ -87,7 +88,8 @@ class Bench:
 @click.option("--only-overhead", is_flag=True, help="Measure our program beside the bare one, and no verb.")
 @click.option("--no-checkpoints", is_flag=True, help="Write the state at the end of an operation only, as no real region may be run.")
 @click.option("--factor", default=600.0, show_default=True, help="Seconds of Azure's time per second here.")
-def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpoints: bool, factor: float) -> None:
+@record_option
+def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpoints: bool, factor: float, record: bool) -> None:
     """Measure what Pulumi's own engine takes for a region: first up, no-change up, another image on one pool, refresh, destroy.
 
     \b
@@ -100,23 +102,27 @@ def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpo
     dev takes five minutes; southcentralus an hour. Exits 0 when the bound is kept or nothing could be measured, 1 when it is missed, 2 when
     something failed.
     """
-    told = Told()
+    output = BenchOutput()
     choice = choose_engine(unavailable_reason)
     if choice.programs is None:
-        told.console.print(f"skipped: {choice.reason}", markup=False)
+        output.console.print(f"skipped: {choice.reason}", markup=False)
         return
     with (
         tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder,
-        _at_work(region, Path(folder), choice.programs, factor, no_checkpoints, told.say) as at_work,
+        _at_work(region, Path(folder), choice.programs, factor, no_checkpoints, output.say) as at_work,
     ):
-        bench = Bench(at_work, told.say, Approvals(frozenset({"all"}), None, parallel))
+        bench = Bench(at_work, output.say, Approvals(frozenset({"all"}), None, parallel))
         pair_seconds = _pairs(bench, region, Path(folder), pairs) if pairs else []
         if not only_overhead:
-            _course(bench, region, Path(folder))
-    told.conclude(_figures(pair_seconds), *([_table(bench.rows, choice.programs.version)] if bench.rows else []))
+            _measure_verbs(bench, region, Path(folder))
+    figures = _figures(pair_seconds)
+    if record:
+        title = f"Pulumi's engine, {region}, CLI {choice.programs.version}"
+        output.record(f"pulumi-{region}", title, f"python -m bench.pulumi --region {region}", figures, [_result_table(bench.rows)])
+    output.conclude(figures, *([_table(bench.rows, choice.programs.version)] if bench.rows else []))
 
 
-def _course(bench: Bench, region: str, folder: Path) -> None:
+def _measure_verbs(bench: Bench, region: str, folder: Path) -> None:
     """Every verb, in turn."""
     plain = Approvals(parallel=bench.allowed.parallel)
     bench.take("first up", lambda at_work: bring_up(at_work, plain))
@@ -143,7 +149,7 @@ def _pairs(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[fl
     took = []
     for number in range(pairs + 1):
         bench.say(f"ours and bare, pair {number} of {pairs}" + ("" if number else ", which is not counted"))
-        took.append((_program_seconds(engine, "ours", folder, graph), _program_seconds(engine, "bare", folder, graph)))
+        took.append((_program_seconds(engine, "gpufleet_program", folder, graph), _program_seconds(engine, "bare_program", folder, graph)))
     engine.folder.prepare(plan, region)
     return took[1:]
 
@@ -194,15 +200,23 @@ def _figures(pairs: list[tuple[float, float]]) -> list[Figure]:
     ]
 
 
-def _table(rows: list[Row], version: str) -> Table:
+HEADINGS = ("verb", "wall s", *(f"{part}, CPU s" for part in PARTS), "state MB", "resources")
+
+
+def _cells(row: VerbResult) -> tuple[str, ...]:
+    return (row.name, f"{row.wall:.0f}", *(f"{row.parts.get(part, 0.0):.1f}" for part in PARTS), f"{row.state_mb:.1f}", row.changes)
+
+
+def _result_table(rows: list[VerbResult]) -> ResultTable:
+    return ResultTable("", HEADINGS, [_cells(row) for row in rows])
+
+
+def _table(rows: list[VerbResult], version: str) -> Table:
     table = Table(title=f"Pulumi's own engine, {version}, {os.cpu_count()} cores", title_justify="left")
-    table.add_column("verb")
-    for heading in ("wall s", *(f"{part}, CPU s" for part in PARTS), "state MB"):
-        table.add_column(heading, justify="right")
-    table.add_column("resources")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading in (HEADINGS[0], HEADINGS[-1]) else "right")
     for row in rows:
-        cpu = [f"{row.parts.get(part, 0.0):.1f}" for part in PARTS]
-        table.add_row(row.name, f"{row.wall:.0f}", *cpu, f"{row.state_mb:.1f}", row.changes)
+        table.add_row(*_cells(row))
     return table
 
 

@@ -12,9 +12,10 @@ import click
 from rich.console import Console
 
 from bench import growth
-from bench.children import Child, ChildError, measured, run
-from bench.command import Say, Told, run_command
+from bench.child_process import Child, ChildError, measured, run
+from bench.command import BenchOutput, Say, run_command
 from bench.figures import Figure
+from bench.results import record_option
 
 REGION = "southcentralus"
 PLAN_SECONDS = 1.0
@@ -30,7 +31,8 @@ REPEATS = 2
 @click.option("--only", type=click.Choice(PARTS), multiple=True, help="Measure this part only; may be given several times.")
 @click.option("--rounds", type=click.IntRange(1, 20), default=1, show_default=True, help="Timed rehearsals of each size in growth.")
 @click.option("--pairs", type=click.IntRange(1, 50), default=7, show_default=True, help="Pairs of programs in overhead.")
-def main(only: tuple[str, ...], rounds: int, pairs: int) -> None:
+@record_option
+def main(only: tuple[str, ...], rounds: int, pairs: int, record: bool) -> None:
     """Measure what planning and rehearsing a region costs, and print each figure beside its bound.
 
     \b
@@ -46,16 +48,18 @@ def main(only: tuple[str, ...], rounds: int, pairs: int) -> None:
     Nothing is written but temporary files. Exits 0 when every bound is kept, 1 when one is missed, 2 when something could
     not be measured, 130 when interrupted.
     """
-    told = Told()
-    say = told.say
+    output = BenchOutput()
+    say = output.say
     work: dict[str, Callable[[], list[Figure]]] = {
         "plan": lambda: _plan(say),
         "rehearsal": lambda: _rehearsal(say),
-        "growth": lambda: _growth(rounds, say, told.console),
+        "growth": lambda: _growth(rounds, say, output.console),
         "overhead": lambda: _overhead(pairs, say),
     }
     figures = [figure for part in PARTS if part in (only or PARTS) for figure in work[part]()]
-    told.conclude(figures)
+    if record:
+        output.record("rehearse", "Planning and rehearsing a region", "python -m bench.rehearse", figures)
+    output.conclude(figures)
 
 
 def _plan(say: Say) -> list[Figure]:

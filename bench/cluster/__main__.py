@@ -14,14 +14,15 @@ from typing import Any
 import click
 from rich.table import Table
 
-from bench.cluster.bare import bare
+from bench.cluster.bare_cluster import bare
+from bench.cluster.gpufleet_cluster import ours
 from bench.cluster.measure import Measured, measure
-from bench.cluster.ours import ours
 from bench.cluster.plots import draw
+from bench.cluster.progress import TimeLimitError
 from bench.cluster.settings import SETTINGS, Setting
-from bench.cluster.watching import TimeLimitError
-from bench.command import Say, Told, run_command
+from bench.command import BenchOutput, Say, run_command
 from bench.figures import Figure
+from bench.results import record_option
 from rehearsal.binaries.find import Binaries, BinariesMissingError, find_binaries
 from rehearsal.local_cluster.control_plane import ControlPlaneNotReadyError
 from rehearsal.local_cluster.joining.joiner import Identities
@@ -32,8 +33,8 @@ RATIO = 1.2
 """Bound of our time over the bare cluster's, for joins and for pods."""
 COMPARED_NODES = 500
 """From so many nodes on the ratios are held to the bound: below, waits of a second decide."""
-WAYS = (Identities.IMPERSONATED, Identities.ISSUED, Identities.BOOTSTRAP)
-UNTROUBLED = "kube-scheduler"
+IDENTITIES = (Identities.IMPERSONATED, Identities.ISSUED, Identities.BOOTSTRAP)
+IDLE_PROGRAM = "kube-scheduler"
 """What has nothing to decide while nodes join, so that its CPU time hints at how fast the machine was. kwok's does not: now and then its
 watch ends, and it is told of all nodes again."""
 MIB = 2**20
@@ -46,7 +47,7 @@ Pair = Sequence[Measured]
 @click.option("--nodes", type=click.IntRange(20, 7_500), default=200, show_default=True, help="Nodes, and pods that take a whole node.")
 @click.option("--setting", type=click.Choice(list(SETTINGS)), default="fast", show_default=True, help="See above.")
 @click.option("--only", type=click.Choice(BOTH), help="Measure one of the two; no ratios then.")
-@click.option("--identities", type=click.Choice([way.value for way in WAYS]), default="impersonated", show_default=True)
+@click.option("--identities", type=click.Choice([way.value for way in IDENTITIES]), default="impersonated", show_default=True)
 @click.option(
     "--pairs",
     type=click.IntRange(1, 9),
@@ -56,7 +57,8 @@ Pair = Sequence[Measured]
 )
 @click.option("--limit", type=click.IntRange(10), help="Seconds that a phase may take; default 120, and 4 for every 50 nodes.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/bench"), show_default=True)
-def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int, limit: int | None, out: Path) -> None:
+@record_option
+def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int, limit: int | None, out: Path, record: bool) -> None:
     """Join N nodes and run N pods of a whole node each, in our cluster and in a bare one, and print the ratios of their times.
 
     \b
@@ -82,7 +84,7 @@ def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int
     two free cores, and 7 GB of memory. Exits 0 when the ratios keep their bound, 1 when one does not, 2 when something failed, 130 when
     interrupted; nothing is left running.
     """
-    output = Told()
+    output = BenchOutput()
     say = output.say
     chosen = SETTINGS[setting]
     for line in chosen.told():
@@ -104,7 +106,11 @@ def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int
         }
         for path in write(document, out / f"cluster-{setting}-{nodes}{f'-{number + 1}' if pairs > 1 else ''}"):
             say(f"wrote {path}")
-    output.conclude(list(figures_of(done, nodes)), processes_table(done[-1], f"processes{f' of pair {pairs}' if pairs > 1 else ''}"))
+    figures = list(figures_of(done, nodes))
+    if record:
+        command = f"python -m bench.cluster --nodes {nodes} --setting {setting} --pairs {pairs}"
+        output.record(f"cluster-{setting}-{nodes}", f"Cluster of {nodes:,} nodes beside a bare one, {setting}", command, figures)
+    output.conclude(figures, processes_table(done[-1], f"processes{f' of pair {pairs}' if pairs > 1 else ''}"))
 
 
 def order(number: int, only: str | None) -> Sequence[str]:
@@ -144,7 +150,9 @@ def figures_of(done: Sequence[Pair], nodes: int) -> Iterable[Figure]:
         name = of_one[0].name
         came_up, join, pods = (statistics.median(getattr(one, phase) for one in of_one) for phase in ("came_up", "join", "pods"))
         yield Figure(f"{name}: API server ready", came_up, "s", None, f"{median}from the start of its first program")
-        yield Figure(f"{name}: {nodes:,} nodes Ready", join, "s", None, f"{median}{'the last: ' if median else ''}{told(of_one[-1])}")
+        yield Figure(
+            f"{name}: {nodes:,} nodes Ready", join, "s", None, f"{median}{'the last: ' if median else ''}{join_details(of_one[-1])}"
+        )
         yield Figure(f"{name}: {nodes:,} pods Running", pods, "s", None, f"{median}from the first Deployment")
     if len(done[0]) == 2:
         bound = RATIO if nodes >= COMPARED_NODES else None
@@ -153,7 +161,12 @@ def figures_of(done: Sequence[Pair], nodes: int) -> Iterable[Figure]:
             ("pods", attrgetter("pods"), bound, "wall seconds"),
             ("nodes and pods", lambda one: one.join + one.pods, bound, "wall seconds of both, one after the other"),
             ("join, CPU", lambda one: sum(taken.join_cpu for taken in one.taken.values()), None, "CPU seconds of all processes"),
-            (f"join, CPU of {UNTROUBLED}", lambda one: one.taken[UNTROUBLED].join_cpu, None, "CPU seconds, a hint at the machine's speed"),
+            (
+                f"join, CPU of {IDLE_PROGRAM}",
+                lambda one: one.taken[IDLE_PROGRAM].join_cpu,
+                None,
+                "CPU seconds, a hint at the machine's speed",
+            ),
             ("pods, CPU", lambda one: sum(taken.pods_cpu for taken in one.taken.values()), None, "CPU seconds of all processes"),
         )
         for what, taken, most, unit in rows:
@@ -166,7 +179,7 @@ def figures_of(done: Sequence[Pair], nodes: int) -> Iterable[Figure]:
                 )
 
 
-def told(one: Measured) -> str:
+def join_details(one: Measured) -> str:
     """What a join says of itself."""
     return ", ".join(f"{name} {value:.3g}" for name, value in one.details.items())
 

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench.cluster import pods
+from bench.cluster.progress import Sample, Seen, Watch, watches_ended
 from bench.cluster.region import TEAM
 from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting
-from bench.cluster.watching import Sample, Seen, Watch, watches_ended
 from bench.command import Say
 from rehearsal.local_cluster.objects.connection import Connection
 from rehearsal.local_cluster.objects.kubeconfig import read

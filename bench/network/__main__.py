@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from bench.command import Told, run_command
+from bench.command import BenchOutput, run_command
 from bench.figures import Figure
 from bench.network.additions import Added, additions
 from bench.network.forwarding import Ratios, Window, measured, site
+from bench.network.forwarding_setups import SHAPED
 from bench.network.scrape import PODS, scrapes
-from bench.network.ways import SHAPED
+from bench.results import record_option
 from rehearsal.binaries.find import BinariesMissingError, cni_plugins
 from tests.support.azure_network.cni_calls import CniError
 from tests.support.azure_network.namespaces import CommandError, why_not
@@ -31,7 +32,8 @@ PARTS = ("forwarding", "additions", "scrape")
 @click.option("--seconds", type=click.FloatRange(0.05), default=0.3, show_default=True, help="Of a window.")
 @click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Of 30 ADDs, each way.")
 @click.option("--only", type=click.Choice(PARTS), multiple=True, default=PARTS, help="Measure a part alone.")
-def main(pairs: int, seconds: float, rounds: int, only: tuple[str, ...]) -> None:
+@record_option
+def main(pairs: int, seconds: float, rounds: int, only: tuple[str, ...], record: bool) -> None:
     """Measure what a pod's packets, its start, and a scrape of the machine's traffic cost.
 
     \b
@@ -45,26 +47,28 @@ def main(pairs: int, seconds: float, rounds: int, only: tuple[str, ...]) -> None
     """
     if reason := why_not():
         raise click.ClickException(reason)
-    told = Told()
-    with fabric(cni_plugins(told.say)) as azure:
-        figures = list(_figures(azure, told, pairs, seconds, rounds, only))
-    told.conclude(figures)
+    output = BenchOutput()
+    with fabric(cni_plugins(output.say)) as azure:
+        figures = list(_figures(azure, output, pairs, seconds, rounds, only))
+    if record:
+        output.record("network", "Pod networking", "python -m bench.network", figures)
+    output.conclude(figures)
 
 
-def _figures(azure: Azure, told: Told, pairs: int, seconds: float, rounds: int, only: tuple[str, ...]) -> Iterator[Figure]:
+def _figures(azure: Azure, output: BenchOutput, pairs: int, seconds: float, rounds: int, only: tuple[str, ...]) -> Iterator[Figure]:
     if "additions" in only:
-        told.say("CNI ADD")
+        output.say("CNI ADD")
         for added, bound in zip(additions(azure, rounds), (ADD_MS, ADD_AT_ONCE_MS), strict=True):
             yield from _of_additions(added, bound)
     if "scrape" in only:
-        told.say("scrapes")
+        output.say("scrapes")
         scraped = scrapes(azure, 100)
         last = f"the longest of 100 {scraped.seconds[-1] * 1000:.0f} ms, {scraped.length:,} bytes"
         yield Figure(f"scrape, {PODS} pods", statistics.median(scraped.seconds) * 1000, "ms", SCRAPE_MS, f"median; {last}")
         yield Figure("memory of the exporter", scraped.memory / 1e6, "MB", SCRAPE_MB, "the most that it ever had")
     if "forwarding" in only:
         place = site(azure)
-        for ratios in measured(place, pairs, seconds, told.say):
+        for ratios in measured(place, pairs, seconds, output.say):
             yield from _of_ratios(ratios)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.network.ways import NOTHING, SHAPING, WAYS, Switch
+from bench.network.forwarding_setups import NOTHING, SETUPS, SHAPING, Switch
 from tests.support.azure_network.machine import REPOSITORY, Machine, Pod
 from tests.support.azure_network.namespaces import Namespace
 from tests.support.azure_network.network import INTERNET, Azure
@@ -120,7 +120,7 @@ def measured(place: Site, pairs: int, seconds: float, say: Callable[[str], None]
         say(name)
         with flow(place, target) as going:
             time.sleep(STARTS)
-            for way in WAYS:
+            for way in SETUPS:
                 yield Ratios(name, way, tuple(_pair(place.switch, way, number, seconds, going) for number in range(pairs)))
 
 

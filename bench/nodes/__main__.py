@@ -13,11 +13,13 @@ from pathlib import Path
 
 import click
 
+from bench import results
 from bench.cluster.region import one_cluster
-from bench.command import Say, Told, run_command
+from bench.command import BenchOutput, Say, run_command
 from bench.nodes import audit, sizes
 from bench.nodes.hollow import Hollow, token_of
-from bench.nodes.tables import markdown
+from bench.nodes.tables import markdown, tables
+from bench.results import record_option
 from rehearsal.binaries.find import Binaries, BinariesMissingError, find_binaries
 from rehearsal.local_cluster.azure_service import serve_azure
 from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneNotReadyError, ControlPlaneSize
@@ -59,7 +61,8 @@ class Plane:
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.option("--nodes", type=click.IntRange(2, 50), default=8, show_default=True, help="Hollow nodes; each is two processes of 60 MB.")
 @click.option("--minutes", type=click.FloatRange(1, 120), default=6.0, show_default=True, help="How long they are watched at rest.")
-def main(nodes: int, minutes: float) -> None:
+@record_option
+def main(nodes: int, minutes: float, record: bool) -> None:
     """Count what nodes at rest ask of the API server: by component, verb and resource, and the watches that they keep open.
 
     \b
@@ -71,9 +74,13 @@ def main(nodes: int, minutes: float) -> None:
     Prints Markdown tables: for one node, and for 7,500. What kubemark's kubelet does otherwise than ours is told there. CoreDNS
     is not run; its watches are as many as its replicas, whatever the nodes. Ends what it has started, also on Ctrl-C.
     """
-    say = Told().say
+    say = BenchOutput().say
     rest = measure(nodes, minutes * 60, find_binaries(say, measuring=True), say)
     click.echo(markdown(rest.nodes, rest.seconds, rest.counted, rest.sent))
+    if record:
+        found = tables(rest.nodes, rest.seconds, rest.counted, rest.sent)
+        command = f"python -m bench.nodes --nodes {nodes} --minutes {minutes:g}"
+        say(f"wrote {results.write_now('nodes', 'Requests of nodes at rest', command, (), found)}")
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     click.echo(f"\n{nodes} hollow nodes, {minutes:g} minutes at rest; {os.cpu_count()} cores, load at the end {load}")
 

@@ -23,7 +23,7 @@ BEGUN, DONE = "ResponseStarted", "ResponseComplete"
 
 
 @dataclass(frozen=True, order=True)
-class What:
+class RequestKind:
     """One kind of request: component, verb, resource, and by which name or in which namespace a watch selects."""
 
     component: str
@@ -36,8 +36,8 @@ class What:
 class Counted:
     """Requests that ended between two moments, and watches that were open at the second."""
 
-    requests: Counter[What] = field(default_factory=Counter)
-    watches: Counter[What] = field(default_factory=Counter)
+    requests: Counter[RequestKind] = field(default_factory=Counter)
+    watches: Counter[RequestKind] = field(default_factory=Counter)
 
 
 def count(events: Iterable[Mapping[str, Any]], first: datetime.datetime, last: datetime.datetime) -> Counted:
@@ -68,10 +68,10 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def _what(event: Mapping[str, Any]) -> What:
+def _what(event: Mapping[str, Any]) -> RequestKind:
     told = event.get("objectRef") or {}
     resource = "/".join(filter(None, (told.get("resource"), told.get("subresource")))) or urlsplit(event["requestURI"]).path
-    return What(_component(event), event["verb"], resource, _selected(event, told) if event["verb"] == "watch" else "")
+    return RequestKind(_component(event), event["verb"], resource, _selected(event, told) if event["verb"] == "watch" else "")
 
 
 def _component(event: Mapping[str, Any]) -> str:

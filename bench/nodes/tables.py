@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bench.nodes.audit import Counted, What
+from bench.nodes.audit import Counted, RequestKind
 from bench.nodes.hollow import KUBELET, LEASE_SECONDS, PROXY, REPORT_SECONDS
+from bench.results import ResultTable
 from components.boot import shared_settings
 
 FULL = 7_500
@@ -24,20 +25,33 @@ RARE_BYTES = 10.0
 
 def markdown(nodes: int, seconds: float, counted: Counted, sent: Mapping[str, float]) -> str:
     """All tables."""
-    return "\n\n".join(
+    return "\n\n".join(f"{one.title}:\n\n{_table(one.headings, one.rows)}" for one in tables(nodes, seconds, counted, sent))
+
+
+def tables(nodes: int, seconds: float, counted: Counted, sent: Mapping[str, float]) -> tuple[ResultTable, ...]:
+    """Return all tables: requests, watches, the constant part, and bytes sent."""
+    rows: tuple[tuple[str, tuple[str, ...], Iterator[tuple[str, ...]]], ...] = (
         (
-            "Requests of nodes at rest:\n\n"
-            + _table(("component", "request", "per node and hour", "7,500 nodes, per second"), _requests(nodes, seconds, counted)),
-            "Watches that nodes keep open:\n\n" + _table(("component", "watch", "per node", "7,500 nodes"), _watches(nodes, counted)),
-            "Constant part, whatever the number of nodes:\n\n"
-            + _table(("component", "requests per second", "open watches"), _constant(seconds, counted)),
-            "Bytes that the API server sent in answers to reads and in events of watches, beyond those without nodes:\n\n"
-            + _table(("what", "per node and hour, kB", "7,500 nodes, MB per second"), _bytes(nodes, sent)),
-        )
+            "Requests of nodes at rest",
+            ("component", "request", "per node and hour", "7,500 nodes, per second"),
+            _requests(nodes, seconds, counted),
+        ),
+        ("Open watches of nodes", ("component", "watch", "per node", "7,500 nodes"), _watches(nodes, counted)),
+        (
+            "Constant part, independent of the number of nodes",
+            ("component", "requests per second", "open watches"),
+            _constant(seconds, counted),
+        ),
+        (
+            "Bytes that the API server sent in answers to reads and in events of watches, beyond those without nodes",
+            ("what", "per node and hour, kB", "7,500 nodes, MB per second"),
+            _bytes(nodes, sent),
+        ),
     )
+    return tuple(ResultTable(title, headings, list(cells)) for title, headings, cells in rows)
 
 
-def ours(what: What, rate: float) -> float:
+def ours(what: RequestKind, rate: float) -> float:
     """A rate of kubemark's kubelet as our kubelet's settings make it: leases and reports are less frequent."""
     if what.component == KUBELET and what.resource == LEASE and what.verb in ("update", "patch", "get"):
         return rate * LEASE_SECONDS / shared_settings.LEASE_SECONDS
@@ -86,15 +100,15 @@ def _bytes(nodes: int, sent: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
             yield name, f"{here * HOUR / 1000:,.0f}", f"{here * FULL / 1e6:.2f}"
 
 
-def _merged(requests: Counter[What]) -> Counter[What]:
+def _merged(requests: Counter[RequestKind]) -> Counter[RequestKind]:
     """Requests of components on nodes, watches of a resource together however they are narrowed."""
-    found: Counter[What] = Counter()
+    found: Counter[RequestKind] = Counter()
     for what, count in requests.items():
         if what.component in ON_NODES and count:
-            found[What(what.component, what.verb, what.resource)] += count
+            found[RequestKind(what.component, what.verb, what.resource)] += count
     return found
 
 
-def _table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [heads, tuple("---" for _ in heads), *rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in lines)

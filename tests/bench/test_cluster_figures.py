@@ -9,7 +9,7 @@ import pytest
 from bench.cluster.__main__ import COMPARED_NODES, RATIO, Pair, as_pair, figures_of, order
 from bench.cluster.measure import Measured, Taken
 from bench.cluster.plots import COLORS, draw
-from bench.cluster.watching import Sample, Seen
+from bench.cluster.progress import Sample, Seen
 from bench.figures import Figure
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.nodes import audit
-from bench.nodes.audit import What
+from bench.nodes.audit import RequestKind
 
 BEGAN = datetime.datetime(2026, 11, 21, 12, 0, tzinfo=datetime.UTC)
 ENDED = BEGAN + datetime.timedelta(minutes=5)
@@ -32,7 +32,7 @@ def event(second: float, verb: str, resource: str, uri: str, stage: str = "Respo
 
 def test_only_requests_between_the_two_moments_are_counted() -> None:
     events = [event(second, "update", "leases", LEASE) for second in (-1, 0, 20, 299, 301)]
-    assert audit.count(events, BEGAN, ENDED).requests == {What("kubelet", "update", "leases"): 3}
+    assert audit.count(events, BEGAN, ENDED).requests == {RequestKind("kubelet", "update", "leases"): 3}
 
 
 def test_a_watch_counts_once_as_a_request_and_as_open_until_it_ends() -> None:
@@ -44,7 +44,7 @@ def test_a_watch_counts_once_as_a_request_and_as_open_until_it_ends() -> None:
         event(310, "watch", "pods", PODS, "ResponseComplete", "before"),
     ]
     counted = audit.count(events, BEGAN, ENDED)
-    selected = What("kubelet", "watch", "pods", "spec.nodeName")
+    selected = RequestKind("kubelet", "watch", "pods", "spec.nodeName")
     assert (counted.requests, counted.watches) == ({selected: 2}, {selected: 2})
 
 

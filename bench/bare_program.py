@@ -13,8 +13,8 @@ import pulumi_azure_native as azure
 import pulumi_kubernetes as kubernetes
 from pulumi import dynamic
 
+from bench.recorded_inputs import Argument, CreatedResources, keyword_arguments, plain, wired
 from bench.snake_case import arguments
-from bench.wiring import Argument, Made, plain, wired, written
 from components.aliases import drop_version_aliases
 from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.dispatch import STACK_REFERENCE, CreatedResource
@@ -73,9 +73,9 @@ def program(planned: tuple[Step, ...]) -> Callable[[], None]:
 
     def run() -> None:
         drop_version_aliases()
-        made = Made()
+        made = CreatedResources()
         for step in planned:
-            opts, arguments = _options(step, made.resources), written(step.arguments, made)
+            opts, arguments = _options(step, made.resources), keyword_arguments(step.arguments, made)
             made.resources[step.resource.urn] = step.make(step.resource.name, opts=opts, **arguments)
 
     return run

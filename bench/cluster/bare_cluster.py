@@ -14,7 +14,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from bench.cluster.ours import as_ready, node_template
+from bench.cluster.gpufleet_cluster import as_ready, node_template
 from bench.cluster.region import TEAM
 from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting, scheduler_configuration

@@ -37,8 +37,8 @@ class ChildError(Exception):
 
 
 def measured(*arguments: str) -> tuple[Child, dict[str, Any]]:
-    """Run a piece of bench/measured.py in a fresh process; ChildFailed unless it ends well."""
-    child = run([sys.executable, "-m", "bench.measured", *arguments])
+    """Run a piece of bench/measured_process.py in a fresh process; ChildFailed unless it ends well."""
+    child = run([sys.executable, "-m", "bench.measured_process", *arguments])
     return child, json.loads(child.text)
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from bench.cluster.progress import TOLD_EVERY
 from bench.cluster.region import one_cluster
 from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import NO_AUDIT, Setting, scheduler_configuration
-from bench.cluster.watching import TOLD_EVERY
 from bench.command import Say
 from components.boot import kube_scheduler
 from components.plan.model import RegionPlan

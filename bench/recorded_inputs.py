@@ -13,7 +13,7 @@ from rehearsal.program.graph import Resource, Secret, reveal
 
 
 @dataclass
-class Made:
+class CreatedResources:
     """What a program has made so far: resources by the URN of the one that each repeats, and outputs derived from them, each once."""
 
     resources: dict[str, pulumi.Resource] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Made:
         return self.derived[sources, text]
 
 
-Later = Callable[[Made], Any]
+Deferred = Callable[[CreatedResources], Any]
 """A value that is known once the resources that it comes from are made."""
 
 
@@ -66,7 +66,7 @@ def wired(name: str, value: Any, sources: list[Resource]) -> Argument:
     return Argument.of(name, _carried(replaced, rest) if rest else replaced)
 
 
-def written(arguments: tuple[Argument, ...], made: Made) -> dict[str, Any]:
+def keyword_arguments(arguments: tuple[Argument, ...], made: CreatedResources) -> dict[str, Any]:
     """Keyword arguments for the SDK."""
     return {argument.name: _filled(argument.value, made) if argument.later else argument.value for argument in arguments}
 
@@ -108,13 +108,13 @@ def _replaced(value: Any, known: Mapping[str, tuple[str, str | None]], used: set
             return value
 
 
-def _output(urn: str, attribute: str | None, text: str) -> Later:
+def _output(urn: str, attribute: str | None, text: str) -> Deferred:
     if attribute is None:
         return lambda made: made.carrying((urn,), text)
     return lambda made: made.output(urn, attribute)
 
 
-def _secret(value: Any) -> Later:
+def _secret(value: Any) -> Deferred:
     return lambda _made: pulumi.Output.secret(value)
 
 
@@ -133,7 +133,7 @@ def _carried(value: Any, sources: tuple[str, ...]) -> Any:
             return lambda made: pulumi.Output.all(value(made), made.carrying(sources, "")).apply(lambda both: both[0])
 
 
-def _filled(value: Any, made: Made) -> Any:
+def _filled(value: Any, made: CreatedResources) -> Any:
     if callable(value):
         return value(made)
     if isinstance(value, dict):

@@ -11,10 +11,10 @@ from cni.node.shaping import COMMENT, DOWN, UP
 from tests.support.azure_network.machine import Machine
 
 NOTHING = "nothing"
-FOUR = "four rules"
+FOUR_RULES = "four rules"
 COUNTED = "rules + ipset"
 SHAPED = "rules + ipset + shaping"
-WAYS = (FOUR, COUNTED, SHAPED)
+SETUPS = (FOUR_RULES, COUNTED, SHAPED)
 
 SHAPING: dict[str, Any] = {
     "machine_mbit": 30_000,
@@ -47,7 +47,7 @@ class Switch:
         """Have this way stand."""
         self._attach(way == SHAPED)
         for table, lines in self.tables.items():
-            kept = [line for line in lines if not line.startswith("-A ") or _stands(line, way)]
+            kept = [line for line in lines if not line.startswith("-A ") or _applies(line, way)]
             self.machine.run("iptables-restore", "-T", table, given="\n".join((*kept, "")))
 
     def _attach(self, shaped: bool) -> None:
@@ -62,7 +62,7 @@ class Switch:
         self.shaped = shaped
 
 
-def _stands(rule: str, way: str) -> bool:
+def _applies(rule: str, way: str) -> bool:
     if PUBLISHED in rule:
         return way != NOTHING
     if COMMENT in rule:

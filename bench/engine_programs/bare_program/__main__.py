@@ -1,0 +1,10 @@
+"""The same resources written bare: one call of the SDK each, their inputs ready beforehand; it tells what that cost."""
+
+from __future__ import annotations
+
+from bench.bare_program import program, steps
+from bench.engine_programs.program_cpu import recorded_graph, write_cpu_at_exit
+
+register = program(steps(recorded_graph(), dependencies=True))
+write_cpu_at_exit()
+register()
