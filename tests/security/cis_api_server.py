@@ -11,8 +11,8 @@ API_SERVER = (
         "1.2.1",
         "no anonymous requests",
         DEVIATES,
-        "`authentication.yaml` lets them in on /livez, /readyz and /healthz alone, which Azure's load balancer asks without a name; "
-        "everything else is answered 401",
+        "`authentication.yaml` allows them only on /livez, /readyz and /healthz, which Azure's load balancer requests without credentials; "
+        "all other requests receive 401",
         (policies.anonymous_on_health_alone,),
         "test_nobody_without_a_name_sees_more_than_health",
     ),
@@ -40,8 +40,8 @@ API_SERVER = (
         "1.2.9",
         "EventRateLimit admission",
         DEVIATES,
-        "an alpha plugin. What it guards is guarded otherwise: events have an etcd of their own and an hour's life, a kubelet sends five a "
-        "second at most (`eventRecordQPS`), and priority and fairness gives every flow its share",
+        "an alpha plugin. Other settings give the same protection: events have a separate etcd cluster and live for an hour, "
+        "a kubelet sends at most five per second (`eventRecordQPS`), and priority and fairness gives every flow its share",
         (flag(API, event_ttl="1h"),),
     ),
     Point("1.2.10", "no AlwaysAdmit admission", MET, "not in the list", (lacks(API, "enable-admission-plugins", "AlwaysAdmit"),)),
@@ -49,13 +49,13 @@ API_SERVER = (
         "1.2.11",
         "AlwaysPullImages admission",
         DEVIATES,
-        "every start of a pod would need the registry, also of those whose image the machine's image brings: a registry's outage would end "
-        "jobs on all nodes. Kubernetes 1.35 and later check on the node that a pod may use an image that another's credentials pulled "
+        "every start of a pod would need the registry, even if the machine's image contains the pod's image. "
+        "An outage of the registry would end jobs on all nodes. Kubernetes 1.35 and later check on the node that a pod may use an image that another pod's credentials pulled "
         "(https://www.kubernetes.dev/resources/keps/2535/)",
         (lacks(API, "enable-admission-plugins", "AlwaysPullImages"),),
     ),
     *(
-        Point(number, f"{plugin} admission", MET, "on by default, not switched off", (lacks(API, "disable-admission-plugins", plugin),))
+        Point(number, f"{plugin} admission", MET, "on by default, not disabled", (lacks(API, "disable-admission-plugins", plugin),))
         for number, plugin in (("1.2.12", "ServiceAccount"), ("1.2.13", "NamespaceLifecycle"))
     ),
     Point("1.2.14", "NodeRestriction admission", MET, "in the list", (holds(API, "enable-admission-plugins", "NodeRestriction"),)),
@@ -82,7 +82,7 @@ API_SERVER = (
         "1.2.21",
         "tokens of deleted service accounts end",
         MET,
-        "on by default, not switched off",
+        "on by default, not disabled",
         (absent(API, "service-account-lookup"),),
         "test_a_deleted_accounts_token_ends",
     ),

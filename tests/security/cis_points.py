@@ -27,15 +27,15 @@ from cis_rendered import (
 
 
 def _pod_files() -> Iterator[Point]:
-    """1.1.1 to 1.1.8: there are no static pods, so their units are looked at instead."""
-    why = "systemd runs it, no pod does; its unit is root's, nobody else writes it, and it names key files and holds none"
+    """Yield points 1.1.1 to 1.1.8: there are no static pods, so their units are checked instead."""
+    why = "systemd runs it as a unit, not as a pod. Only root may write the unit, and it refers to key files without containing keys"
     for number, program in enumerate((API, MANAGER, SCHEDULER, ETCD)):
         for offset, what in enumerate(("mode", "owner"), start=1):
             yield Point(f"1.1.{2 * number + offset}", f"pod file of {program}: {what}", NOT_APPLICABLE, why, (unit_steady(program),))
 
 
 def _kubeconfigs() -> Iterator[Point]:
-    """1.1.13 to 1.1.18: files with which the programs, and a person on the machine, call the API server."""
+    """Yield points 1.1.13 to 1.1.18: the kubeconfigs of the programs and of an administrator on the machine."""
     for number, name in ((13, "admin"), (15, "scheduler"), (17, "controller-manager")):
         path = f"{KUBERNETES}/{name}.kubeconfig"
         yield Point(f"1.1.{number}", f"kubeconfig of {name}: mode", MET, f"`{path}` 0600", (private(path),))
@@ -54,8 +54,8 @@ CONTROL_PLANE_FILES = (
         "1.1.12",
         "etcd's data directory: owner",
         DEVIATES,
-        "root:root. etcd is the only program of its machine, runs as root to read keys that are root's, and without any capability, with a "
-        "read-only system. A user of its own would guard its data from nobody",
+        "root:root. etcd is the only program of its machine. It runs as root to read root's keys, without any capability, "
+        "on a read-only system. A separate user would protect its data from no other program",
         (policies.members_run_confined,),
     ),
     *_kubeconfigs(),
@@ -66,7 +66,7 @@ CONTROL_PLANE_FILES = (
 PROGRAMS = (
     Point(
         "1.3.1",
-        "finished pods are collected",
+        "finished pods are deleted",
         MET,
         "`--terminated-pod-gc-threshold=12500`",
         (flag(MANAGER, terminated_pod_gc_threshold="12500"),),
@@ -93,11 +93,9 @@ PROGRAMS = (
         "`--service-account-private-key-file`",
         (keys(MANAGER, "service-account-private-key-file"),),
     ),
-    Point("1.3.5", "authority handed to pods", MET, "`--root-ca-file`", (keys(MANAGER, "root-ca-file"),)),
-    Point(
-        "1.3.6", "kubelets' serving certificates rotate", MET, "on by default, not switched off", (policies.kubelets_ask_for_certificates,)
-    ),
-    Point("1.3.7", "on loopback alone", MET, "`--bind-address`", (flag(MANAGER, bind_address="127.0.0.1"),)),
+    Point("1.3.5", "authority given to pods", MET, "`--root-ca-file`", (keys(MANAGER, "root-ca-file"),)),
+    Point("1.3.6", "kubelets' serving certificates rotate", MET, "on by default, not disabled", (policies.kubelets_ask_for_certificates,)),
+    Point("1.3.7", "only on loopback", MET, "`--bind-address`", (flag(MANAGER, bind_address="127.0.0.1"),)),
     Point(
         "1.4.1",
         "no profiling",
@@ -106,7 +104,7 @@ PROGRAMS = (
         (policies.scheduler_profiling_is_off,),
         "test_nobody_profiles_the_programs_beside_it",
     ),
-    Point("1.4.2", "on loopback alone", MET, "`--bind-address`", (flag(SCHEDULER, bind_address="127.0.0.1"),)),
+    Point("1.4.2", "only on loopback", MET, "`--bind-address`", (flag(SCHEDULER, bind_address="127.0.0.1"),)),
 )
 ETCD_MEMBERS = (
     Point("2.1", "serving certificate", MET, "`--cert-file`, `--key-file`", (members_keys("cert-file", "key-file"),)),
@@ -114,7 +112,7 @@ ETCD_MEMBERS = (
         "2.2",
         "clients are verified",
         MET,
-        "`--client-cert-auth`; without TLS, on loopback, `--listen-client-http-urls` tells version and health and no key",
+        "`--client-cert-auth`. `--listen-client-http-urls`, without TLS and only on loopback, returns version and health, but no key",
         (members_flag(client_cert_auth="true", listen_client_http_urls="http://127.0.0.1:2382"),),
         "test_etcd_talks_to_nobody_without_a_certificate",
     ),
@@ -126,7 +124,7 @@ ETCD_MEMBERS = (
         "2.7",
         "an authority of its own",
         MET,
-        "one for each ring; none of theirs is the cluster's",
+        "one for each etcd cluster; none of them is the Kubernetes cluster's",
         (policies.rings_have_authorities_of_their_own,),
         "test_the_clusters_own_certificates_open_no_etcd",
     ),
@@ -136,22 +134,22 @@ CONFIGURATION = (
         "3.1.1",
         "people have no client certificates",
         DEVIATES,
-        "people sign in by Entra ID. One certificate is a person's: break-glass, for when Entra ID does not answer; it lies "
-        "in the control vault, on API servers' machines and in the stack's encrypted outputs",
+        "people sign in with Entra ID. The only exception is the break-glass certificate, for an outage of Entra ID. "
+        "It is stored in the control vault, on API servers' machines and in the stack's encrypted outputs",
         (policies.people_by_tokens,),
     ),
     Point(
         "3.1.2",
         "people have no service accounts' tokens",
         MET,
-        "no lasting token is made; ours are not mounted unless asked for",
+        "no permanent token is created; tokens of gpufleet's accounts are mounted only on request",
         (policies.accounts_have_no_lasting_tokens,),
     ),
     Point(
         "3.1.3",
         "people have no bootstrap tokens",
         MET,
-        "the one token may ask for a node's certificate, and no more",
+        "the only token may request a node's certificate, and nothing else",
         (policies.bootstrap_tokens_join_nodes_alone,),
     ),
     Point("3.2.1", "an audit policy", MET, "`--audit-policy-file`", (policies.policy_is_given,), "test_deeds_are_written_down"),
@@ -159,7 +157,7 @@ CONFIGURATION = (
         "3.2.2",
         "the policy covers what matters",
         MET,
-        "changes with their request; secrets, config maps, tokens and token reviews without any body; exec, port-forward and proxies",
+        "changes, with their request; secrets, config maps, tokens and token reviews, without a body; exec, port-forward and proxies",
         (policies.credentials_never_stand_in_the_log, policies.what_matters_is_written_down),
         "test_deeds_are_written_down",
     ),
