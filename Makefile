@@ -10,7 +10,7 @@ RUN := .venv/bin
 .DELETE_ON_ERROR:
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(f"Python 3.11 or later is needed, this is {sys.version.split()[0]}; set PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'

@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^(?P<indent> *)(?P<marks>```+)(?P<language>[\w-]*)\s*$")
 GENERATED = ("docs/benchmarks.md", "docs/region-file.md")
 """Pages that a command writes: their tables are exempt from the checks of prose."""
-GENERATED_PART = re.compile(r"<!-- (\w+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 _LIST_ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.) +")
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)[)*\"']*\s+")
 
@@ -83,20 +82,15 @@ class Page:
                     yield Text(sentence.strip(), paragraph.line)
 
     def _paragraphs(self) -> Iterator[Text]:
-        skipped = {
-            number
-            for part in GENERATED_PART.finditer(self.text)
-            for number in range(self.text.count("\n", 0, part.start()) + 1, self.text.count("\n", 0, part.end()) + 2)
-        }
         lines: list[str] = []
         start = 1
         for number, line in enumerate([*self.prose, ""], 1):
             table = line.lstrip().startswith("|")
-            ends = not line.strip() or table or line.startswith("#") or _LIST_ITEM.match(line) or number in skipped
+            ends = not line.strip() or table or line.startswith("#") or _LIST_ITEM.match(line)
             if ends and lines:
                 yield Text(" ".join(lines), start)
                 lines = []
-            if number in skipped or not line.strip() or line.startswith("<!--"):
+            if not line.strip() or line.startswith("<!--"):
                 continue
             if table:
                 if self.name not in GENERATED:

@@ -40,8 +40,8 @@ API_SERVER = (
         "1.2.9",
         "EventRateLimit admission",
         DEVIATES,
-        "an alpha plugin. Other settings give the same protection: events have a separate etcd cluster and live for an hour, "
-        "a kubelet sends at most five per second (`eventRecordQPS`), and priority and fairness gives every flow its share",
+        "an alpha plugin. Other settings give the same protection. Events have a separate etcd cluster and live for an hour. A kubelet sends "
+        "at most five per second (`eventRecordQPS`). Priority and fairness gives every flow its share",
         (flag(API, event_ttl="1h"),),
     ),
     Point("1.2.10", "no AlwaysAdmit admission", MET, "not in the list", (lacks(API, "enable-admission-plugins", "AlwaysAdmit"),)),
@@ -49,9 +49,9 @@ API_SERVER = (
         "1.2.11",
         "AlwaysPullImages admission",
         DEVIATES,
-        "every start of a pod would need the registry, even if the machine's image contains the pod's image. "
-        "An outage of the registry would end jobs on all nodes. Kubernetes 1.35 and later check on the node that a pod may use an image that another pod's credentials pulled "
-        "(https://www.kubernetes.dev/resources/keps/2535/)",
+        "every start of a pod would need the registry, even if the machine's image contains the pod's image. An outage of the registry "
+        "would end jobs on all nodes. Kubernetes 1.35 and later check on the node that a pod may use an image that another pod's "
+        "credentials pulled (https://www.kubernetes.dev/resources/keps/2535/)",
         (lacks(API, "enable-admission-plugins", "AlwaysPullImages"),),
     ),
     *(
