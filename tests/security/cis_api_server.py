@@ -40,8 +40,8 @@ API_SERVER = (
         "1.2.9",
         "EventRateLimit admission",
         DEVIATES,
-        "an alpha plugin. Other settings give the same protection. Events have a separate etcd cluster and live for an hour. A kubelet sends "
-        "at most five per second (`eventRecordQPS`). Priority and fairness gives every flow its share",
+        "an alpha plugin. Other settings give the same protection. Events have a separate etcd cluster and live for an hour. "
+        "A kubelet sends at most five per second (`eventRecordQPS`). Priority and fairness gives every flow its share",
         (flag(API, event_ttl="1h"),),
     ),
     Point("1.2.10", "no AlwaysAdmit admission", MET, "not in the list", (lacks(API, "enable-admission-plugins", "AlwaysAdmit"),)),
