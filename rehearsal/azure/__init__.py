@@ -1,1 +1,1 @@
-"""A model of Azure for the parts that a GPU fleet uses: pure, on an injected clock, the same history for the same seed."""
+"""Model of the parts of Azure that a GPU fleet uses: without I/O, on an injected clock, with the same history for the same seed."""

@@ -1,4 +1,4 @@
-"""Says what the bodies of the types look like whose official client is not among ours: locks and diagnostic settings."""
+"""Shapes of bodies without an official client among gpufleet's dependencies: management locks and diagnostic settings."""
 
 from __future__ import annotations
 

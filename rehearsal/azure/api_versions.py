@@ -1,4 +1,4 @@
-"""Decides which API versions of each resource provider are answered: those that azure-native and the official clients send by default.
+"""API versions of each resource provider: those that azure-native and the official clients send by default.
 
 https://learn.microsoft.com/azure/azure-resource-manager/management/resource-providers-and-types
 """
@@ -57,7 +57,7 @@ _BY_KEY = {name.lower(): versions for name, versions in API_VERSIONS.items()}
 
 
 def api_versions(resource_type: str) -> tuple[str, ...]:
-    """The versions of a type, the oldest first; empty for an unknown provider. What has none of its own has those of what it is part of."""
+    """Return the versions of a type, oldest first; empty for an unknown provider. A type without its own versions has its parent's."""
     key = resource_type.lower()
     while key:
         if key in _BY_KEY:
@@ -67,7 +67,7 @@ def api_versions(resource_type: str) -> tuple[str, ...]:
 
 
 def check_api_version(resource_type: str, version: str, location: str = "") -> None:
-    """Refuse a request without a version, or with one that is not answered; location is the resource's, for Azure's sentence."""
+    """Raise AzureError for a request without an API version, or with an unsupported one. `location` appears in Azure's message."""
     if not version:
         raise invalid("The api-version query parameter (?api-version=) is required for all requests.", code="MissingApiVersionParameter")
     supported = api_versions(resource_type)

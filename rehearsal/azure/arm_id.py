@@ -1,4 +1,4 @@
-"""Decides what an ARM resource id says: subscription, resource group, provider, types and names, whatever its capitals.
+"""ARM resource ids: subscription, resource group, provider, types and names, compared without regard to case.
 
 https://learn.microsoft.com/azure/azure-resource-manager/templates/template-functions-resource#resourceid
 """
@@ -39,18 +39,18 @@ class ArmId:
 
     @property
     def parent(self) -> str | None:
-        """Text of the id of the resource that this one is part of; None for a top-level one."""
+        """Id of the parent resource; None for a top-level resource."""
         return self.text.rsplit("/", 2)[0] if len(self.names) > 1 else None
 
     @property
     def group_id(self) -> str:
-        """Text of the id of its resource group, empty outside one."""
+        """Id of the resource group; empty outside a group."""
         return f"/subscriptions/{self.subscription}/resourceGroups/{self.group}" if self.group else ""
 
 
 @lru_cache(maxsize=65_536)
 def parse(text: str) -> ArmId:
-    """Parse an id; AzureError InvalidResourceId where it is none."""
+    """Parse an id. Raises AzureError InvalidResourceId."""
     parts = text.split("/")
     if len(parts) < 3 or parts[0] or parts[1].lower() != "subscriptions" or "" in parts[1:]:
         raise _malformed(text)

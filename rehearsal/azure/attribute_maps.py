@@ -1,4 +1,4 @@
-"""Reads shapes out of the official SDK's older models, which name their properties in an `_attribute_map`, inner ones as `properties.x`.
+"""Shapes of the official SDK's older models, which name properties in an `_attribute_map` and inner ones as `properties.x`.
 
 https://github.com/Azure/msrest-for-python#readme and each package's `_serialization.py`.
 """
@@ -27,7 +27,7 @@ PLAIN: Mapping[str, Plain] = {
 
 @cache
 def model(kind: Any) -> ObjectOf:
-    """The shape of a model class."""
+    """Return the shape of a model class."""
     keys = [entry["key"] for entry in kind._attribute_map.values()]
     return ObjectOf(kind.__name__, partial(_properties, kind), any(key.startswith("properties.") for key in keys), package_of(kind))
 
@@ -59,7 +59,7 @@ def _shape(kind: Any, name: str, told: str) -> Shape:
 
 
 def _enumeration(kind: Any, name: str) -> Shape:
-    """A string, or one out of some: the map does not tell, the constructor's annotation does."""
+    """Return a string or an enumeration: the map does not distinguish them, but the constructor's annotation does."""
     package = import_module(kind.__module__.rpartition(".")[0])
     hint = inspect.signature(kind.__init__).parameters.get(name)
     if hint is None or "_models." not in str(hint.annotation):

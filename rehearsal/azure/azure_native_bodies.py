@@ -1,7 +1,7 @@
-"""Decides how azure-native's flat inputs become the body that it sends, and which outputs it makes of the body that is answered.
+"""Translation between azure-native's flat inputs and outputs and the bodies of Azure's REST API.
 
-azure-native shows what is in a body's `properties` as the resource's own, takes the ids of identities as a list where Azure has an object,
-and calls some properties by other names: https://github.com/pulumi/pulumi-azure-native
+azure-native presents the contents of a body's `properties` as properties of the resource itself. It takes ids of identities as a list where
+Azure has an object, and it renames some properties: https://github.com/pulumi/pulumi-azure-native
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rehearsal.azure.sdk_shapes import shape_of
 from rehearsal.azure.shapes import ListOf, MapOf, ObjectOf, OneOf, Shape
 
 NOT_IN_BODY = MappingProxyType({"network:VirtualNetworkPeering": "syncRemoteAddressSpace"})
-"""The input of a type that is a query parameter of the request."""
+"""Inputs that are query parameters of the request, by type."""
 
 RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -42,13 +42,14 @@ RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "storage.VirtualNetworkRule": {"virtualNetworkResourceId": "id"},
     }
 )
-"""By package and model, azure-native's name to the path in Azure's body: x-ms-client-name of https://github.com/Azure/azure-rest-api-specs."""
+"""azure-native's property names and their paths in Azure's body, by package and model: x-ms-client-name of
+https://github.com/Azure/azure-rest-api-specs."""
 
 
 def arm_type(resource_type: str, record_type: str = "A") -> str:
-    """Azure's resource type of azure-native's (`azure-native:network:Subnet` or `network:Subnet`); KeyError where it has no path.
+    """Return Azure's resource type for azure-native's (`azure-native:network:Subnet` or `network:Subnet`). Raises KeyError.
 
-    record_type is the kind of record of a privatedns:PrivateRecordSet, which Azure has in the type.
+    record_type is the record type of a privatedns:PrivateRecordSet, which is part of Azure's resource type.
     """
     key = resource_type.removeprefix(AZURE)
     if key == RESOURCE_GROUP:
@@ -59,21 +60,21 @@ def arm_type(resource_type: str, record_type: str = "A") -> str:
 
 
 def path_inputs(resource_type: str) -> frozenset[str]:
-    """Inputs of an azure-native type that stand in the request's address and not in its body."""
+    """Return the inputs of an azure-native type that are part of the request's URL and not of its body."""
     key = resource_type.removeprefix(AZURE)
     scope, path = SCOPE_PATHS[key] if key in SCOPE_PATHS else ("resourceGroupName", GROUP_PATHS.get(key, ""))
     return frozenset({scope, NOT_IN_BODY.get(key, scope), *PLACEHOLDER.findall(path)})
 
 
 def to_arm(resource_type: str, inputs: Mapping[str, Any]) -> Json:
-    """The body that azure-native sends for plain inputs (no `Secret` in them); KeyError or UnknownShape for an unknown type."""
+    """Return the body that azure-native sends for plain inputs (without `Secret`). Raises KeyError or UnknownShapeError."""
     apart = path_inputs(resource_type)
     body: Json = nest(_shape(resource_type), {key: item for key, item in inputs.items() if key not in apart})
     return body
 
 
 def from_arm(resource_type: str, body: Mapping[str, Any]) -> Json:
-    """The outputs that azure-native gives a program from an answered body; the id is none of them, Pulumi keeps it apart."""
+    """Return azure-native's outputs for a response body, without the id, which Pulumi stores separately."""
     outputs: Json = _flat(_shape(resource_type), body)
     outputs.pop("id", None)
     return outputs
@@ -84,7 +85,7 @@ def _shape(resource_type: str) -> ObjectOf:
 
 
 def nest(shape: Shape | None, value: Any) -> Any:
-    """A flat value as it is in a body; what the shape does not know stays as and where it is."""
+    """Return a flat value as it is in a body; values without a known shape stay unchanged."""
     match shape, value:
         case OneOf(), Mapping():
             return nest(variant_shape(shape, value), value)
@@ -149,24 +150,24 @@ def _flat_object(shape: ObjectOf, body: Mapping[str, Any]) -> Json:
 
 
 def renamed_properties(shape: ObjectOf) -> Mapping[str, str]:
-    """azure-native's names of an object's properties, where they are others, to the paths in its body."""
+    """Return azure-native's different property names of an object, with their paths in its body."""
     return RENAMED.get(f"{shape.package}.{shape.name}", {})
 
 
 def is_inner(shape: ObjectOf, key: str) -> bool:
-    """Whether a flat name stands for what is in `properties`: an outer one that only Azure sets gives way to an inner one."""
+    """Return whether a flat name means a property inside `properties`; inner ones take precedence over read-only outer ones."""
     inner = shape.inner.properties.get(key) if shape.inner else None
     outer = shape.properties.get(key)
     return inner is not None and (outer is None or (outer.read_only and not inner.read_only))
 
 
 def property_shape(shape: Shape | None, key: str) -> Shape | None:
-    """The shape of one property; None where the shape does not know it."""
+    """Return the shape of a property; None if the shape does not contain it."""
     base = shape.base if isinstance(shape, OneOf) else shape
     held = base.properties.get(key) if isinstance(base, ObjectOf) else None
     return held.shape if held else None
 
 
 def variant_shape(shape: OneOf, value: Mapping[str, Any]) -> ObjectOf:
-    """Which of several objects a value is."""
+    """Return the variant that a value matches."""
     return shape.variants.get(str(value.get(shape.discriminator)), shape.base)

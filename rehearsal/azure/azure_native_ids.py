@@ -16,7 +16,7 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class UnknownTypeError(GpufleetError):
-    """The type has no rule for its id."""
+    """An azure-native type without a rule for its id."""
 
     def __init__(self, resource_type: str) -> None:
         self.resource_type = resource_type
@@ -27,7 +27,7 @@ class UnknownTypeError(GpufleetError):
 
 
 class MissingInputError(GpufleetError):
-    """An input that is part of the resource's id is absent."""
+    """A missing input that is part of the resource's id."""
 
     def __init__(self, name: str, remedy: str) -> None:
         self.name = name
@@ -35,7 +35,7 @@ class MissingInputError(GpufleetError):
 
 
 def arm_id(resource_type: str, name: str, inputs: Mapping[str, Any], subscription: str | None) -> str:
-    """Id of a resource of azure-native; name is Pulumi's logical one. UnknownType or MissingInput where there is no telling."""
+    """Return the id of an azure-native resource; name is Pulumi's logical name. Raises UnknownTypeError or MissingInputError."""
     module_type = resource_type.removeprefix(AZURE)
     if module_type in SCOPE_PATHS:
         scope, path = SCOPE_PATHS[module_type]
@@ -51,12 +51,12 @@ def arm_id(resource_type: str, name: str, inputs: Mapping[str, Any], subscriptio
 
 
 def stable_uuid(*parts: str) -> str:
-    """A UUID that depends on what it stands for alone."""
+    """Return a UUID that depends only on the given parts."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join(parts)))
 
 
 def _filled(path: str, name: str, inputs: Mapping[str, Any]) -> str:
-    """The path with its names put in; the resource's own, the last, may be left to the provider, which makes one of the logical name."""
+    """Return the path with its names. azure-native derives the resource's own name, the last one, from the logical name if it is absent."""
     names = PLACEHOLDER.findall(path)
     values = {key: _required(inputs, key) for key in names[:-1]}
     values[names[-1]] = inputs.get(names[-1]) or f"{name}{stable_uuid(path, name)[:8]}"
@@ -134,7 +134,7 @@ GROUP_PATHS = MappingProxyType(
         "virtualmachineimages:VirtualMachineImageTemplate": "Microsoft.VirtualMachineImages/imageTemplates/{imageTemplateName}",
     }
 )
-"""`module:Type` to path below `/subscriptions/…/resourceGroups/…/providers/`; in braces the input that holds a name
+"""Path below `/subscriptions/…/resourceGroups/…/providers/` by `module:Type`. Inputs with names are in braces
 (https://learn.microsoft.com/azure/templates/ and https://github.com/pulumi/pulumi-azure-native)."""
 
 SCOPE_PATHS = MappingProxyType(
@@ -145,4 +145,4 @@ SCOPE_PATHS = MappingProxyType(
         "monitor:DiagnosticSetting": ("resourceUri", "Microsoft.Insights/diagnosticSettings/{name}"),
     }
 )
-"""Types that live below another resource: the input that holds its id, and the path below `<that id>/providers/`."""
+"""Types below another resource: the input that contains that resource's id, and the path below `<id>/providers/`."""

@@ -20,17 +20,17 @@ from rehearsal.azure.sdk_shapes import UnknownShapeError, shape_of
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Shape
 
 DEPTH = 64
-"""Levels that a body may nest: https://www.newtonsoft.com/json/help/html/P_Newtonsoft_Json_JsonSerializerSettings_MaxDepth.htm"""
+"""Nesting levels of a body: https://www.newtonsoft.com/json/help/html/P_Newtonsoft_Json_JsonSerializerSettings_MaxDepth.htm"""
 INTEGERS = range(-(2**63), 2**63)
 
 Check = Callable[[Any, int], Any]
-"""Takes a value and how many levels may be left below it; gives what is kept of it, or raises Misfit."""
+"""Function from a value and the number of nesting levels left to the stored value. Raises BodyMismatchError."""
 
 _KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "an array", dict: "an object"}
 
 
 class BodyMismatchError(GpufleetError):
-    """A value that does not fit: Azure's code, what is wrong, and the way to it, which each level that it passes adds to."""
+    """A value that does not match its shape: Azure's code, the message, and the path, which each enclosing level extends."""
 
     def __init__(self, code: str, sentence: str, *path: str | int) -> None:
         self.code, self.sentence = code, sentence
@@ -38,13 +38,13 @@ class BodyMismatchError(GpufleetError):
         super().__init__(sentence)
 
     def under(self, step: str | int) -> BodyMismatchError:
-        """The same, seen from one level further out."""
+        """Return the error with one more enclosing level in its path."""
         self.path.insert(0, step)
         return self
 
 
 def unreadable_body(sentence: str, *path: str | int) -> BodyMismatchError:
-    """A body that cannot be deserialized; the sentence ends where the path follows."""
+    """Return the error for a body that cannot be deserialized. The path follows the sentence."""
     return BodyMismatchError("InvalidRequestContent", sentence, *path)
 
 
@@ -59,7 +59,7 @@ def _too_deep() -> NoReturn:
 
 
 def check_text(value: Any, _room: int = 0) -> str:
-    """A string that can be written as UTF-8; half of a surrogate pair cannot."""
+    """Check a string that can be encoded as UTF-8; half of a surrogate pair cannot."""
     if not isinstance(value, str):
         _wrong(value, Plain.STRING.value)
     if not value.isascii():
@@ -148,7 +148,7 @@ _PLAIN: Mapping[Plain, Check] = {
 
 @cache
 def compile_shape(shape: Shape) -> Check:
-    """The check of a shape; the objects in it are compiled when a body first has them."""
+    """Return the check of a shape. Checks of inner objects are compiled on first use."""
     match shape:
         case Plain():
             return _PLAIN[shape]
@@ -220,9 +220,9 @@ def _one_of(shape: OneOf) -> Check:
 
 
 class _Entries(dict[str, tuple[str, type | None, Check | None]]):
-    """What an object's check needs of each property, by name in any capitals: published name, type that needs no check, check.
+    """Lookup of an object's properties by name in any case: published name, type that needs no check, and check.
 
-    A read-only property has no check. Other capitals are looked up once and kept, as long as they are few.
+    A read-only property has no check. A limited number of spellings in other case is cached.
     """
 
     def __init__(self, shape: ObjectOf) -> None:
@@ -277,18 +277,18 @@ def _object(shape: ObjectOf) -> Check:
 
 
 class SdkBodyReader:
-    """Reads bodies as Azure does: names in any capitals, null as not given, what only Azure sets left out, all else refused.
+    """Reader of bodies in Azure's manner: names match in any case, null means absent, read-only properties are dropped.
 
-    It is a `Body` of rehearsal/azure/cloud.py.
+    Everything else is rejected. It implements `BodyReader` of rehearsal/azure/cloud.py.
     """
 
     def checked(self, kind: ResourceType, request: Request, /) -> Json:
-        """The body in the published capitals, a new object; AzureError 400 for what the type cannot have."""
+        """Return a new body with property names in published case. Raises AzureError 400."""
         return validate_body(kind.type, request.body)
 
 
 def validate_body(resource_type: str, body: object) -> Json:
-    """The body of a resource type that is kept, as SdkBodyReader does."""
+    """Return the body of a resource type as it is stored."""
     try:
         shape = shape_of(resource_type)
     except UnknownShapeError as unknown:
@@ -319,7 +319,7 @@ def _refusal(misfit: BodyMismatchError, name: str) -> AzureError:
 
 
 def _path(steps: Iterable[str | int]) -> str:
-    """A path as Json.NET writes it: properties.zones[0], with what is no plain name in brackets."""
+    """Return a path in Json.NET's form: properties.zones[0], with special names in brackets."""
     told = ""
     for step in steps:
         if isinstance(step, int):

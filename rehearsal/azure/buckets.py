@@ -1,6 +1,6 @@
-"""Decides when a call may be made: token buckets that are refilled at the end of each period, counted only when somebody asks.
+"""Token buckets that are refilled at the end of each period, computed on access.
 
-The published example of Microsoft.Compute is a test of it: https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits
+The published example of Microsoft.Compute is one of its tests: https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Any
 from rehearsal.azure.call_rates import HOUR, Rate
 
 PRUNED_AT = 50_000
-"""Buckets from which on those that must be full again are forgotten."""
+"""Number of buckets from which those that must be full again are removed."""
 
 Key = tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Bucket:
-    """Tokens left, the start of the present period in seconds since 1970, and calls asked for since the last refill."""
+    """Tokens left, the start of the current period in seconds since 1970, and calls since the last refill."""
 
     tokens: int
     since: float
     asked: int = 0
 
     def refill(self, rate: Rate, now: float) -> None:
-        """Add what has come free since."""
+        """Add the tokens of the periods since the last refill."""
         periods = int((now - self.since) // rate.period)
         if periods > 0:
             self.tokens = min(rate.capacity, self.tokens + periods * rate.refill)
@@ -34,13 +34,13 @@ class Bucket:
             self.asked = 0
 
     def wait(self, rate: Rate, now: float) -> int:
-        """Whole seconds until the next refill, at least one."""
+        """Return the whole seconds until the next refill, at least one."""
         return max(1, math.ceil(self.since + rate.period - now))
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One bucket that a call is counted in: its key, its rate, and its name in headers and errors."""
+    """One bucket that counts a call: its key, its rate, and its name in headers and errors."""
 
     key: Key
     rate: Rate
@@ -48,13 +48,13 @@ class Level:
 
 
 class Buckets:
-    """Buckets by key, each full when it is first met."""
+    """Buckets by key, each full at first."""
 
     def __init__(self) -> None:
         self._buckets: dict[Key, Bucket] = {}
 
     def at(self, level: Level, now: float) -> Bucket:
-        """A bucket as it is now."""
+        """Return a bucket with its current tokens."""
         bucket = self._buckets.get(level.key)
         if bucket is None:
             if len(self._buckets) >= PRUNED_AT:
@@ -65,7 +65,7 @@ class Buckets:
         return bucket
 
     def take(self, levels: list[Level], now: float) -> Level | None:
-        """Take one token of every bucket, or none of any where one is empty: that one's level."""
+        """Take one token from every bucket. If any bucket is empty, take none and return its level."""
         met = [(level, self.at(level, now)) for level in levels]
         empty = None
         for level, bucket in met:
@@ -78,9 +78,9 @@ class Buckets:
         return empty
 
     def dump(self) -> list[Any]:
-        """Plain JSON of every bucket."""
+        """Return every bucket as plain JSON."""
         return [[list(key), one.tokens, one.since, one.asked] for key, one in self._buckets.items()]
 
     def load(self, data: list[Any]) -> None:
-        """Take up what dump told of."""
+        """Restore the state that dump returned."""
         self._buckets = {tuple(key): Bucket(tokens, since, asked) for key, tokens, since, asked in data}

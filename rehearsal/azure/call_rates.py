@@ -1,7 +1,9 @@
-"""Says how many calls of each kind Azure takes, and which kind a call is of: tables, nothing else.
+"""Tables of Azure's published call rates, and of the policy that each call counts under.
 
 Microsoft.Compute: https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits
-Microsoft.Network and Azure Resource Manager: https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling
+
+Microsoft.Network and Azure Resource Manager:
+https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ MINUTE, FIVE_MINUTES, HOUR = 60.0, 300.0, 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Calls that come free at the end of each period, of that many seconds, and at most how many are kept."""
+    """Calls that are added at the end of each period of so many seconds, and the maximum that accumulates."""
 
     refill: int
     capacity: int
     period: float = MINUTE
 
     def times(self, factor: float) -> Rate:
-        """The rate so many times as high, at least one call."""
+        """Return the rate multiplied by a factor, at least one call."""
         return self if factor == 1 else Rate(max(1, round(self.refill * factor)), max(1, round(self.capacity * factor)), self.period)
 
 
@@ -91,17 +93,15 @@ _TABLE: tuple[tuple[str, Policy, bool, str], ...] = (
 
 
 def calls() -> Iterator[tuple[tuple[str, str], tuple[Policy, bool]]]:
-    """Each type and verb of the table with its policy."""
+    """Yield each type and verb of the table with its policy."""
     for resource_type, policy, per_resource, verbs in _TABLE:
         for verb in verbs.split():
             yield (resource_type, verb), (policy, per_resource)
 
 
 COMPUTE: Mapping[tuple[str, str], tuple[Policy, bool]] = dict(calls())
-"""Policy of a call, by lower-case resource type and verb, and whether its rate per resource counts too.
-
-Verbs: create, update (PUT and PATCH of what exists), remove (DELETE), get, list, and each action by its lower-case name.
-"""
+"""Policy of a call by lower-case resource type and verb, and whether its rate per resource applies too. Verbs: create, update (PUT and
+PATCH of an existing resource), remove (DELETE), get, list, and each action by its lower-case name."""
 
 NETWORK_WRITES, NETWORK_READS = Rate(1_000, 1_000, FIVE_MINUTES), Rate(10_000, 10_000, FIVE_MINUTES)
 PRIVATE_DNS_READS = Rate(500, 500, FIVE_MINUTES)

@@ -1,6 +1,6 @@
-"""Decides whether there is quota and hardware for a machine, and on which hardware it lands.
+"""Quota and hardware of machines: reservations, placement on hosts, and allocation failures.
 
-What is reserved and placed is saved with the model and read back with it: a resource that is restored reserves and places nothing anew.
+Reservations and placements are saved with the model. A restored resource does not reserve or place anything again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Reserved = tuple[str, str, str]
 
 
 class Capacity:
-    """Quota in use, capacity reservations and what machines take of them, and hosts."""
+    """Quota in use, capacity reservations and the machines that use them, and hosts."""
 
     def __init__(self) -> None:
         self.quota = QuotaUsage()
@@ -34,16 +34,16 @@ class Capacity:
     def reserve(
         self, cloud: Cloud, *, subscription: str, location: str, size: str, spot: bool, machines: int, group: str = "", zone: str = ""
     ) -> None:
-        """Take quota for so many more machines; AzureError OperationNotAllowed, and then nothing is taken.
+        """Take quota for a number of machines. Raises AzureError OperationNotAllowed and then takes nothing.
 
-        group is the id of the capacity reservation group that they draw on: what is reserved there has its quota already.
+        group is the id of their capacity reservation group; machines within a reservation need no further quota.
         """
         self._change(cloud, (subscription, location), size, spot, machines, (group, size, zone))
 
     def release(
         self, cloud: Cloud, *, subscription: str, location: str, size: str, spot: bool, machines: int, group: str = "", zone: str = ""
     ) -> None:
-        """Give back what reserve took; ValueError where more is given back than was taken."""
+        """Release what reserve took. Raises ValueError for more than was taken."""
         self._change(cloud, (subscription, location), size, spot, -machines, (group, size, zone))
 
     def set_reserved(
@@ -64,7 +64,7 @@ class Capacity:
         self._keep(key, machines, used)
 
     def drawn(self, *, group: str, size: str, zone: str) -> int:
-        """Machines that draw on a capacity reservation, those beyond what it holds too."""
+        """Return the number of machines that use a capacity reservation, including those beyond its size."""
         return self._reserved.get(_reserved(group, size, zone), (0, 0))[1]
 
     def place(
@@ -92,13 +92,13 @@ class Capacity:
         return self.hosts.place(cloud, location.lower(), zone, known.name, key, attempt)
 
     def leave(self, host: str, *, broken: bool = False) -> None:
-        """Take a machine off its host; a broken host is not used again. KeyError where no machine is on it."""
+        """Take a machine off its host. A broken host is not used again. Raises KeyError for a host without a machine."""
         self.hosts.leave(host, broken=broken)
 
     def move(self, cloud: Cloud, host: str, *, key: str, attempt: int, broken: bool = False) -> str:
-        """Put a machine that is on a host on another one, as a redeploy does: the new host, never the old.
+        """Move a machine to another host, as a redeploy does, and return the new host.
 
-        AzureError where there is none, and then it is still on the old one.
+        Raises AzureError if there is none; the machine then stays on its host.
         """
         location, zone, size, _ = host.split("/")
         new = self.place(cloud, key=key, location=location, size=size, zone="" if zone == "-" else zone, attempt=attempt)
@@ -106,20 +106,20 @@ class Capacity:
         return new
 
     def faults(self, cloud: Cloud, host: str) -> tuple[str, ...]:
-        """Faults of a host that only a check on the machine finds: gpu, infiniband, nvlink, nvme."""
+        """Return the faults of a host that only a check on the machine detects: gpu, infiniband, nvlink, nvme."""
         return hosts.host_faults(cloud, host)
 
     def usages(self, cloud: Cloud, subscription: str, location: str) -> list[Json]:
-        """Use and limits, as `Microsoft.Compute/locations/<location>/usages` answers them."""
+        """Return usage and limits as `Microsoft.Compute/locations/<location>/usages` returns them."""
         return self.quota.usages(cloud, _scope(subscription, location))
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON of everything here."""
+        """Return the whole state as plain JSON."""
         reserved = [[*key, *held] for key, held in self._reserved.items()]
         return {"quota": self.quota.dump(), "hosts": self.hosts.dump(), "reserved": reserved}
 
     def load(self, data: dict[str, Any]) -> None:
-        """Take up what dump told of."""
+        """Restore the state that dump returned."""
         self.quota.load(data["quota"])
         self.hosts.load(data["hosts"])
         self._reserved = {(group, size, zone): (holds, used) for group, size, zone, holds, used in data["reserved"]}
@@ -148,7 +148,7 @@ class Capacity:
 
 
 def capacity_of(cloud: Cloud) -> Capacity:
-    """The capacity that every kind of machine in a model draws on."""
+    """Return the capacity that all machines of a model share."""
     return cast("Capacity", cloud.services.setdefault("capacity", Capacity()))
 
 
@@ -165,7 +165,8 @@ def _meets(row: AllocationFailure, location: str, size: str, zone: str, spot: bo
 
 
 def _no_hardware(zone: str, constraints: tuple[str, ...]) -> AzureError:
-    """The failure in Azure's words: https://learn.microsoft.com/troubleshoot/azure/virtual-machines/windows/allocation-failure"""
+    """Return the failure with Azure's message:
+    https://learn.microsoft.com/troubleshoot/azure/virtual-machines/windows/allocation-failure"""
     if constraints:
         told = (*(("Availability Zone",) if zone else ()), *constraints, "VM Size")
         lines = "".join(f"\n  - {one}" for one in told)

@@ -1,4 +1,4 @@
-"""Says what a change of the embedded Azure is as plain JSON, and makes it: for the first time, or again from a journal."""
+"""Changes of the embedded Azure as plain JSON: recorded for the journal, applied the first time or on replay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INSTANCE = "microsoft.compute/virtualmachinescalesets/virtualmachines"
 
 
 def change_of_request(request: Request) -> Json:
-    """The change that a request of Azure Resource Manager's is; preconditions have held when it was accepted, and are left out."""
+    """Return a request as a change. Its preconditions are omitted, because they held when it was accepted."""
     return {
         "do": ARM,
         "method": request.method,
@@ -33,7 +33,7 @@ def change_of_request(request: Request) -> Json:
 
 
 def apply_change(cloud: Cloud, change: Json) -> Any:
-    """Make a change at its moment: what comes of it; AzureError where Azure refuses it."""
+    """Apply a change at its time and return its result. Raises AzureError if Azure rejects it."""
     cloud.advance(change["at"])
     return _MAKERS[change["do"]](cloud, change)
 
@@ -83,7 +83,7 @@ def _write_secret(cloud: Cloud, change: Json) -> Json | None:
 
 
 def _wait(cloud: Cloud, change: Json) -> None:
-    """Time alone has gone by."""
+    """Only advance the time."""
 
 
 _MAKERS: Mapping[str, Callable[[Cloud, Json], Any]] = {ARM: _ask, APPROVE: _approve, HEALTH: _report, SECRET: _write_secret, TIME: _wait}

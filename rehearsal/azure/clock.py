@@ -1,4 +1,4 @@
-"""Decides the order in time of what will happen: a queue of events by time, and by the order of their making at one time."""
+"""Virtual time: a queue of events, ordered by time and then by creation."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
-"""Second at which virtual time begins, so that a rehearsal's dates do not depend on the day that it runs."""
+"""Second at which virtual time starts, so that dates of a rehearsal do not depend on the day of its run."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Event:
-    """Something that will happen to a resource: seconds since 1970, order of making, the resource's key, what, and plain JSON arguments."""
+    """Planned event of a resource: seconds since 1970, creation order, the resource's key, event name, and plain JSON arguments."""
 
     at: float
     number: int
@@ -23,7 +23,7 @@ class Event:
 
 
 class Events:
-    """The events to come and the present moment; nothing here waits: whoever holds it says how far time goes."""
+    """Planned events and the current time. Nothing here waits: the caller advances the time."""
 
     def __init__(self, now: float = EPOCH) -> None:
         self.now = now
@@ -31,22 +31,22 @@ class Events:
         self._made = 0
 
     def after(self, seconds: float, key: str, name: str, *args: Any) -> Event:
-        """Plan an event; seconds are at least 0."""
+        """Plan an event after a number of seconds, at least 0."""
         return self.at(self.now + max(0.0, seconds), key, name, *args)
 
     def at(self, moment: float, key: str, name: str, *args: Any) -> Event:
-        """Plan an event for a moment, which is now where it lies in the past."""
+        """Plan an event for a time; a past time means now."""
         self._made += 1
         event = Event(max(moment, self.now), self._made, key, name, args)
         heapq.heappush(self._heap, event)
         return event
 
     def next_at(self) -> float | None:
-        """When the next event is due; None where none is planned."""
+        """Return the time of the next event; None without events."""
         return self._heap[0].at if self._heap else None
 
     def pop_due(self, until: float) -> Event | None:
-        """The next event due by a moment, with the present moved to it; without one the present moves to the moment itself."""
+        """Return the next event due by a time and advance to it; without one, advance to that time and return None."""
         if self._heap and self._heap[0].at <= until:
             event = heapq.heappop(self._heap)
             self.now = max(self.now, event.at)
@@ -58,13 +58,13 @@ class Events:
         return len(self._heap)
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON of all that is to come."""
+        """Return all planned events as plain JSON."""
         events = [[event.at, event.number, event.key, event.name, list(event.args)] for event in sorted(self._heap)]
         return {"now": self.now, "made": self._made, "events": events}
 
     @classmethod
     def load(cls, data: dict[str, Any]) -> Events:
-        """The queue that dump told of."""
+        """Return the queue that dump described."""
         queue = cls(data["now"])
         queue._made = data["made"]
         queue._heap = [Event(at, number, key, name, tuple(args)) for at, number, key, name, args in data["events"]]
@@ -72,5 +72,5 @@ class Events:
 
 
 def stamp(moment: float) -> str:
-    """A moment as Azure writes it."""
+    """Return a time in Azure's format."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="microseconds").replace("+00:00", "0Z")

@@ -1,4 +1,4 @@
-"""The model itself: takes every request, as Azure would, and answers or refuses it."""
+"""The embedded Azure: it handles every request as Azure would."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from rehearsal.azure.store import FINISH, Store
 
 
 class AdmissionCheck(Protocol):
-    """What stands before the model: throttling, an outage."""
+    """Check of requests before the model handles them, such as throttling, an outage or a lock."""
 
     def admit(self, cloud: Cloud, request: Request, kind: ResourceType, /) -> Mapping[str, str]:
-        """Headers to answer with; AzureError where the request is turned away."""
+        """Return headers of the response. Raises AzureError to reject the request."""
 
 
 class BodyReader(Protocol):
-    """What reads a body before its kind does."""
+    """Reader of a body before its resource type sees it."""
 
     def checked(self, kind: ResourceType, request: Request, /) -> Json:
-        """The body as written to be kept; AzureError for a property that the type does not know, or of the wrong type, or read-only."""
+        """Return the body to store. Raises AzureError for a property that is unknown, of the wrong type, or read-only."""
 
 
 class Cloud(Store):
-    """Azure as its clients meet it: the same requests at the same moments give the same history.
+    """The model as its clients use it: the same requests at the same times give the same history.
 
-    bodies reads what is sent before a kind sees it; gates stand before everything, in their order.
+    body_reader validates a body before its resource type sees it. admission_checks run before everything else, in their order.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Cloud(Store):
         self.body_reader, self.admission_checks = bodies, list(gates)
 
     def handle(self, request: Request) -> Response:
-        """Answer one request; AzureError where Azure would refuse it, and then nothing has changed."""
+        """Handle one request. Raises AzureError where Azure would reject it, and then nothing has changed."""
         kind = self.resource_type_of(request.id)
         request = replace(request, id=self.canonical(request.id))
         headers: dict[str, str] = {}
@@ -86,7 +86,7 @@ class Cloud(Store):
                 raise AzureError(405, "MethodNotAllowed", f"The HTTP method '{request.method}' is not supported at this location.")
 
     def handle_list(self, request: Request, resource_type: str) -> Iterator[Resource]:
-        """Answer a client's list of a type below the scope that the request is about; AzureError where there is no such scope."""
+        """Return a client's list of a type below the scope of the request. Raises AzureError for a missing scope."""
         kind = self.resource_type_named(resource_type)
         for gate in self.admission_checks:
             gate.admit(self, replace(request, action="list"), kind)
@@ -96,7 +96,7 @@ class Cloud(Store):
         return self.list(request.id.text, resource_type)
 
     def list(self, scope: str, resource_type: str) -> Iterator[Resource]:
-        """Resources of a type below a scope (a subscription, a group, a parent), in the order of their making."""
+        """Return resources of a type below a scope (a subscription, a group, a parent), in creation order."""
         kind = self.resource_types.get(resource_type.lower())
         if kind is not None and kind.virtual:
             return kind.list_virtual(self, scope)
@@ -163,7 +163,7 @@ class Cloud(Store):
         return self._begun(kind, resource, before)
 
     def _begun(self, kind: ResourceType, resource: Resource, before: Json | None) -> Response:
-        """Start the operation of a stored PUT, or end it at once where it takes no time."""
+        """Start the operation of a stored PUT, or end it at once if it takes no time."""
         status = 201 if before is None else 200
         seconds = kind.put_seconds(self, resource, before)
         if seconds == 0:
@@ -179,7 +179,7 @@ class Cloud(Store):
         return Response(status, kind.view(self, resource, {}), operation=operation)
 
     def schedule_completion(self, operation: Operation, seconds: float | None) -> None:
-        """Plan the end of an operation, or tell its kind that it may end: None is for kinds that end it themselves."""
+        """Plan the end of an operation. None is for resource types that end their operations themselves."""
         if seconds is not None:
             self.events.after(seconds, operation.key, FINISH, operation.id)
 
@@ -206,7 +206,7 @@ class Cloud(Store):
         return Response(202, operation=operation) if operation else Response(200)
 
     def delete(self, resource: Resource) -> Operation | None:
-        """Begin to delete a resource: the operation, None where it is gone at once; AzureError where it may not go."""
+        """Start to delete a resource and return the operation; None if it is deleted at once. Raises AzureError if it must stay."""
         self.check_deletion(resource)
         kind = self.resource_types[resource.id.type.lower()]
         operation = self.begin_operation(resource.key, "delete", resource.location)
@@ -221,7 +221,7 @@ class Cloud(Store):
         return operation
 
     def check_deletion(self, resource: Resource) -> None:
-        """Refuse to delete what refuses itself, what is locked, or what something outside of it refers to."""
+        """Raise AzureError if the resource type forbids the deletion, or a resource outside of it refers to it."""
         family = [resource, *self.children(resource)]
         keys = {one.key for one in family}
         for one in family:
@@ -252,7 +252,7 @@ class Cloud(Store):
         return act(self, resource, request)
 
     def _check_locks(self, kind: ResourceType, arm_id: ArmId, resource: Resource | None, *, deleting: bool = False) -> None:
-        """Refuse a change of what another operation holds, or of what is being deleted with all that it is part of."""
+        """Raise AzureError if another operation locks the resource, or if it or what contains it is being deleted."""
         leaving = self._leaving(arm_id.key)
         if leaving is not None and (leaving is resource or not deleting):
             raise being_deleted(leaving.id)
@@ -266,7 +266,7 @@ class Cloud(Store):
                     raise busy(holder.id.text)
 
     def _leaving(self, key: str) -> Resource | None:
-        """The resource of a key, or what it is part of, its group included, where that is being deleted; None where all of it stays."""
+        """Return the resource of a key, or what contains it, if that is being deleted; otherwise None."""
         while key:
             found = self.resources.get(key)
             if found is not None and found.operation and self.operations[found.operation].name == "delete":
@@ -279,7 +279,7 @@ class Cloud(Store):
         return other is kind or other.locks_with_parent or holder.id.type.lower() == kind.type.lower().rpartition("/")[0]
 
     def _exists(self, target: str) -> bool:
-        """Whether an id is of a resource, of an item of one (a load balancer's backend pool), or of a type that is not modelled."""
+        """Return whether an id names a resource, an item of one (a load balancer's backend pool), or a type outside the model."""
         try:
             arm_id = parse(target)
         except AzureError:

@@ -1,4 +1,4 @@
-"""Decides which diagnostic settings a resource may have; nothing is logged: https://learn.microsoft.com/rest/api/monitor/diagnostic-settings."""
+"""Diagnostic settings; nothing is logged: https://learn.microsoft.com/rest/api/monitor/diagnostic-settings."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.validation import without_nulls
 
 SETTINGS = 5
-"""Of one resource: https://learn.microsoft.com/azure/azure-monitor/platform/diagnostic-settings"""
+"""Settings per resource: https://learn.microsoft.com/azure/azure-monitor/platform/diagnostic-settings"""
 DESTINATIONS = ("workspaceId", "storageAccountId", "eventHubAuthorizationRuleId", "marketplacePartnerId")
 
 
 class DiagnosticSetting(ResourceType):
-    """A diagnostic setting of any resource."""
+    """Diagnostic setting of any resource."""
 
     type = "Microsoft.Insights/diagnosticSettings"
     has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Somewhere to send to, something to send, and at most five on a resource."""
+        """Require a destination, a category to send, and at most five settings per resource."""
         asked = without_nulls(body.get("properties"))
         if not any(asked.get(name) for name in DESTINATIONS):
             raise invalid(f"At least one data sink needs to be specified: {', '.join(DESTINATIONS)}.", "properties", "BadRequest")
@@ -32,7 +32,7 @@ class DiagnosticSetting(ResourceType):
             raise conflict("Conflict", f"The resource has {len(others)} diagnostic settings, of at most {SETTINGS}.", arm_id.scope)
 
     def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
-        """It keeps nothing that it sends to from being deleted."""
+        """Return False: a destination can be deleted."""
         return False
 
 

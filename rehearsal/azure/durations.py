@@ -22,7 +22,7 @@ _LARGEST = 366 * 86_400
 
 @lru_cache(maxsize=1_024)
 def span_seconds(text: str) -> float:
-    """Seconds of a span as a scenario writes it; ValueError where it is none."""
+    """Return the seconds of a span as a scenario writes it. Raises ValueError."""
     found = _WRITTEN.fullmatch(text)
     if found is None or not text:
         raise ValueError("is no span of time; write days, hours, minutes and seconds as 1d, 2h30m or 45s")
@@ -85,7 +85,7 @@ OperationName = Literal[
     "disk.put",
     "reservation.put",
 ]
-"""What may take time: the resource or machine, and what is done with it."""
+"""Names of operations with a duration: the resource or machine, and the operation."""
 
 
 class Duration(Model):

@@ -1,6 +1,6 @@
-"""Decides how Azure refuses: status, code, message and target of an error, in the shape of its REST API.
+"""Errors of Azure's REST API: status, code, message and target.
 
-The shape is that of https://github.com/microsoft/api-guidelines/blob/vNext/azure/Guidelines.md#handling-errors; codes are those of
+The form is that of https://github.com/microsoft/api-guidelines/blob/vNext/azure/Guidelines.md#handling-errors; codes are those of
 https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/common-deployment-errors.
 """
 
@@ -13,7 +13,7 @@ from components.errors import GpufleetError
 
 
 class AzureError(GpufleetError):
-    """One refusal or failure: HTTP status, Azure's code, a sentence, what it is about, and headers such as Retry-After."""
+    """One error of Azure: HTTP status, Azure's code, message, target, and headers such as Retry-After."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class AzureError(GpufleetError):
         super().__init__(f"{code}: {message}")
 
     def body(self) -> dict[str, Any]:
-        """The error object: code, message, and target and details where there are any."""
+        """Return the error object: code, message, and target and details if there are any."""
         told: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.target is not None:
             told["target"] = self.target
@@ -40,40 +40,41 @@ class AzureError(GpufleetError):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which to try again, None where trying again is no remedy."""
+        """Seconds before a retry; None if a retry does not help."""
         told = self.headers.get("Retry-After")
         return None if told is None else float(told)
 
 
 def not_found(resource_type: str, name: str, group: str) -> AzureError:
-    """A resource that is read or acted on and does not exist."""
+    """Return the error for a missing resource."""
     return AzureError(
         404, "ResourceNotFound", f"The Resource '{resource_type}/{name}' under resource group '{group}' was not found.", target=name
     )
 
 
 def invalid(message: str, target: str | None = None, code: str = "InvalidParameter") -> AzureError:
-    """A request whose body cannot be meant."""
+    """Return the error for an invalid body."""
     return AzureError(400, code, message, target=target)
 
 
 def location_required() -> AzureError:
-    """A body without the location that its type has."""
+    """Return the error for a body without the location that its type requires."""
     return invalid("The location property is required for this definition.", "location", "LocationRequired")
 
 
 def conflict(code: str, message: str, target: str | None = None) -> AzureError:
-    """A request that the present state does not allow."""
+    """Return the error for a request that the current state forbids."""
     return AzureError(409, code, message, target=target)
 
 
 def property_change_not_allowed(path: str, old: object, new: object) -> AzureError:
-    """A property that Azure fixes at creation."""
+    """Return the error for a change of a property that Azure fixes at creation."""
     return AzureError(409, "PropertyChangeNotAllowed", f"Changing property '{path}' is not allowed (from {old!r} to {new!r}).", target=path)
 
 
 def busy(resource_id: str, retry_after: int = 10) -> AzureError:
-    """A resource that another operation holds: https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling."""
+    """Return the error for a resource that another operation locks:
+    https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling."""
     return AzureError(
         429,
         "RetryableErrorDueToAnotherOperation",

@@ -1,6 +1,6 @@
-"""Decides what befalls machines without anybody asking: maintenance, broken hosts, evictions of spot machines, one by one and in bursts.
+"""Injected faults of running machines: maintenance, host failures and spot evictions, single and in bursts.
 
-A scale set learns of it by events on its key: "evict" and "host_failed" with a list of instance ids, "maintenance" with the kind (Freeze,
+A scale set receives them as events on its key: "evict" and "host_failed" with a list of instance ids; "maintenance" with the kind (Freeze,
 Reboot, Redeploy), the seconds of notice and such a list.
 """
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 SERVICE = "happenings"
 SETS = "microsoft.compute/virtualmachinescalesets"
 TICK = 3_600.0
-"""Seconds for which what befalls single machines is drawn at a time."""
+"""Seconds of one draw of faults of single machines."""
 DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class AffectedMachines:
-    """Machines of one scale set that something could befall: key and location of the set, size and ids of the machines."""
+    """Machines of one scale set that a fault can affect: key and location of the set, size and ids of the machines."""
 
     key: str
     location: str
@@ -36,13 +36,13 @@ class AffectedMachines:
 
 
 class FaultInjection:
-    """What the scenario in force has in store. turn tells its plans from those of a scenario that was in force before."""
+    """Faults of the active scenario. turn distinguishes its plans from those of an earlier scenario."""
 
     def __init__(self) -> None:
         self._turn = 0
 
     def begin(self, cloud: Cloud) -> None:
-        """Plan what the scenario that has just begun says; what an earlier one planned will not happen."""
+        """Plan the faults of the scenario that has just started. Plans of earlier scenarios no longer apply."""
         self._turn += 1
         scenario = scenario_of(cloud)
         for number, maintenance in enumerate(scenario.maintenance):
@@ -53,7 +53,7 @@ class FaultInjection:
             cloud.events.after(0.0, SERVICE, "tick", self._turn, 0)
 
     def event(self, cloud: Cloud, name: str, args: tuple[Any, ...]) -> None:
-        """A planned moment has come."""
+        """Handle a planned event."""
         turn, number = args
         if turn != self._turn:
             return
@@ -68,16 +68,16 @@ class FaultInjection:
             cloud.events.after(TICK, SERVICE, "tick", turn, number + 1)
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON: the plans themselves are events of the model."""
+        """Return plain JSON; the plans themselves are events of the model."""
         return {"turn": self._turn}
 
     def load(self, data: dict[str, Any]) -> None:
-        """Take up what dump told of."""
+        """Restore the state that dump returned."""
         self._turn = data["turn"]
 
 
 def _met(cloud: Cloud, *, spot_alone: bool = False) -> Iterator[AffectedMachines]:
-    """Machines that are on a host, by scale set and size."""
+    """Yield machines on a host, by scale set and size."""
     for key in list(cloud.index.of_type(SETS)):
         resource = cloud.resources[key]
         state = state_of(resource)
@@ -91,7 +91,7 @@ def _met(cloud: Cloud, *, spot_alone: bool = False) -> Iterator[AffectedMachines
 
 
 def _draw(cloud: Cloud, name: str, rows: tuple[HostFailures | Evictions, ...], tick: int, fleet: Iterable[AffectedMachines]) -> None:
-    """Plan what befalls single machines before the next tick: each machine has its own draw, and its own moment."""
+    """Plan faults of single machines before the next tick. Each machine has its own draw and time."""
     if not rows:
         return
     for met in fleet:
@@ -116,7 +116,7 @@ def _burst(cloud: Cloud, number: int, row: EvictionBurst) -> None:
 def _chosen(
     cloud: Cloud, what: str, number: int, row: Maintenance | EvictionBurst, fleet: Iterable[AffectedMachines]
 ) -> Iterator[tuple[AffectedMachines, list[str]]]:
-    """The share of the machines that a row meets, by scale set; sets with none are left out."""
+    """Yield the share of machines that a row affects, by scale set; sets without one are omitted."""
     for met in fleet:
         if row.takes(met.size) and row.location in (None, met.location):
             chosen = [one for one in met.instances if cloud.draw(what, number, met.key, one) < row.share]

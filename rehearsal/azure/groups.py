@@ -1,4 +1,4 @@
-"""Decides how resource groups behave: deleted with all that is in them, in an order in which nothing is in use."""
+"""Resource groups: a deletion deletes all members, in an order in which none is in use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.validation import required_location
 
 GROUPS_PER_SUBSCRIPTION = 980
-"""https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
+"""Groups per subscription: https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
 
 
 class ResourceGroup(ResourceType):
@@ -26,7 +26,7 @@ class ResourceGroup(ResourceType):
     missing_delete_succeeds = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """A location is required, and a subscription holds so many groups."""
+        """Require a location, and check the limit of groups per subscription."""
         required_location(body)
         if previous is None:
             groups = sum(1 for _ in cloud.list(f"/subscriptions/{arm_id.subscription}", self.type))
@@ -35,30 +35,30 @@ class ResourceGroup(ResourceType):
                 raise conflict("ResourceGroupQuotaExceeded", message, arm_id.name)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """A group is always there at once."""
+        """Return the body with its provisioning state; a group exists at once."""
         return {**body, "properties": {"provisioningState": "Succeeded"}}
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """Deleting while it is being deleted; a deletion that fails leaves it as it was."""
+        """Show the state Deleting during a deletion; a failed deletion leaves the group unchanged."""
         return {**resource.body, "properties": {"provisioningState": "Deleting"}} if resource.operation else resource.body
 
     def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """Delete what is inside, again and again until nothing is or nothing goes: one resource's end frees another."""
+        """Delete the members in passes until none is left or none can be deleted, because one deletion can unblock another."""
         self.member_operation_ended(cloud, resource)
 
     def member_operation_ended(self, cloud: Cloud, resource: Resource) -> None:
-        """Look through the group once more; the operation counts the look that is planned."""
+        """Plan one more pass over the group; `waits_for` counts it."""
         operation = cloud.operations[resource.operation]
         if not operation.waits_for:
             operation.waits_for = 1
             cloud.events.after(0.0, resource.key, "empty", operation.id)
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
-        """The group goes when what is in it has gone."""
+        """Return None: the group is deleted when its members are."""
         return None
 
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[str, ...]) -> None:
-        """One more pass over what is left in the group."""
+        """Run one more pass over the remaining members."""
         operation = cloud.operations[args[0]]
         operation.waits_for = 0
         refused: dict[str, AzureError] = {}
@@ -75,19 +75,19 @@ class ResourceGroup(ResourceType):
             cloud.finish_operation(operation, _blocked(resource, left, refused))
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """What hangs on the group itself (roles, locks) goes with it."""
+        """Remove extension resources of the group itself (roles, locks)."""
         for key in [key for key in cloud.resources if key.startswith(f"{resource.key}/")]:
             if key in cloud.resources:
                 cloud.remove(cloud.resources[key])
 
 
 def _located(cloud: Cloud, group: Resource) -> list[Resource]:
-    """What is in a group and has a location, in the order of its making."""
+    """Return the members of a group that have a location, in creation order."""
     return [one for key, one in cloud.resources.items() if key.startswith(f"{group.key}/") and one.location]
 
 
 def _blocked(group: Resource, left: list[Resource], refused: Mapping[str, AzureError]) -> AzureError:
-    """The failure of a deletion: https://github.com/Azure/bicep-registry-modules/pull/1607 shows one."""
+    """Return the error of a failed deletion: https://github.com/Azure/bicep-registry-modules/pull/1607 shows one."""
     named = ", ".join(one.id.text.rpartition("/providers/")[2] for one in left)
     message = (
         f"Deletion of resource group '{group.id.name}' failed as resources with identifiers '{named}' could not be deleted. The "

@@ -1,4 +1,4 @@
-"""Decides where a resource can be: Azure's public locations, with availability zones or without."""
+"""Azure's public locations, with and without availability zones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOCATIONS_WITHOUT_ZONES = (
     "westindia",
     "westus",
 )
-"""Public Azure's locations without availability zones, those that are opened on request included:
+"""Public locations without availability zones, including those with restricted access:
 https://learn.microsoft.com/azure/reliability/regions-list"""
 
 LOCATIONS = frozenset({*ZONAL_LOCATIONS, *LOCATIONS_WITHOUT_ZONES})
@@ -37,9 +37,9 @@ _LISTED = ",".join(sorted(LOCATIONS))
 
 
 def check_location(resource_type: str, body: Json) -> None:
-    """Refuse a location that Azure does not have, written in any capitals and with spaces; AzureError.
+    """Raise AzureError for an unknown location. Case and spaces do not matter.
 
-    The sentences are those of https://github.com/Azure/azure-cli/issues/16368 and https://github.com/Azure/azure-rest-api-specs/pull/8577.
+    The messages are those of https://github.com/Azure/azure-cli/issues/16368 and https://github.com/Azure/azure-rest-api-specs/pull/8577.
     """
     asked = body.get("location")
     if not asked or location_key(asked) in LOCATIONS:

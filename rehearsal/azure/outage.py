@@ -1,4 +1,4 @@
-"""Decides which requests Azure fails of itself: in the intervals and services of the scenario's outages."""
+"""Outages of a scenario: requests that fail because a service is unavailable."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from rehearsal.azure.resource_type import ResourceType
 
 RETRY_AFTER = 30
-"""Seconds that a client is asked to wait while a service is unavailable; Azure publishes no figure."""
+"""Seconds in Retry-After while a service is unavailable; Azure publishes no figure."""
 
 
 class ApiOutage:
-    """A gate that is shut while an outage goes on. What runs already goes on running: machines do not need the API."""
+    """Admission check that fails requests during an outage. Running operations continue, because machines do not need the API."""
 
     def __init__(self) -> None:
         self._asked = 0
 
     def admit(self, cloud: Cloud, request: Request, kind: ResourceType, /) -> Mapping[str, str]:
-        """No headers; AzureError ServiceUnavailable (503) or InternalServerError (500) in an outage."""
+        """Return no headers. Raises AzureError ServiceUnavailable (503) or InternalServerError (500) during an outage."""
         for number, outage in enumerate(scenario_of(cloud).outages):
             if not (outage.holds(elapsed(cloud)) and _meant(outage, cloud, request, kind)):
                 continue
@@ -35,11 +35,11 @@ class ApiOutage:
         return {}
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON of how many requests have met an outage: each is a draw of its own."""
+        """Return the number of requests during outages as plain JSON; each has its own draw."""
         return {"asked": self._asked}
 
     def load(self, data: dict[str, Any]) -> None:
-        """Take up what dump told of."""
+        """Restore the state that dump returned."""
         self._asked = data["asked"]
 
 

@@ -20,9 +20,9 @@ from rehearsal.azure.stack_records import stacks_of
 from rehearsal.azure.state_directory import StateCorruptError, StateDirectory
 
 FORMAT = 1
-"""Number of this way of saving; a state with another number is refused."""
+"""Version of the format; a state with another version is rejected."""
 REMEMBERED = 86_400.0
-"""Seconds for which an ended operation can still be asked about."""
+"""Seconds for which an ended operation can still be queried."""
 
 
 class StateFormatError(GpufleetError):
@@ -30,7 +30,7 @@ class StateFormatError(GpufleetError):
 
 
 def dump(cloud: Cloud) -> Json:
-    """Plain JSON of a whole model: resources, running and recent operations, events to come, and what services and gates keep."""
+    """Return a whole model as plain JSON: resources, running and recent operations, planned events, services and admission checks."""
     recent = [one for one in cloud.operations.values() if one.running or one.ended is None or cloud.now - one.ended < REMEMBERED]
     return {
         "format": FORMAT,
@@ -47,9 +47,9 @@ def dump(cloud: Cloud) -> Json:
 
 
 def load(data: Json, empty_cloud: Callable[[Json], Cloud]) -> Cloud:
-    """The model that dump told of. empty makes, of the same data, a Cloud with its kinds, services and gates and nothing in it.
+    """Return the model that dump described. `empty` creates, from the same data, a Cloud without resources.
 
-    StateRefused where the data was saved in another way.
+    Raises StateFormatError for another format.
     """
     if data.get("format") != FORMAT:
         raise StateFormatError(f"saved in format {data.get('format')!r}, this version reads {FORMAT}")
@@ -92,19 +92,19 @@ def _restore(cloud: Cloud, item: Json) -> None:
 
 
 def _kept(holders: Mapping[str, Any]) -> Json:
-    """What each service or gate that keeps anything tells of itself, by name."""
+    """Return the state of each service or admission check that has any, by name."""
     return {name: holder.dump() for name, holder in holders.items() if hasattr(holder, "dump")}
 
 
 def _take_up(holders: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
-    """Give each service or gate back what it told of."""
+    """Restore the state of each service or admission check."""
     for name, data in saved.items():
         if name in holders:
             holders[name].load(data)
 
 
 def open_cloud(directory: StateDirectory, fresh: Callable[[], Cloud]) -> Cloud:
-    """The Azure that a directory holds, or a fresh one in a new directory; StateBroken where it cannot be taken up."""
+    """Return the model of a directory, or a fresh one for a new directory. Raises StateCorruptError."""
     saved = directory.saved()
     try:
         cloud = fresh() if saved is None else load(saved, empty_cloud)
@@ -116,7 +116,7 @@ def open_cloud(directory: StateDirectory, fresh: Callable[[], Cloud]) -> Cloud:
 
 
 def replay_changes(directory: StateDirectory, cloud: Cloud) -> None:
-    """Make every change since the snapshot again. What stands before the model has let them pass, and is not asked twice."""
+    """Apply every change since the snapshot again, without admission checks, which have already passed."""
     gates, cloud.admission_checks = cloud.admission_checks, []
     for number, change in enumerate(directory.since(), start=1):
         try:
@@ -130,12 +130,12 @@ def replay_changes(directory: StateDirectory, cloud: Cloud) -> None:
 
 
 def save(directory: StateDirectory, cloud: Cloud) -> None:
-    """Write all of it as one snapshot; OSError where the disk takes no more."""
+    """Write the model as one snapshot. Raises OSError if the disk is full."""
     directory.replace(dump(cloud))
 
 
 def empty_cloud(saved: Json) -> Cloud:
-    """An Azure as a saved one began: its subscriptions, tenant and seed, and everything that keeps something beside the resources."""
+    """Return a model without resources for saved data: its subscriptions, tenant, seed, services and admission checks."""
     cloud = new_cloud(
         saved["subscriptions"], saved["tenant"], seed=saved["seed"], scenario=NOTHING_WRONG if "Throttle" in saved["gates"] else None
     )

@@ -26,15 +26,15 @@ PLACEMENT_GROUPS_PER_GROUP = 800
 
 
 class _WithoutState(ResourceType):
-    """A type whose bodies carry no provisioningState."""
+    """Resource type without provisioningState."""
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """The body with what refers to the resource."""
+        """Return the body with the resources that refer to it."""
         kept = {key: value for key, value in resource.properties.items() if key != "provisioningState"}
         return {**resource.body, "properties": {**kept, **self.found_in(cloud, resource, query)}}
 
     def found_in(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """Properties that say what is in the resource now."""
+        """Add the properties that list current members."""
         raise NotImplementedError
 
 
@@ -44,7 +44,7 @@ class CapacityReservationGroup(_WithoutState):
     type = GROUP
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Zones are for good."""
+        """Reject a change of zones."""
         required_location(body)
         if previous is not None and "zones" in body and body["zones"] != previous.body.get("zones"):
             raise property_change_not_allowed("zones", previous.body.get("zones"), body["zones"])
@@ -61,7 +61,7 @@ class CapacityReservationGroup(_WithoutState):
         return told
 
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
-        """A group goes when the reservations in it have gone."""
+        """Require that the group has no reservations."""
         inside = list(cloud.index.children(resource.key))
         if inside:
             names = ", ".join(cloud.resources[key].id.name for key in inside[:3])
@@ -70,12 +70,13 @@ class CapacityReservationGroup(_WithoutState):
 
 
 class CapacityReservation(ResourceType):
-    """Machines of one size in one zone that are kept for a group: https://learn.microsoft.com/rest/api/compute/capacity-reservations"""
+    """Capacity reservation: machines of one size in one zone, reserved for a group:
+    https://learn.microsoft.com/rest/api/compute/capacity-reservations"""
 
     type = f"{GROUP}/capacityReservations"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Size and zone are for good; only how many machines are kept may change."""
+        """Reject a change of size or zone; only the capacity can change."""
         required_location(body)
         sku, zones = body.get("sku") or {}, body.get("zones") or []
         capacity = sku.get("capacity")
@@ -104,14 +105,14 @@ class CapacityReservation(ResourceType):
         return {**_zones(previous), **body, "sku": {"tier": "Standard", **body["sku"]}, "properties": properties}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """Quota and hardware are taken at once, all or nothing."""
+        """Take quota and hardware at once, all or nothing."""
         self._hold(cloud, resource, int(resource.body["sku"]["capacity"]))
 
     def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
         return operation_seconds(cloud, "reservation.put", resource.key, resource.version)
 
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
-        """A reservation goes when no machine draws on it any more."""
+        """Require that no machine uses the reservation."""
         drawn = capacity_of(cloud).drawn(group=str(resource.id.parent), size=str(resource.body["sku"]["name"]), zone=_zone(resource))
         if drawn:
             message = (
@@ -151,7 +152,7 @@ class ProximityPlacementGroup(_WithoutState):
     missing_delete_succeeds = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Its type and zone are for good, and a resource group holds so many."""
+        """Reject a change of type or zone, and check the limit per resource group."""
         required_location(body)
         asked = (body.get("properties") or {}).get("proximityPlacementGroupType", "Standard")
         if previous is not None:
@@ -179,7 +180,7 @@ class ProximityPlacementGroup(_WithoutState):
 
 
 def _zones(previous: Resource | None) -> Json:
-    """The zones that a resource has, for a body that does not repeat them."""
+    """Return the resource's zones for a body that does not repeat them."""
     return {"zones": previous.body["zones"]} if previous is not None and "zones" in previous.body else {}
 
 

@@ -1,4 +1,4 @@
-"""Decides what must hold of any request, whatever type it is about: versions, names, places; and what a PATCH comes to."""
+"""Preconditions of every request: versions, names and locations, and the merge of a PATCH."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from rehearsal.azure.errors import AzureError, conflict, invalid, not_found
 from rehearsal.azure.resource import Json, Request, Resource, location_key
 
 RETRY_AFTER = 10
-"""Seconds after which a client is told to ask again for what has just to end; Azure publishes no figure."""
+"""Seconds in Retry-After while another operation ends; Azure publishes no figure."""
 
 
 def etag(resource: Resource) -> str:
-    """The resource's version, as a header and a body give it."""
+    """Return the resource's version as in a header and a body."""
     return f'W/"{uuid.uuid5(uuid.NAMESPACE_URL, f"{resource.key}/{resource.created}/{resource.version}")}"'
 
 
 def system_data(resource: Resource) -> Json:
-    """Who made a resource, and when."""
+    """Return the creator and the times of a resource."""
     return {"createdBy": resource.owner, "createdAt": stamp(resource.created), "lastModifiedAt": stamp(resource.changed)}
 
 
 def being_deleted(arm_id: ArmId) -> AzureError:
-    """The refusal of a change of, or in, what is being deleted: https://github.com/Azure/azure-cli/issues/21121 shows that of a group."""
+    """Return the error for a change of a resource that is being deleted: https://github.com/Azure/azure-cli/issues/21121 shows that of a
+    group."""
     if arm_id.type == GROUP_TYPE:
         message = f"The resource group '{arm_id.group}' is in deprovisioning state and cannot perform this operation."
         return conflict("ResourceGroupBeingDeleted", message, arm_id.group)
@@ -34,7 +35,8 @@ def being_deleted(arm_id: ArmId) -> AzureError:
 
 
 def reference_being_deleted(arm_id: ArmId, target: str) -> AzureError:
-    """The refusal of a body that names what is being deleted, in the shape of https://github.com/hashicorp/terraform/issues/7153."""
+    """Return the error for a reference to a resource that is being deleted, in the form of
+    https://github.com/hashicorp/terraform/issues/7153."""
     message = f"Cannot proceed with operation because resource {target} used by resource {arm_id.text} is not in Succeeded state."
     detail = AzureError(429, "ReferencedResourceNotProvisioned", f"{message} Resource is in Deleting state.", target=target)
     told = "A retryable error occurred."
@@ -48,7 +50,7 @@ def resource_not_found(arm_id: ArmId) -> AzureError:
 
 
 def check_etag(request: Request, resource: Resource | None) -> None:
-    """Refuse where If-Match names another version, or If-None-Match finds one."""
+    """Raise AzureError if If-Match names another version, or If-None-Match finds an existing one."""
     if request.if_none_match == "*" and resource is not None:
         raise AzureError(412, "PreconditionFailed", f"{request.id.text} exists already, and If-None-Match: * asks that it does not.")
     if request.if_match and request.if_match != "*" and (resource is None or etag(resource).strip('W/"') != request.if_match.strip('W/"')):
@@ -57,7 +59,7 @@ def check_etag(request: Request, resource: Resource | None) -> None:
 
 
 def check_identity(arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-    """Refuse a body that names another resource than the path does, or another place than the resource is in."""
+    """Raise AzureError if a body names another resource than the path, or another location than the resource's."""
     name = body.get("name")
     if name is not None and str(name).lower() not in (arm_id.name.lower(), "/".join(arm_id.names).lower()):
         raise invalid(f"The name '{name}' in the body differs from '{arm_id.name}' in the path.", "name", "InvalidRequestContent")
@@ -78,7 +80,7 @@ def check_identity(arm_id: ArmId, body: Json, previous: Resource | None) -> None
 
 
 def merge_patch(old: Any, patch: Any) -> Any:
-    """A JSON merge, of names in any capitals: https://www.rfc-editor.org/rfc/rfc7396."""
+    """Return a JSON merge patch with names in any case: https://www.rfc-editor.org/rfc/rfc7396."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(old) if isinstance(old, Mapping) else {}

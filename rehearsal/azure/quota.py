@@ -1,4 +1,4 @@
-"""Decides whether a subscription's quota in a location holds so many more machines, and keeps what is used of it to the vCPU."""
+"""Quota usage of a subscription in a location: machines and vCPUs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MACHINES_BOUND = 25_000
 SETS, SETS_BOUND = "virtualMachineScaleSets", 2_500
 """Scale sets per subscription and location; the same page."""
 NO_BOUND = 2**31 - 1
-"""What `usages` tells as the limit of a family that nobody has bounded."""
+"""Limit that `usages` returns for a family without a bound."""
 _TOLD = {CORES: "Total Regional Cores", SPOT_CORES: "LowPriorityCores"}
 _LOCALIZED = {
     CORES: "Total Regional vCPUs",
@@ -36,7 +36,7 @@ QuotaScope = tuple[str, str]
 
 
 def size_of(name: str, location: str) -> VmSize:
-    """The VM size of a name in whatever capitals; AzureError SkuNotAvailable where it is not sold here."""
+    """Return the VM size of a name in any case. Raises AzureError SkuNotAvailable."""
     found = _BY_NAME.get(name.lower())
     if found is None:
         message = (
@@ -48,7 +48,7 @@ def size_of(name: str, location: str) -> VmSize:
 
 
 def quota_names(size: VmSize, spot: bool) -> tuple[str, ...]:
-    """Names under which a size's vCPUs count: spot machines have one quota of their own, beside all others.
+    """Return the quota names that a size's vCPUs count under; spot machines have one separate quota.
 
     https://learn.microsoft.com/azure/virtual-machines/quotas
     """
@@ -56,17 +56,17 @@ def quota_names(size: VmSize, spot: bool) -> tuple[str, ...]:
 
 
 class QuotaUsage:
-    """What is used, by subscription, location and name; a taking that would not fit changes nothing."""
+    """Used quota by subscription, location and name. A change that exceeds a bound changes nothing."""
 
     def __init__(self) -> None:
         self._used: dict[QuotaScope, Counter[str]] = {}
 
     def used(self, scope: QuotaScope, name: str) -> int:
-        """vCPUs, or machines, in use under a name."""
+        """Return the vCPUs or machines in use under a name."""
         return self._used.get(scope, Counter())[name.lower()]
 
     def change(self, cloud: Cloud, scope: QuotaScope, changes: Mapping[str, int]) -> None:
-        """Use more of some names and less of others; AzureError OperationNotAllowed where that passes a bound."""
+        """Change the usage of several names. Raises AzureError OperationNotAllowed if one exceeds its bound."""
         used = self._used.get(scope) or Counter()
         for name, more in changes.items():
             bound = self.bound(cloud, scope, name)
@@ -79,14 +79,14 @@ class QuotaUsage:
         self._used[scope] = used
 
     def bound(self, cloud: Cloud, scope: QuotaScope, name: str) -> int | None:
-        """What is granted under a name, by the row that says most exactly where; None is without bound."""
+        """Return the granted quota of a name from the most specific row; None means unbounded."""
         if name == MACHINES:
             return MACHINES_BOUND
         rows = [row for row in scenario_of(cloud).quotas.granted if row.family.lower() == name.lower() and _meant(row, scope)]
         return max(rows, key=_exactness).vcpus if rows else None
 
     def usages(self, cloud: Cloud, scope: QuotaScope) -> list[Json]:
-        """Every name with its use and limit, as `Microsoft.Compute/locations/<location>/usages` answers them.
+        """Return every name with its usage and limit, as `Microsoft.Compute/locations/<location>/usages` returns them.
 
         https://learn.microsoft.com/rest/api/compute/usage/list
         """
@@ -97,11 +97,11 @@ class QuotaUsage:
         return [_usage(*row) for row in ((SETS, sets, SETS_BOUND), *rows)]
 
     def dump(self) -> Json:
-        """Plain JSON of what is used."""
+        """Return the usage as plain JSON."""
         return {"/".join(scope): dict(used) for scope, used in self._used.items()}
 
     def load(self, data: Mapping[str, Mapping[str, int]]) -> None:
-        """Take up what dump told of."""
+        """Restore the state that dump returned."""
         self._used = {(key.split("/")[0], key.split("/")[1]): Counter(used) for key, used in data.items()}
 
 
@@ -115,7 +115,7 @@ def _usage(name: str, used: int, bound: int | None) -> Json:
 
 
 def _names(granted: Iterable[Grant]) -> list[str]:
-    """Every name that usages lists, each once, those of the whole location first."""
+    """Return each name of `usages` once, those of the whole location first."""
     families = sorted({size.family for size in VM_SIZES.values()})
     named = {name.lower(): name for name in (*(row.family for row in granted), MACHINES, CORES, SPOT_CORES, *families)}
     first = [MACHINES, CORES, SPOT_CORES]
@@ -131,7 +131,8 @@ def _exactness(row: Grant) -> int:
 
 
 def _exceeded(name: str, scope: QuotaScope, bound: int, used: int, more: int) -> AzureError:
-    """The refusal in Azure's words: https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-resource-quota"""
+    """Return the error with Azure's message:
+    https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-resource-quota"""
     if name == MACHINES:
         return conflict(
             "OperationNotAllowed",

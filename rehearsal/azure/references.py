@@ -1,4 +1,4 @@
-"""Decides which resources a body refers to, and keeps who refers to whom, what is part of what, and what is of which type."""
+"""References between resources: ids in a body, and an index by type, parent and target."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _is_id(text: str) -> bool:
 
 
 class Index:
-    """Keys by type, by parent and by what they refer to, each in the order of their making."""
+    """Keys by type, by parent and by reference target, each in creation order."""
 
     def __init__(self) -> None:
         self._types: dict[str, dict[str, None]] = {}
@@ -47,7 +47,7 @@ class Index:
         self._made = 0
 
     def add(self, arm_id: ArmId, targets: Iterable[str]) -> None:
-        """Take a resource up, or its references anew."""
+        """Add a resource, or update its references."""
         key = arm_id.key
         if key not in self._numbers:
             self._made += 1
@@ -61,7 +61,7 @@ class Index:
             self._enlist(key, target)
 
     def remove(self, arm_id: ArmId) -> None:
-        """Forget a resource."""
+        """Remove a resource."""
         key = arm_id.key
         self._types.get(arm_id.type.lower(), {}).pop(key, None)
         if whole := _whole(arm_id):
@@ -70,19 +70,19 @@ class Index:
         del self._numbers[key]
 
     def of_type(self, resource_type: str) -> Iterable[str]:
-        """Keys of a type in lower case."""
+        """Return the keys of a type, which is in lower case."""
         return self._types.get(resource_type, {})
 
     def children(self, key: str) -> Iterable[str]:
-        """Keys of what is part of a resource, not those further down."""
+        """Return the keys of a resource's direct children."""
         return self._children.get(key, {})
 
     def users(self, key: str) -> Iterable[str]:
-        """Keys of what refers to a resource or to one of its items."""
+        """Return the keys of resources that refer to a resource or to one of its items."""
         return self._users.get(key, {})
 
     def _enlist(self, key: str, target: str) -> None:
-        """Note who refers to a target, in the order of their making, which is the order in which a saved model is read back."""
+        """Add a reference to a target, in creation order, which is the order in which a saved model is loaded."""
         users = self._users.setdefault(target, {})
         last = next(reversed(users), key)
         users[key] = None
@@ -95,14 +95,14 @@ class Index:
 
 
 def _whole(arm_id: ArmId) -> str:
-    """Key of what a resource is part of: its parent, or for an extension resource (a role assignment) what it is put on; else empty."""
+    """Return the key of a resource's parent, or for an extension resource (a role assignment) its scope; otherwise empty."""
     if arm_id.parent:
         return arm_id.parent.lower()
     return arm_id.scope.lower() if "/providers/" in arm_id.scope.lower() else ""
 
 
 def _owners(target: str) -> tuple[str, ...]:
-    """An id, and that of what it is part of: whoever uses a backend pool uses its load balancer."""
+    """Return an id and its parent's: a user of a backend pool uses its load balancer."""
     parts = target.split("/")
     tail = len(parts) - parts.index("providers") - 1 if "providers" in parts else 0
     return (target, "/".join(parts[:-2])) if tail > 3 else (target,)

@@ -1,4 +1,4 @@
-"""Decides in which Azure a region is brought up: which subscriptions there are, what is granted, and what goes wrong meanwhile."""
+"""Embedded Azure of a region: subscriptions, granted quota and scenario."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from rehearsal.azure.stack_records import stacks_of
 from rehearsal.azure.state_directory import StateDirectory
 
 PAUSE_SECONDS = 3_600.0
-"""What passes in a kept Azure between two commands: whoever reads what the first one says takes time too, and what Azure counts per hour
-is free again. Commands alone would never let it pass."""
+"""Seconds that pass in a stored Azure between two commands. Users read output between commands, and rates per hour recover. Without it,
+time would not pass between commands."""
 BASE = "-base"
-"""End of a base stack's name, as the plan names it."""
+"""Suffix of a base stack's name."""
 
 
 class OtherRegionError(GpufleetError):
-    """A state directory holds another region, which a command on this one would count in and never touch."""
+    """A state directory contains another region. A command would count its resources and never change them."""
 
     def __init__(self, folder: Path, held: str, wanted: str) -> None:
         super().__init__(f"{folder} holds the region {held}, not {wanted}; give another --state")
 
 
 def new_region_cloud(plan: RegionPlan, scenario: Scenario) -> Cloud:
-    """An empty Azure for a region, in a scenario that begins now; FileRefused where the scenario does not fit the region."""
+    """Return an empty Azure for a region, in a scenario that starts now. Raises FileRefusedError."""
     return new_cloud(region_subscriptions(plan), plan.spec.access.tenant, seed=scenario.seed, scenario=in_region(scenario, plan))
 
 
 def open_region_cloud(directory: StateDirectory, plan: RegionPlan, scenario: Scenario) -> Cloud:
-    """The Azure that a state directory holds, an hour after it was left, or a new one; in a scenario that begins now.
+    """Return the Azure of a state directory an hour after its last use, or a new one; a scenario starts now.
 
-    StateBroken; OtherRegion; FileRefused where the scenario does not fit the region.
+    Raises StateCorruptError, OtherRegionError, or FileRefusedError for a scenario that does not apply to the region.
     """
     cloud = open_cloud(directory, lambda: new_region_cloud(plan, scenario))
     _refuse_other(directory.folder, plan, cloud)
@@ -50,7 +50,7 @@ def open_region_cloud(directory: StateDirectory, plan: RegionPlan, scenario: Sce
 
 
 def _refuse_other(folder: Path, plan: RegionPlan, cloud: Cloud) -> None:
-    """OtherRegion where stacks of another region have something."""
+    """Raise OtherRegionError if stacks of another region have resources."""
     others = {name for name, stack in stacks_of(cloud).by_name.items() if stack.records} - {plan.base_stack, plan.stack}
     if others:
         # A region's base stack has the longer name, and alone where the clusters were never tried.
@@ -58,12 +58,12 @@ def _refuse_other(folder: Path, plan: RegionPlan, cloud: Cloud) -> None:
 
 
 def region_subscriptions(plan: RegionPlan) -> set[str]:
-    """Every subscription in which the region has something, or takes something from."""
+    """Return all subscriptions in which the region has or uses resources."""
     return {plan.spec.subscription, *(cluster.subscription for cluster in plan.clusters), *_of_others(plan)}
 
 
 def _of_others(plan: RegionPlan) -> Iterator[str]:
-    """Subscriptions of what the region did not make: images as they were captured, capacity reservations."""
+    """Yield the subscriptions of external resources: captured images and capacity reservations."""
     captured = (image.capture for image in plan.gallery.images)
     machine_images = (pool.image.capture for cluster in plan.clusters for pool in cluster.pools)
     reserved = (pool.spec.reservation_group for cluster in plan.clusters for pool in cluster.pools)

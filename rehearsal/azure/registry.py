@@ -1,4 +1,4 @@
-"""Decides which resource types the embedded Azure has."""
+"""Resource types of the embedded Azure, and the construction of an empty one."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
 
 
 def new_cloud(subscriptions: Iterable[str], tenant: str, *, seed: int = 0, scenario: Scenario | None = None) -> Cloud:
-    """An empty Azure of some subscriptions of one tenant, in a scenario that begins now.
+    """Return an empty Azure with subscriptions of one tenant, in a scenario that starts now.
 
-    Without a scenario nothing goes wrong, no call is counted, and no family of VM sizes is bounded.
+    Without a scenario no fault occurs, calls are not counted, and quotas are unbounded.
     """
     gates = (identity.LockCheck(),) if scenario is None else (Throttle(), ApiOutage(), identity.LockCheck())
     cloud = Cloud(RESOURCE_TYPES, subscriptions=subscriptions, tenant=tenant, seed=seed, bodies=SdkBodyReader(), gates=gates)

@@ -1,4 +1,4 @@
-"""Says what the model keeps of a resource and of a long-running operation, and what a request and its answer are."""
+"""Data of the model: resources, long-running operations, requests and responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IN_PROGRESS, SUCCEEDED, FAILED, CANCELED = "InProgress", "Succeeded", "Failed", 
 
 
 def location_key(name: object) -> str:
-    """A location as the model compares it: Sweden Central is swedencentral."""
+    """Return a location in the form that the model compares: Sweden Central is swedencentral."""
     return str(name).lower().replace(" ", "")
 
 
@@ -42,19 +42,19 @@ class Resource:
 
     @property
     def properties(self) -> Json:
-        """The inner properties of the body, an empty dict put there where it has none."""
+        """Properties of the body; an empty dict is added if there are none."""
         inner: Json = self.body.setdefault("properties", {})
         return inner
 
     @property
     def location(self) -> str:
-        """Location in lower case without spaces, empty for what has none."""
+        """Location in lower case without spaces; empty without a location."""
         return location_key(self.body.get("location", ""))
 
 
 @dataclass(slots=True)
 class Operation:
-    """A long-running operation: what it does to which resource, when (seconds since 1970), how it ended, and what its result is."""
+    """Long-running operation: its name and resource, times in seconds since 1970, status, error and result."""
 
     id: str
     key: str
@@ -75,9 +75,9 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks: an HTTP method, the resource id it is about, for POST the action, the API version, query and body.
+    """Request of a client: HTTP method, resource id, action of a POST, API version, query and body.
 
-    Of headers only if_match and if_none_match matter to the model; principal says who asks.
+    Of the headers, only if_match and if_none_match matter. principal is the identity of the client.
     """
 
     method: str
@@ -93,7 +93,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What is answered: HTTP status, body, headers, and the operation that goes on where one does."""
+    """Response: HTTP status, body, headers, and the operation if one runs."""
 
     status: int
     body: Json | None = None

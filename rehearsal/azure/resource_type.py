@@ -1,4 +1,4 @@
-"""Says what a resource type decides for itself; the model does the rest alike for all."""
+"""Base class of resource types: hooks for their specific behavior; the model handles everything else."""
 
 from __future__ import annotations
 
@@ -16,108 +16,109 @@ Action = Callable[["Cloud", Resource, Request], Response]
 
 
 class ResourceType:
-    """One resource type. Every hook has a default that suits a plain resource; a hook refuses by raising AzureError.
+    """One resource type. Every hook has a default for a plain resource. A hook rejects a request by raising AzureError.
 
-    The order of a PUT: check (may it be?), complete (the body with defaults and what Azure computes), references looked up, stored,
-    accepted (take addresses, quota, …), seconds (how long it takes), and, when that time is over, finished.
-    A DELETE: check_deletable, accepted as deleting, delete_seconds, removed.
+    Order of a PUT: check, complete (add defaults and computed properties), look up references, store, accepted (allocate addresses, quota,
+    …), put_seconds, and finished after that time.
+
+    Order of a DELETE: check_deletable, deleting, delete_seconds, removed.
     """
 
     type: str
-    """As Azure writes it: Microsoft.Network/virtualNetworks/subnets."""
+    """Type as Azure writes it: Microsoft.Network/virtualNetworks/subnets."""
     actions: Mapping[str, Action] = {}
     """POST actions by lower-case name."""
     gets: Mapping[str, Action] = {}
-    """GET paths below the resource that are no resources of their own (instanceView, skus), by lower-case name."""
+    """GET paths below the resource that are not resources (instanceView, skus), by lower-case name."""
     in_use_code = "InUseCannotBeDeleted"
     locks_with_parent = False
-    """Whether a change of it holds its parent meanwhile, so that changes below one parent come one after another."""
+    """Whether a change locks its parent too, so that changes below one parent run one after another."""
     interruptible = False
-    """Whether a new PUT is taken while an earlier one still runs."""
+    """Whether a new PUT is accepted while an earlier one runs."""
     deletable_in_use = False
-    """Whether it may be deleted while others still refer to it: Azure lets an identity or an image go that machines name."""
+    """Whether it can be deleted while others refer to it; Azure allows this for identities and images of machines."""
     always_global = False
-    """Whether it has no location but global, which it then asks for itself."""
+    """Whether its only location is global; the type then checks the location itself."""
     missing_delete_succeeds = True
-    """Whether a DELETE where there is none is answered with 204, which the official SDK takes for most types; 404 otherwise."""
+    """Whether a DELETE of a missing resource returns 204, as the official SDK expects for most types; otherwise 404."""
     has_provisioning_state = True
-    """Whether its body has a provisioningState: some of Azure's types have none."""
+    """Whether its body has a provisioningState."""
     virtual = False
-    """Whether these live in another resource's state (a scale set's instances) and not among the resources: then the kind itself answers
-    each request about them, and says which there are."""
+    """Whether these are part of another resource's state (a scale set's instances). The resource type itself then responds to requests
+    and lists them."""
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Refuse a body that could not be meant, or a change that Azure does not allow."""
+        """Reject an invalid body or a change that Azure does not allow."""
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        """The body with defaults and computed properties; id, name, type, etag and provisioningState are added by the model."""
+        """Return the body with defaults and computed properties. The model adds id, name, type, etag and provisioningState."""
         return body
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
-        """Take what the resource needs (addresses, quota); previous is the body before. Raising AzureError undoes the PUT."""
+        """Allocate what the resource needs (addresses, quota). previous is the body before. An AzureError undoes the PUT."""
 
     def patch_base(self, cloud: Cloud, resource: Resource) -> Json:
-        """What a PATCH is merged into."""
+        """Return the body that a PATCH is merged into."""
         return resource.sent
 
     def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        """How long the PUT takes; 0 is done at once, None means that the kind itself ends the operation by cloud.finish_operation."""
+        """Return the seconds of a PUT: 0 ends at once; None if the type calls cloud.finish_operation itself."""
         return 0.0
 
     def begun(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """The PUT's operation runs: a kind that ends it itself plans here what leads to its end."""
+        """Start the PUT's operation; a type that ends it itself plans its events here."""
 
     def finished(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """The PUT's time is over; raising AzureError makes the operation fail."""
+        """End the PUT. An AzureError makes the operation fail."""
 
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
-        """Refuse a delete for the kind's own reasons; references from other resources are looked at by the model."""
+        """Reject a deletion for reasons of the type. The model checks references from other resources."""
 
     def delete_response(self, cloud: Cloud, resource: Resource, request: Request) -> Response | None:
-        """Answer a client's DELETE in the type's own way, where it has one; None for the usual one, by which the resource ends."""
+        """Return the type's own response to a client's DELETE; None for the usual deletion."""
         return None
 
     def is_built_in(self, cloud: Cloud, arm_id: ArmId) -> bool:
-        """Whether an id of this type that the model holds no resource of exists all the same: built-in roles do."""
+        """Return whether an id without a resource in the model exists, as built-in roles do."""
         return False
 
     def deleting(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
-        """A delete was accepted."""
+        """React to an accepted deletion."""
 
     def member_operation_ended(self, cloud: Cloud, resource: Resource) -> None:
-        """An operation on something in a group has ended, while the group itself has one that goes on."""
+        """React to the end of an operation on a member of a group while an operation of the group runs."""
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
-        """How long a delete takes, as seconds does."""
+        """Return the seconds of a deletion, as put_seconds does."""
         return 0.0
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
-        """Give back what the resource held; it is gone from the model already."""
+        """Release what the resource held; it is already removed from the model."""
 
     def restored(self, cloud: Cloud, resource: Resource) -> None:
-        """The resource was read from a saved state: take again what accepted took, deciding nothing anew."""
+        """Restore allocations of a resource that was loaded from a saved state, without new decisions."""
 
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
-        """Something that this kind planned by cloud.events happens."""
+        """Handle an event that this type planned."""
         raise NotImplementedError(f"{self.type} planned {name} and does not know it")
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """The body that a GET answers."""
+        """Return the body of a GET."""
         return resource.body
 
     def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
-        """Whether this resource's reference keeps its target from being deleted."""
+        """Return whether this resource's reference prevents the deletion of its target."""
         return True
 
     def in_use_error(self, resource: Resource, by: Iterable[str]) -> AzureError:
-        """The refusal to delete what others refer to."""
+        """Return the error for the deletion of a resource in use."""
         users = sorted(by)
         return conflict(
             self.in_use_code, f"{resource.id.text} is in use by {', '.join(users[:3])} and cannot be deleted.", resource.id.text
         )
 
     def missing_reference_error(self, arm_id: ArmId, target: str) -> AzureError:
-        """The refusal of a body that names what does not exist."""
+        """Return the error for a reference to a missing resource."""
         return invalid(
             f"Resource {target} referenced by resource {arm_id.text} was not found. Please make sure that the referenced resource exists, "
             "and that both resources are in the same region.",
@@ -126,23 +127,23 @@ class ResourceType:
         )
 
     def respond(self, cloud: Cloud, request: Request) -> Response:
-        """Answer a request about a virtual resource; whatever it is part of exists."""
+        """Respond to a request for a virtual resource; its parent exists."""
         raise NotImplementedError(f"{self.type} is virtual and answers nothing")
 
     def find_virtual(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
-        """A virtual resource as it is now, None where there is none with the id."""
+        """Return a virtual resource as it is now; None if there is none."""
         return None
 
     def list_virtual(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
-        """The virtual resources below a scope, in the order of their making, each made for the asking."""
+        """Return the virtual resources below a scope in creation order, created for this call."""
         return iter(())
 
     def dump(self, state: Any) -> Any:
-        """Plain JSON of a resource's state; None has none."""
+        """Return a resource's state as plain JSON."""
         if state is not None:
             raise NotImplementedError(f"{self.type} keeps a state and does not say how it is saved")
         return None
 
     def load(self, data: Any) -> Any:
-        """The state that dump told of."""
+        """Return the state that dump described."""
         return None

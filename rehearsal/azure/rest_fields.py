@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain, Property, Shape
 
 OPEN = frozenset({"NetworkApiVersion", "PrincipalType", "VirtualMachineSizeTypes"})
-"""Enumerations to which Azure adds without a new API version: VM sizes, network versions of interfaces, kinds of principals."""
+"""Enumerations that Azure extends without a new API version: VM sizes, network versions of interfaces, principal types."""
 
 PLAIN: Mapping[Any, Plain] = {
     str: Plain.STRING,
@@ -35,7 +35,7 @@ PLAIN: Mapping[Any, Plain] = {
 
 
 def enumeration(kind: type[Enum]) -> Shape:
-    """The shape of one of the SDK's enumerations."""
+    """Return the shape of an enumeration of the SDK."""
     values = tuple(member.value for member in kind)
     if not all(isinstance(value, str) for value in values):
         return Plain.INTEGER
@@ -44,7 +44,7 @@ def enumeration(kind: type[Enum]) -> Shape:
 
 @cache
 def model(kind: type) -> ObjectOf | OneOf:
-    """The shape of a model class, or of all the classes that it stands for."""
+    """Return the shape of a model class, or of its variants."""
     own = ObjectOf(kind.__name__, partial(_properties, kind), _flattened(kind), package_of(kind))
     chooser = next((rest_name(name, field) for name, field in vars(kind).items() if getattr(field, "_is_discriminator", False)), None)
     if chooser is None or "__mapping__" not in vars(kind):
@@ -53,12 +53,12 @@ def model(kind: type) -> ObjectOf | OneOf:
 
 
 def package_of(kind: type) -> str:
-    """Package of a model class: azure.mgmt.storage.models._models is of storage."""
+    """Return the package of a model class: azure.mgmt.storage.models._models belongs to storage."""
     return kind.__module__.split(".")[2]
 
 
 def rest_name(attribute: str, field: Any) -> str:
-    """The name that a property has in JSON."""
+    """Return a property's name in JSON."""
     return str(field._rest_name_input or attribute)
 
 
@@ -91,7 +91,7 @@ def _property(field: Any, hint: Any) -> Property:
 
 
 def shape_of_hint(hint: Any) -> Shape:
-    """The shape of an annotation, whether or not it allows None; what no caller could break (Any) is anything."""
+    """Return the shape of an annotation, with or without None; Any is anything."""
     origin, arguments = get_origin(hint), [argument for argument in get_args(hint) if argument is not type(None)]
     if origin in (Union, types.UnionType):
         kinds = [kind for kind in arguments if isinstance(kind, type) and issubclass(kind, Enum)]

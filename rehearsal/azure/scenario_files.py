@@ -1,4 +1,4 @@
-"""Decides which scenario a person means, and what it comes to in a region: its quotas are the region file's where it says nothing."""
+"""Scenario files, and their quotas in a region: those of the region file unless the scenario replaces them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SCHEMA = SCENARIOS / "schema.json"
 
 
 def scenario_names() -> tuple[str, ...]:
-    """Names of the scenarios that are shipped, sorted."""
+    """Return the names of the shipped scenarios, sorted."""
     return tuple(sorted(path.stem for path in SCENARIOS.glob("*.yaml")))
 
 
 def load_scenario(scenario: str) -> Scenario:
-    """A scenario by its name under rehearsal/scenarios or by a path to a file; FileRefused with every fault."""
+    """Return a scenario by its name under rehearsal/scenarios or by a path. Raises FileRefusedError."""
     if "/" in scenario or scenario.endswith((".yaml", ".yml")):
         return read_model(pathlib.Path(scenario), Scenario)
     names = scenario_names()
@@ -36,9 +36,9 @@ def load_scenario(scenario: str) -> Scenario:
 
 
 def in_region(scenario: Scenario, plan: RegionPlan) -> Scenario:
-    """The scenario with every grant of the region file that it does not replace, and with its shortages as grants.
+    """Return the scenario with all grants of the region file that it does not replace, and with its shortages as grants.
 
-    FileRefused where a shortage names a family that the region does not use.
+    Raises FileRefusedError if a shortage names a family that the region does not use.
     """
     own = scenario.quotas.granted
     taken = {(row.subscription, row.family.lower()) for row in own}
@@ -61,13 +61,13 @@ def in_region(scenario: Scenario, plan: RegionPlan) -> Scenario:
 
 
 def schema_text() -> str:
-    """The JSON schema of a scenario file, as the file that is shipped."""
+    """Return the JSON schema of a scenario file as it is shipped."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Scenario.model_json_schema()}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def _short(row: Shortage, number: int, plan: RegionPlan) -> Grant:
-    """The grant that falls short: of the subscription that uses the most of the family."""
+    """Return the insufficient grant, in the subscription that uses the family most."""
     needs = vcpus(plan)
     wanted = row.family or max(needs, key=lambda key: needs[key])[1]
     found = [key for key in needs if key[1].lower() == wanted.lower()]
@@ -81,7 +81,7 @@ def _short(row: Shortage, number: int, plan: RegionPlan) -> Grant:
 
 
 def _machine_vcpus(plan: RegionPlan, subscription: str, family: str) -> Iterator[int]:
-    """vCPUs of each kind of machine in a subscription that counts under a family."""
+    """Yield the vCPUs of each machine group in a subscription that counts under a family."""
     for cluster in plan.clusters:
         if cluster.subscription != subscription:
             continue

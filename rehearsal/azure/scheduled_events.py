@@ -1,4 +1,4 @@
-"""Decides what machines are told of what will happen to them, and when it may begin: at once when approved, at the latest when announced.
+"""Scheduled events: announcements to machines, which start on approval or at their announced time.
 
 https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events
 """
@@ -22,9 +22,9 @@ SERVICE = "scheduled_events"
 EventType = Literal["Terminate", "Preempt", "Reboot", "Redeploy", "Freeze"]
 SCHEDULED, STARTED = "Scheduled", "Started"
 LISTED_AFTER_START = 600.0
-"""Seconds for which a started event stays in the document, roughly, where nobody says that it is over: the published time line."""
+"""Approximate seconds for which a started event stays in the document without an end: the published timeline."""
 FREEZE = 9
-"""Seconds that a freeze is told to last: the documentation's example; other kinds are told as -1, unknown."""
+"""DurationInSeconds of a freeze, from the documentation's example; other types have -1, unknown."""
 _DESCRIPTIONS = {
     "Terminate": "Virtual machine is going to be deleted as requested by authorized user.",
     "Preempt": "Spot virtual machine is going to be evicted.",
@@ -50,7 +50,7 @@ class Notice:
 
 
 class ScheduledEvents:
-    """Events that are announced and not over, by id, in the order of their making."""
+    """Announced events by id, in creation order, until they end."""
 
     def __init__(self) -> None:
         self._notices: dict[str, Notice] = {}
@@ -93,14 +93,14 @@ class ScheduledEvents:
             self._start(cloud, notice, "approved")
 
     def finish(self, event_id: str) -> None:
-        """Take an event out of the document: it is over, or will not come. An unknown id is over already."""
+        """Remove an event that has ended or will not occur; an unknown id has already ended."""
         notice = self._notices.pop(event_id, None)
         if notice is not None:
             del self._of_set[notice.key][event_id]
             self._incarnations[notice.key] += 1
 
     def withdraw(self, cloud: Cloud, key: str, instances: Iterable[str]) -> None:
-        """Take out of every event what is no longer there; events without an instance left are over."""
+        """Remove instances that no longer exist from all events; events without instances end."""
         gone = set(instances)
         for notice in [one for one in self._of(key) if gone.intersection(one.instances)]:
             notice.instances = [one for one in notice.instances if one not in gone]
@@ -110,13 +110,13 @@ class ScheduledEvents:
         self._start_approved_deletes(cloud, key)
 
     def forget(self, key: str) -> None:
-        """A scale set is gone, and with it whatever was announced to it."""
+        """Remove all events of a deleted scale set."""
         for event_id in self._of_set.pop(key, {}):
             del self._notices[event_id]
         self._incarnations.pop(key, None)
 
     def pending(self, key: str) -> tuple[Notice, ...]:
-        """Events of a scale set that have not started."""
+        """Return the events of a scale set that have not started."""
         return tuple(notice for notice in self._of(key) if notice.status == SCHEDULED)
 
     def document(self, cloud: Cloud, key: str, instance_id: str) -> Json:
@@ -131,7 +131,7 @@ class ScheduledEvents:
         return {"DocumentIncarnation": 1 + self._incarnations[key], "Events": [_told(resource.id.name, notice) for notice in seen]}
 
     def event(self, cloud: Cloud, name: str, args: tuple[Any, ...]) -> None:
-        """A time has come: "due" that of an event which nobody has approved, "over" that of one which started."""
+        """Handle a planned time: "due" of an unapproved event, "over" of a started one."""
         notice = self._notices.get(args[0])
         if notice is None:
             return
@@ -142,11 +142,11 @@ class ScheduledEvents:
             self._start_approved_deletes(cloud, notice.key)
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON of what is announced."""
+        """Return the announced events as plain JSON."""
         return {"made": self._made, "incarnations": dict(self._incarnations), "notices": [asdict(one) for one in self._notices.values()]}
 
     def load(self, data: dict[str, Any]) -> None:
-        """Take up what dump told of."""
+        """Restore the state that dump returned."""
         self._made, self._incarnations = data["made"], Counter(data["incarnations"])
         self._notices, self._of_set = {}, {}
         for item in data["notices"]:
@@ -172,7 +172,7 @@ class ScheduledEvents:
 
 
 def scheduled_events_of(cloud: Cloud) -> ScheduledEvents:
-    """The scheduled events of a model."""
+    """Return the scheduled events of a model."""
     return cast("ScheduledEvents", cloud.services.setdefault(SERVICE, ScheduledEvents()))
 
 

@@ -1,6 +1,6 @@
-"""Decides which model of the official SDK says what the body of a resource type is.
+"""Models of the official SDK for the bodies of resource types.
 
-A package costs up to a second to import, so it is read when one of its types is first asked for.
+A package takes up to a second to import, so it is imported when one of its types is first requested.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ MODELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Microsoft.VirtualMachineImages/imageTemplates/triggers": (BUILDER, "Trigger"),
     }
 )
-"""Resource type to package, model that a PUT takes, and model that is answered where that is another one."""
+"""Package, model of a PUT, and model of the response if it differs, by resource type."""
 
 ENVELOPE: Mapping[str, Property] = MappingProxyType(
     {
@@ -86,25 +86,25 @@ ENVELOPE: Mapping[str, Property] = MappingProxyType(
         "name": Property(Plain.STRING),
     }
 )
-"""What Azure Resource Manager has around a body of any type: sent back by those who read it, and a name is compared with the path's."""
+"""Properties that Azure Resource Manager adds to every body. Clients send them back; the name is compared with the path's."""
 
 _TAKEN: dict[str, ObjectOf] = {}
 _BY_KEY = {resource_type.lower(): resource_type for resource_type in (*MODELS, *WITHOUT_CLIENT)}
 
 
 class UnknownShapeError(LookupError):
-    """The official clients have no model of the type."""
+    """A type without a model in the official clients."""
 
 
 def add_shapes(shapes: Mapping[str, ObjectOf]) -> None:
-    """Answer with these from here on: what shape_of gave by resource type, kept from another process that read the same clients."""
+    """Add shapes by resource type that another process read from the same clients."""
     _TAKEN.update({resource_type.lower(): shape for resource_type, shape in shapes.items()})
     shape_of.cache_clear()
 
 
 @cache
 def shape_of(resource_type: str) -> ObjectOf:
-    """The shape of a type's body, the type in any capitals (Microsoft.Network/virtualNetworks/subnets); UnknownShape."""
+    """Return the shape of a type's body; the type is in any case. Raises UnknownShapeError."""
     published = _BY_KEY.get(resource_type.lower())
     if published is None:
         raise UnknownShapeError(

@@ -1,4 +1,4 @@
-"""Decides how shapes are written as JSON, so that a process that needs them need not import the official clients: two seconds, 100 MB."""
+"""Shapes as JSON, so that a process need not import the official clients, which takes two seconds and 100 MB."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain
 
 
 def encode_shapes(shapes: Mapping[str, ObjectOf]) -> Json:
-    """Shapes by name, with everything that they refer to, each once."""
+    """Return shapes by name, with all shapes that they refer to, each once."""
     table = _Writing()
     roots = {name: table.number(shape) for name, shape in shapes.items()}
     table.finish()
@@ -19,7 +19,7 @@ def encode_shapes(shapes: Mapping[str, ObjectOf]) -> Json:
 
 
 def decode_shapes(document: Mapping[str, Any]) -> dict[str, ObjectOf]:
-    """What written was given; each object is made when it is first looked at. LookupError, TypeError or ValueError for another document."""
+    """Return the shapes of a document; objects are created on first access. Raises LookupError, TypeError or ValueError."""
     table = _Reading(document["shapes"])
     return {name: table.object_at(number) for name, number in document["roots"].items()}
 
@@ -38,7 +38,7 @@ class _Writing:
         return self._numbers[shape]
 
     def finish(self) -> None:
-        """Write what is referred to and not written yet. Not by calling itself: Azure's types refer to each other hundreds deep."""
+        """Write referenced shapes that are not yet written. It does not recurse, because Azure's types nest hundreds of levels deep."""
         while self._waiting:
             shape = self._waiting.pop()
             self.rows[self._numbers[shape]] = self._row(shape)

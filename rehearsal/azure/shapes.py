@@ -1,4 +1,4 @@
-"""Says what a body may look like: the properties of an object, which of them Azure alone sets, and the values of an enumeration."""
+"""Shapes of bodies: properties of an object, read-only ones among them, and values of enumerations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 
 
 class Plain(Enum):
-    """A JSON value without parts; `.value` is what Azure's error sentences call its type."""
+    """JSON value without parts; `.value` is its type in Azure's error messages."""
 
     STRING = "System.String"
     BOOLEAN = "System.Boolean"
@@ -21,7 +21,7 @@ class Plain(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A string out of some; an open one may be another string too, because Azure adds to it without a new API version."""
+    """Enumeration. An open one accepts other strings too, because Azure adds values without a new API version."""
 
     name: str
     values: tuple[str, ...]
@@ -44,7 +44,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property; one that is read-only is never required of a caller."""
+    """One property; a read-only one is never required of a caller."""
 
     shape: Shape
     read_only: bool = False
@@ -71,14 +71,14 @@ class ObjectOf:
 
     @cached_property
     def inner(self) -> ObjectOf | None:
-        """What its `properties` is, where it is flattened."""
+        """Shape of `properties` if it is flattened."""
         held = self.properties.get("properties")
         return held.shape if self.flattened and held is not None and isinstance(held.shape, ObjectOf) else None
 
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
-    """An object that says by one of its properties which of several it is; base holds what all have."""
+    """Object with a discriminating property and several variants; base contains the common properties."""
 
     name: str
     discriminator: str
@@ -95,7 +95,7 @@ Shape = Plain | Choice | ListOf | MapOf | ObjectOf | OneOf
 
 
 def with_response_fields(request: ObjectOf, answer: ObjectOf) -> ObjectOf:
-    """What a caller may send, with what is only ever answered as read-only, so that a body that was read may be sent back."""
+    """Return the shape of a request plus read-only properties of the response, so that clients can send a response back."""
 
     def read() -> Mapping[str, Property]:
         more = {key: Property(held.shape, read_only=True) for key, held in answer.properties.items() if key not in request.properties}

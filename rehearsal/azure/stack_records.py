@@ -1,4 +1,4 @@
-"""Says what is kept of a program's resources beside Azure itself: who declared them, and all of those that have no home in Azure."""
+"""Records of a program's resources: their stack, and resources that exist outside Azure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json, Resource
 
 SERVICE = "stacks"
-"""Name under which the records are part of a model's state."""
+"""Name of the records in a model's state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class StackRecord:
 
     @property
     def azure(self) -> bool:
-        """Whether it lives in Azure."""
+        """Whether it is an Azure resource."""
         return self.type.startswith(AZURE)
 
 
 @dataclass(slots=True)
 class StackState:
-    """What one stack has, by URN in the order of making, and what it exports; secrets are plain here, and the file is its owner's alone."""
+    """Resources of one stack by URN in creation order, and its outputs. Secrets are plain here; only the file's owner can read it."""
 
     records: dict[str, StackRecord] = field(default_factory=dict)
     exports: Json = field(default_factory=dict)
@@ -57,7 +57,7 @@ class StackStates:
         self.by_name: dict[str, StackState] = {}
 
     def of(self, name: str) -> StackState:
-        """A stack, which is empty before its first update."""
+        """Return a stack, which is empty before its first update."""
         return self.by_name.setdefault(name, StackState())
 
     def __iter__(self) -> Iterator[tuple[str, StackRecord]]:
@@ -65,14 +65,14 @@ class StackStates:
         return ((name, record) for name, stack in self.by_name.items() for record in stack.records.values())
 
     def dump(self) -> Json:
-        """Plain JSON of it."""
+        """Return plain JSON."""
         return {
             name: {"exports": stack.exports, "records": [asdict(record) for record in stack.records.values()]}
             for name, stack in self.by_name.items()
         }
 
     def load(self, data: Mapping[str, Any]) -> None:
-        """Take up what dump told of."""
+        """Restore the state that dump returned."""
         self.by_name = {name: _stack(saved) for name, saved in data.items()}
 
 
@@ -82,10 +82,10 @@ def _stack(saved: Mapping[str, Any]) -> StackState:
 
 
 def resource_of(cloud: Cloud, record: StackRecord) -> Resource | None:
-    """What of a record lives in Azure; None where it lives elsewhere, or is gone."""
+    """Return the Azure resource of a record; None if it is outside Azure or deleted."""
     return cloud.find(record.id) if record.azure else None
 
 
 def stacks_of(cloud: Cloud) -> StackStates:
-    """The stacks of a model's state."""
+    """Return the stacks of a model's state."""
     return cast("StackStates", cloud.services.setdefault(SERVICE, StackStates()))

@@ -1,4 +1,4 @@
-"""Keeps an embedded Azure in a directory: the latest snapshot, and every change since, each written before it is acknowledged."""
+"""Directory of an embedded Azure: the latest snapshot, and every change since, written before it is acknowledged."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Json = dict[str, Any]
 
 SNAPSHOT, JOURNAL, LOCK = "state-{:06d}.json", "journal-{:06d}.jsonl", "lock"
 MOST_CHANGES, MOST_BYTES = 20_000, 64 * 2**20
-"""Changes, and bytes, of a journal after which a new snapshot is cheaper than making them all again."""
+"""Changes and bytes of a journal after which a new snapshot is cheaper than a replay."""
 
 
 class StateInUseError(GpufleetError):
-    """Another process holds the state directory."""
+    """Another process uses the state directory."""
 
 
 class StateCorruptError(GpufleetError):
-    """A state directory whose files cannot be read, or do not fit each other."""
+    """A state directory whose files cannot be read or do not match."""
 
 
 class StateDirectory:
@@ -58,22 +58,22 @@ class StateDirectory:
 
     @property
     def snapshot(self) -> Path:
-        """File of the latest snapshot, which a new directory has not."""
+        """Path of the latest snapshot; a new directory has none."""
         return self.folder / SNAPSHOT.format(self._generation)
 
     @property
     def journal(self) -> Path:
-        """File of what has happened since the latest snapshot."""
+        """Path of the journal since the latest snapshot."""
         return self.folder / JOURNAL.format(self._generation)
 
     @property
     def begin_anew(self) -> str:
-        """The remedy where nothing else can be done: whoever wants to look at what is broken still has it."""
+        """Remedy if nothing else helps; the damaged files stay available."""
         folder = str(self.folder).rstrip("/")
         return f"move it away (mv {quote(folder)} {quote(f'{folder}.broken')}) to begin anew"
 
     def saved(self) -> Json | None:
-        """The latest snapshot, None in a new directory; StateBroken."""
+        """Return the latest snapshot; None in a new directory. Raises StateCorruptError."""
         if not self.snapshot.is_file():
             return None
         try:
@@ -85,7 +85,7 @@ class StateDirectory:
         return saved
 
     def since(self) -> Iterator[Json]:
-        """What has happened since the latest snapshot, in order; StateBroken."""
+        """Yield the changes since the latest snapshot in order. Raises StateCorruptError."""
         if not self.journal.is_file():
             return
         whole = 0
@@ -105,12 +105,12 @@ class StateDirectory:
             os.truncate(self.journal, whole)
 
     def append(self, change: Json) -> None:
-        """Put a change in line to be written; nothing of it may be acknowledged before flush has returned."""
+        """Queue a change. It must not be acknowledged before flush returns."""
         self._pending += json.dumps(change, separators=(",", ":")).encode() + b"\n"
         self._changes += 1
 
     def flush(self) -> None:
-        """Write what is in line; OSError where that cannot be: it stays in line, and the next flush goes on where this one ended."""
+        """Write queued changes. After an OSError they stay queued, and the next flush continues."""
         if not self._pending:
             return
         if self._journal < 0:
@@ -126,7 +126,7 @@ class StateDirectory:
         return self._changes > MOST_CHANGES or self._bytes > MOST_BYTES
 
     def replace(self, saved: Json) -> None:
-        """Write a snapshot of everything so far, and begin a new journal; OSError where that cannot be, and then nothing has changed."""
+        """Write a snapshot and start a new journal. An OSError changes nothing."""
         new = self.folder / SNAPSHOT.format(self._generation + 1)
         part = new.with_suffix(".part")
         try:
@@ -144,7 +144,7 @@ class StateDirectory:
         self._remove_others()
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Release the directory."""
         if self._journal >= 0:
             os.close(self._journal)
             self._journal = -1
@@ -152,14 +152,14 @@ class StateDirectory:
 
     @staticmethod
     def _write(path: Path, content: bytes) -> None:
-        """Write a file that is its owner's alone, to the disk."""
+        """Write a file that only its owner can read, and sync it to the disk."""
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
             out.write(content)
             out.flush()
             os.fsync(out.fileno())
 
     def _remove_others(self) -> None:
-        """Remove the files of earlier snapshots, and of any that was not finished."""
+        """Remove files of earlier and unfinished snapshots."""
         for pattern in ("state-*.json", "journal-*.jsonl", "state-*.part"):
             for path in self.folder.glob(pattern):
                 if path not in (self.snapshot, self.journal):
@@ -167,7 +167,7 @@ class StateDirectory:
 
 
 def _damaged_at(error: ValueError) -> int:
-    """Byte of a text at which it is no JSON any more, from 0; that of its beginning where Python does not say."""
+    """Return the byte at which a text stops being JSON, from 0; its start if Python does not report it."""
     match error:
         case json.JSONDecodeError():
             return len(error.doc[: error.pos].encode())

@@ -1,4 +1,4 @@
-"""Keeps what there is and what goes on: resources, operations, and what will happen to them as time passes."""
+"""Store of the model: resources, operations and planned events."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FINISH = "finish"
 
 
 class Store:
-    """Resources by key, operations by id, events to come. Nothing in it waits, reads or writes.
+    """Resources by key, operations by id, and planned events. Nothing in it waits, reads or writes.
 
-    subscriptions are those that exist; tenant is their Entra ID tenant. draws come from the seed and from what is asked for alone, so that
-    no request changes another's luck.
+    subscriptions are the existing ones; tenant is their Entra ID tenant. Draws depend only on the seed and their arguments, so that no
+    request changes the luck of another.
     """
 
     def __init__(
@@ -40,16 +40,17 @@ class Store:
         self.operations: dict[str, Operation] = {}
         self.index = Index()
         self.services: dict[str, Any] = {}
-        """What several kinds share, by name: address pools, capacity, scheduled events. An event whose key is such a name goes to it."""
+        """State that several resource types share, by name: address pools, capacity, scheduled events. It receives events whose key is
+        its name."""
         self.watchers: dict[str, list[Callable[[Operation], None]]] = {}
         self.numbers = 0
 
     def resource_type_of(self, arm_id: ArmId) -> ResourceType:
-        """The kind of an id's type; AzureError where the model has none."""
+        """Return a resource type by its name. Raises AzureError."""
         return self.resource_type_named(arm_id.type)
 
     def resource_type_named(self, resource_type: str) -> ResourceType:
-        """The kind of a resource type; AzureError where the model has none."""
+        """Return a resource type by its name. Raises AzureError."""
         kind = self.resource_types.get(resource_type.lower())
         if kind is None:
             raise AzureError(
@@ -61,7 +62,7 @@ class Store:
         return kind
 
     def canonical(self, arm_id: ArmId) -> ArmId:
-        """An id as Azure tells it: types as they are published, names as they were first written; AzureError where the model has none."""
+        """Return an id in Azure's spelling: published types, and names as first written. Raises AzureError."""
         found = self.resources.get(arm_id.key)
         if found is not None:
             return found.id
@@ -74,19 +75,19 @@ class Store:
         return parse(f"{self._canonical_text(arm_id.parent or arm_id.scope)}/{last}/{arm_id.name}")
 
     def _canonical_text(self, text: str) -> str:
-        """The same of what something is part of, which need not be modelled."""
+        """Return the canonical text of a parent, which need not be in the model."""
         arm_id = parse(text)
         if arm_id.type == SUBSCRIPTION_TYPE:
             return f"/subscriptions/{arm_id.subscription}"
         return self.canonical(arm_id).text if arm_id.type.lower() in self.resource_types else text
 
     def find(self, text: str) -> Resource | None:
-        """The resource with an id, in whatever capitals."""
+        """Return the resource with an id in any case."""
         key = text.lower()
         return self.resources.get(key) or self._find_virtual(key)
 
     def _find_virtual(self, key: str) -> Resource | None:
-        """A resource that lives in another one's state."""
+        """Return a virtual resource, which is part of another one's state."""
         try:
             arm_id = parse(key)
         except AzureError:
@@ -95,21 +96,21 @@ class Store:
         return kind.find_virtual(cast("Cloud", self), arm_id) if kind is not None and kind.virtual else None
 
     def get(self, text: str) -> Resource:
-        """The resource with an id; AzureError ResourceNotFound."""
+        """Return the resource with an id. Raises AzureError ResourceNotFound."""
         found = self.find(text)
         if found is None:
             raise resource_not_found(parse(text))
         return found
 
     def children(self, resource: Resource) -> Iterator[Resource]:
-        """Resources that are part of another, the inner ones after the outer."""
+        """Yield the descendants of a resource, outer ones first."""
         for key in list(self.index.children(resource.key)):
             child = self.resources[key]
             yield child
             yield from self.children(child)
 
     def insert(self, arm_id: ArmId, body: Json, owner: str, *, sent: Json | None = None, state: Any = None) -> Resource:
-        """Put a resource there that Azure makes by itself (a deleted vault, an account's blob service): nothing is asked or checked."""
+        """Insert a resource that Azure creates itself (a deleted vault, an account's blob service), without checks."""
         known = {"id": arm_id.text, "name": arm_id.name, "type": arm_id.type}
         resource = Resource(arm_id, {**body, **known}, sent or {}, owner, self.now, self.now, state=state)
         self.resources[resource.key] = resource
@@ -117,7 +118,7 @@ class Store:
         return resource
 
     def remove(self, resource: Resource) -> None:
-        """Take a resource away, with all that is part of it, as Azure does by itself: nothing is asked or checked."""
+        """Remove a resource and its descendants, as Azure does itself, without checks."""
         self._remove(resource)
 
     @property
@@ -125,23 +126,23 @@ class Store:
         return self.events.now
 
     def draw(self, *parts: object) -> float:
-        """A number in [0, 1) that depends on the seed and on what it is drawn for, and on nothing else."""
+        """Return a number in [0, 1) that depends only on the seed and the arguments."""
         text = "/".join(map(str, (self.seed, *parts)))
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest()) / 2**56
 
     def stable_uuid(self, *parts: object) -> str:
-        """A UUID that depends on what it stands for alone: principals, clients."""
+        """Return a UUID that depends only on the arguments: principals, clients."""
         return str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join(map(str, parts))))
 
     def begin_operation(self, key: str, name: str, location: str = "") -> Operation:
-        """Begin an operation on a resource; the resource is held by it only where the kind says so."""
+        """Start an operation on a resource; its resource type decides whether it locks the resource."""
         self.numbers += 1
         operation = Operation(self.stable_uuid("operation", self.seed, self.numbers), key, name, location, self.now)
         self.operations[operation.id] = operation
         return operation
 
     def finish_operation(self, operation: Operation, error: AzureError | None = None, result: Json | None = None) -> None:
-        """End an operation, and tell those who wait for it."""
+        """End an operation and call its watchers."""
         operation.ended = self.now
         operation.status = FAILED if error else SUCCEEDED
         operation.error = error.body() if error else None
@@ -166,14 +167,14 @@ class Store:
             resource.body["properties"]["provisioningState"] = state
 
     def watch(self, operation: Operation, tell: Callable[[Operation], None]) -> None:
-        """Be told when an operation ends; at once where it has."""
+        """Call a function when an operation ends; at once if it has ended."""
         if operation.running:
             self.watchers.setdefault(operation.id, []).append(tell)
         else:
             tell(operation)
 
     def step(self, until: float) -> bool:
-        """Let the next event up to a moment happen; False where none is due, and then it is that moment."""
+        """Process the next event up to a time. Without one, advance to that time and return False."""
         event = self.events.pop_due(until)
         if event is None:
             return False
@@ -181,12 +182,12 @@ class Store:
         return True
 
     def advance(self, until: float) -> None:
-        """Let everything happen up to a moment, in seconds since 1970."""
+        """Process all events up to a time in seconds since 1970."""
         while self.step(until):
             pass
 
     def run_until_idle(self, limit: float = 7 * 86_400) -> None:
-        """Let time go on until no operation runs, at most limit seconds."""
+        """Advance the time until no operation runs, at most limit seconds."""
         end = self.now + limit
         while (waiting := next((one for one in self.operations.values() if one.running), None)) is not None:
             while waiting.running:

@@ -1,4 +1,4 @@
-"""Decides which calls Azure turns away for their number: by Azure Resource Manager first, then by the resource provider."""
+"""Throttling: rejection of calls above the rates of Azure Resource Manager and of the resource providers."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _READS = ("GET", "HEAD")
 
 
 class Throttle:
-    """A gate that counts calls by the published rates, as far as the scenario's throttling says."""
+    """Admission check that counts calls against the published rates, scaled by the scenario."""
 
     def __init__(self) -> None:
         self._buckets = Buckets()
 
     def admit(self, cloud: Cloud, request: Request, kind: ResourceType, /) -> Mapping[str, str]:
-        """Headers that say what is left; AzureError with status 429 and Retry-After where nothing is.
+        """Return headers with the remaining calls. Raises AzureError 429 with Retry-After if none remain.
 
-        What Azure Resource Manager lets through is counted there even where the resource provider turns it away.
+        Azure Resource Manager counts a call even if the resource provider rejects it.
         """
         throttling = scenario_of(cloud).throttling
         if not throttling.enabled:
@@ -52,7 +52,7 @@ class Throttle:
         return headers
 
     def admit_poll(self, cloud: Cloud, operation: Operation, subscription: str, principal: str) -> Mapping[str, str]:
-        """Let somebody ask how an operation goes: headers, or AzureError as admit has it."""
+        """Admit a poll of an operation. Returns headers, or raises AzureError as admit does."""
         throttling = scenario_of(cloud).throttling
         if not throttling.enabled:
             return {}
@@ -63,11 +63,11 @@ class Throttle:
         return headers | self._admit_to_compute(cloud, levels, headers)
 
     def dump(self) -> list[Any]:
-        """Plain JSON of what is left."""
+        """Return the remaining tokens as plain JSON."""
         return self._buckets.dump()
 
     def load(self, data: list[Any]) -> None:
-        """Take up what dump told of."""
+        """Restore the state that dump returned."""
         self._buckets.load(data)
 
     def _admit_to_arm(self, cloud: Cloud, subscription: str, principal: str, operation: str, throttling: Throttling) -> dict[str, str]:
@@ -96,7 +96,8 @@ class Throttle:
         return told
 
     def _too_many(self, cloud: Cloud, level: Level, headers: Mapping[str, str]) -> AzureError:
-        """The refusal of Microsoft.Compute: https://learn.microsoft.com/troubleshoot/azure/virtual-machines/troubleshooting-throttling-errors"""
+        """Return the error of Microsoft.Compute:
+        https://learn.microsoft.com/troubleshoot/azure/virtual-machines/troubleshooting-throttling-errors"""
         bucket = self._buckets.at(level, cloud.now)
         measured = {
             "operationGroup": level.name,
@@ -136,7 +137,7 @@ class Throttle:
 
 
 def _levels(policy: Policy, place: tuple[str, str], target: str, factor: float) -> list[Level]:
-    """The bucket of a subscription and location, and that of a resource where it counts."""
+    """Return the bucket of a subscription and location, and that of a resource if it has one."""
     whole = Level(("compute", policy.name, *place), policy.subscription.times(factor), f"{policy.name}SubscriptionMaximum")
     if not target or policy.resource is None:
         return [whole]
@@ -144,13 +145,13 @@ def _levels(policy: Policy, place: tuple[str, str], target: str, factor: float) 
 
 
 def _machine(request: Request, kind: ResourceType) -> str:
-    """Key of the machine or scale set that a call counts for: an extension's is that of what it is on."""
+    """Return the key of the machine or scale set that a call counts for: an extension's parent."""
     whole = request.id.parent if kind.type.lower().endswith(("/extensions", "/rollingupgrades")) and not request.action else None
     return (whole or request.id.text).lower()
 
 
 def _verb(cloud: Cloud, request: Request) -> str:
-    """What a call does, as COMPUTE names it."""
+    """Return the verb of a call, as in COMPUTE."""
     if request.action:
         return request.action.lower()
     match request.method:
@@ -165,7 +166,7 @@ def _verb(cloud: Cloud, request: Request) -> str:
 
 
 def location_of(cloud: Cloud, request: Request) -> str:
-    """Where a call goes: to the location of its resource, or of what that is part of; a list of several locations to none."""
+    """Return the location of a call's resource or of its nearest ancestor with one; empty for a list over several locations."""
     arm_id: ArmId | None = request.id
     while arm_id is not None:
         resource = cloud.resources.get(arm_id.key)

@@ -1,4 +1,4 @@
-"""Decides whether a body has what its type cannot do without, and leaves alone what Azure fixes at creation."""
+"""Checks of a body: required values, allowed values, and properties that Azure fixes at creation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rehearsal.azure.resource import Json, Resource, location_key
 
 
 def value_at(body: Mapping[str, Any], path: str) -> Any:
-    """The value at a dotted path, None where there is none."""
+    """Return the value at a dotted path; None if there is none."""
     value: Any = body
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -18,12 +18,12 @@ def value_at(body: Mapping[str, Any], path: str) -> Any:
 
 
 def without_nulls(part: Mapping[str, Any] | None) -> Json:
-    """A part of a body without what is null: Azure takes that for not said."""
+    """Return a part of a body without nulls, which Azure treats as absent."""
     return {key: value for key, value in (part or {}).items() if value is not None}
 
 
 def required_value(body: Json, path: str, entity: str) -> Any:
-    """The value at a path; AzureError InvalidParameter where it is absent, naming it as the type's own parameter (entity.path)."""
+    """Return the value at a path. Raises AzureError InvalidParameter, which names it as a parameter of the type (entity.path)."""
     value = value_at(body, path)
     if value is None:
         raise invalid(f"Required parameter '{entity}.{path}' is missing (null).", f"{entity}.{path}")
@@ -31,21 +31,21 @@ def required_value(body: Json, path: str, entity: str) -> Any:
 
 
 def required_location(body: Json) -> str:
-    """Location in lower case without spaces; AzureError LocationRequired."""
+    """Return the location in lower case without spaces. Raises AzureError LocationRequired."""
     if not body.get("location"):
         raise location_required()
     return location_key(body["location"])
 
 
 def check_one_of(value: Any, allowed: Iterable[str], path: str) -> None:
-    """Refuse a value that Azure does not list; None is no value."""
+    """Raise AzureError for a value that Azure does not list; None is no value."""
     known = tuple(allowed)
     if value is not None and value not in known:
         raise invalid(f"The value '{value}' of parameter {path} is invalid. Allowed values are: {', '.join(known)}.", path)
 
 
 def check_unchanged(body: Json, previous: Resource | None, paths: Iterable[str], entity: str) -> None:
-    """AzureError PropertyChangeNotAllowed where a value that is given at one of the paths differs from the one that stands."""
+    """Raise AzureError PropertyChangeNotAllowed if a given value at one of the paths differs from the current one."""
     if previous is None:
         return
     for path in paths:
