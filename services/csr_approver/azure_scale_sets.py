@@ -1,4 +1,4 @@
-"""How Azure is asked which scale sets and machines a cluster has: whole answers or none, and no retries but the caller's."""
+"""Azure's scale sets and machines of a cluster: complete readings or none, without retries of its own."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from services.csr_approver.verdicts import Instance
 
 RESOURCE_MANAGER = "https://management.azure.com"
 NETWORK_API_VERSION = "2018-10-01"
-"""Only version in which Azure lists a Uniform scale set's network interfaces:
-https://learn.microsoft.com/dotnet/api/azure.resourcemanager.network.mocking.mockablenetworkresourcegroupresource.getvirtualmachinescalesetnetworkinterfaces"""
+"""The only version in which Azure lists a Uniform scale set's network interfaces:
+https://learn.microsoft.com/dotnet/api/azure.resourcemanager.network.mocking.mockablenetworkresourcegroupresource.getvirtualmachinescalesetnetworkinterfaces
+"""
 MOST_PAGES = 200
-"""Pages of one list; a scale set has at most 1,000 machines."""
+"""Maximum number of pages of one list; a scale set has at most 1,000 machines."""
 CONNECT_SECONDS = 10
 READ_SECONDS = 60
 REASON_CHARACTERS = 200
@@ -30,7 +31,7 @@ Json = dict[str, Any]
 
 
 def unreachable_error(error: AzureError) -> ServiceUnreachableError:
-    """NoAnswer of a failed request, with the time that Azure asks us to stay away where it does."""
+    """Build the error of a failed request, with Azure's Retry-After."""
     response = error.response if isinstance(error, HttpResponseError) else None
     if response is None:
         return ServiceUnreachableError(
@@ -41,7 +42,7 @@ def unreachable_error(error: AzureError) -> ServiceUnreachableError:
 
 
 def primary_address(interface: Json) -> str | None:
-    """Address of an interface's primary configuration; the others are pods'."""
+    """Return the address of an interface's primary configuration; the others are those of pods."""
     for configuration in interface["properties"]["ipConfigurations"]:
         if configuration["properties"].get("primary"):
             return str(configuration["properties"]["privateIPAddress"])
@@ -67,7 +68,7 @@ class AzureScaleSets:
             subscription,
             base_url=base_url,
             credential_scopes=[f"{RESOURCE_MANAGER}/.default"],
-            # A retry inside the client would go round the one bound on questions, and answer late.
+            # Retries inside the client would bypass the limit on queries.
             retry_total=0,
             connection_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
@@ -75,7 +76,7 @@ class AzureScaleSets:
         )
 
     def scale_sets(self) -> frozenset[str]:
-        """Names of the scale sets; NoAnswer where Azure does not list them all."""
+        """Return the names of the scale sets; ServiceUnreachableError where the list is incomplete."""
         try:
             listed = self._client.virtual_machine_scale_sets.list(self._group)
             return frozenset(item.name for item in listed if item.name and item.name.startswith(self._prefix))
@@ -83,7 +84,8 @@ class AzureScaleSets:
             raise unreachable_error(error) from error
 
     def instances(self, scale_set: str) -> tuple[Instance, ...]:
-        """Machines of one scale set, with their NICs' primary addresses; NoAnswer where Azure does not list all of either."""
+        """Return the machines of one scale set with the primary addresses of their NICs; ServiceUnreachableError where either list is
+        incomplete."""
         try:
             machines = list(self._client.virtual_machine_scale_set_vms.list(self._group, scale_set))
             addresses = self._addresses(scale_set) if machines else {}
@@ -92,7 +94,7 @@ class AzureScaleSets:
         except AzureError as error:
             raise unreachable_error(error) from error
         except (KeyError, TypeError, ValueError) as error:
-            raise ServiceUnreachableError(f"an answer that cannot be read: {type(error).__name__} {error}") from error
+            raise ServiceUnreachableError(f"an unreadable response: {type(error).__name__} {error}") from error
         return tuple(
             Instance(
                 name=str(machine.os_profile.computer_name).lower(),
@@ -104,7 +106,7 @@ class AzureScaleSets:
         )
 
     def _addresses(self, scale_set: str) -> dict[str, set[str]]:
-        """Primary addresses of every interface, by the machine's instance id."""
+        """Return the primary addresses of every interface by the machine's instance id."""
         found: dict[str, set[str]] = defaultdict(set)
         for interface in self._interfaces(f"{self._path}/virtualMachineScaleSets/{scale_set}/networkInterfaces"):
             machine = str(interface["properties"]["virtualMachine"]["id"]).rpartition("/")[2]
@@ -114,7 +116,7 @@ class AzureScaleSets:
         return found
 
     def _interfaces(self, url: str) -> Iterator[Json]:
-        """Every network interface of a list in pages."""
+        """Yield every network interface of a list in pages."""
         following = f"{url}?api-version={NETWORK_API_VERSION}"
         for _ in range(MOST_PAGES):
             response = self._client.send_request(HttpRequest("GET", following))
@@ -129,5 +131,5 @@ class AzureScaleSets:
                 return
             if not following.startswith(f"{self._base}/"):
                 # The token must not go to another host.
-                raise ValueError("the next page is said to be on another host")
+                raise ValueError("the next page is on another host")
         raise ValueError(f"more than {MOST_PAGES} pages")

@@ -1,4 +1,4 @@
-"""How signing requests are read from the API server, and decisions written to it."""
+"""Signing requests from the API server, and decisions written to it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from services.csr_approver.verdicts import PEM_BYTES, SIGNER, SigningRequest
 SELECTOR = f"spec.signerName={SIGNER}"
 PAGE = 500
 WATCH_SECONDS = 600
-"""Time after which a watch ends and the requests are listed anew: what was left for want of a place comes back with the listing."""
+"""Time after which a watch ends and the requests are listed again: the listing returns requests that did not fit into the queue."""
 QUIET_SECONDS = 180
-"""Silence after which a watch is given up for dead; the API server sends a bookmark about once a minute."""
+"""Silence after which a watch counts as dead; the API server sends a bookmark about once a minute."""
 REQUEST_SECONDS = 30
 CONDITION_REASON = "GpufleetCsrApprover"
 CHANGED_STATUSES = (404, 409)
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class PendingEvent:
-    """A request that waits for a decision; seen is our monotonic time in seconds."""
+    """A request without a decision."""
 
     request: SigningRequest
 
@@ -45,7 +45,7 @@ class SettledEvent:
 
 
 def request_of(item: Json, seen: float) -> SigningRequest:
-    """A request as the API server shows it; of a text that is too long only so much as shows that it is."""
+    """Convert a request from JSON; of a text that is too long only enough to detect that."""
     spec = item["spec"]
     encoded = str(spec.get("request", ""))[: 4 * PEM_BYTES]
     try:
@@ -65,7 +65,7 @@ def request_of(item: Json, seen: float) -> SigningRequest:
 
 
 def event_of(item: Json, kind: str, seen: float) -> PendingEvent | SettledEvent:
-    """What an event of the watch, or an entry of a listing, means for us."""
+    """Convert an event of the watch, or an entry of a listing."""
     status = item.get("status") or {}
     if kind == "DELETED" or status.get("conditions") or status.get("certificate"):
         return SettledEvent(item["metadata"]["name"])
@@ -73,15 +73,15 @@ def event_of(item: Json, kind: str, seen: float) -> PendingEvent | SettledEvent:
 
 
 class SigningRequests:
-    """The requests of our signer, and the place where decisions on them are written."""
+    """The signing requests of one signer, and the decisions on them."""
 
     def __init__(self, api: client.CertificatesV1Api) -> None:
         self._api = api
         self.heard_at = time.monotonic()
-        """When the API server last answered, monotonic, in seconds."""
+        """Monotonic time of the last response of the API server, in seconds."""
 
     def events(self) -> Iterator[PendingEvent | SettledEvent]:
-        """One listing, then every change until the watch ends; ApiException or urllib3's HTTPError where the API server does not answer."""
+        """Yield one listing, then every change until the watch ends; ApiException or urllib3's HTTPError without a response."""
         following = ""
         while True:
             page = self._page(following)
@@ -105,7 +105,7 @@ class SigningRequests:
                 yield event_of(event["object"], event["type"], self.heard_at)
 
     def _page(self, following: str) -> Json:
-        """One page of the listing, as JSON: the client's models refuse what a later API server might add."""
+        """Return one page of the listing as JSON: the client's models reject fields of later API servers."""
         response: Any = self._api.list_certificate_signing_request(
             field_selector=SELECTOR, limit=PAGE, _continue=following or None, _request_timeout=REQUEST_SECONDS, _preload_content=False
         )
@@ -113,21 +113,21 @@ class SigningRequests:
         return page
 
     def approve(self, request: SigningRequest, reason: str) -> None:
-        """Approve a request; Overtaken if it changed since it was seen, NoAnswer if the API server does not answer."""
+        """Approve a request; RequestChangedError if it changed since it was read, ServiceUnreachableError without a response."""
         self._decide(request, "Approved", reason)
 
     def deny(self, request: SigningRequest, reason: str) -> None:
-        """Deny a request; Overtaken if it changed since it was seen, NoAnswer if the API server does not answer."""
+        """Deny a request; RequestChangedError if it changed since it was read, ServiceUnreachableError without a response."""
         self._decide(request, "Denied", reason)
 
     def _decide(self, request: SigningRequest, kind: str, reason: str) -> None:
-        """Write one condition, under the version that was judged: an answer to another is refused by the API server."""
+        """Write one condition for the version that was checked; the API server rejects it for any other version."""
         condition = client.V1CertificateSigningRequestCondition(
             type=kind, status="True", reason=CONDITION_REASON, message=reason, last_update_time=datetime.datetime.now(datetime.UTC)
         )
         body = client.V1CertificateSigningRequest(
             metadata=client.V1ObjectMeta(name=request.name, resource_version=request.version),
-            # The API server keeps the specification that it has; the client's model demands one.
+            # The API server ignores this specification; the client's model requires one.
             spec=client.V1CertificateSigningRequestSpec(request="", signer_name=request.signer),
             status=client.V1CertificateSigningRequestStatus(conditions=[condition]),
         )

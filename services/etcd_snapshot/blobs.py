@@ -1,4 +1,8 @@
-"""Put files as blobs into one container and bring them back, with this machine's managed identity; nothing is ever put over a blob."""
+"""Upload and download of blobs in one container with the machine's managed identity; an existing blob is never overwritten.
+
+Only the standard library is used, because the etcd image runs this program without other packages. azure-storage-blob with azure-identity
+would bring cryptography, requests and msal into that image.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +25,20 @@ IMDS = os.environ.get("GPUFLEET_IMDS", "http://169.254.169.254")
 DEADLINE_SECONDS = float(os.environ.get("GPUFLEET_DEADLINE_SECONDS", "900"))
 BLOCK_BYTES = int(os.environ.get("GPUFLEET_BLOCK_BYTES", str(16 * 1024 * 1024)))
 API_VERSION = "2023-11-03"
-"""Of https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api"""
+"""Version of the Blob service: https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api"""
 RETRIED_STATUSES = {408, 429, 500, 502, 503, 504}
 
 
 class BlobRequestError(Exception):
-    """Why there is no snapshot, in words that hold no secret."""
+    """The reason of a failure, without secrets."""
 
 
 class BlobServiceUnreachableError(Exception):
-    """A request that may be tried again, and why."""
+    """A request that can be retried, and the reason."""
 
 
 class BlobResponseError(Exception):
-    """A status with which storage refuses; code is the service's word for it."""
+    """An error response of the storage service: HTTP status and error code."""
 
     def __init__(self, status: int, code: str) -> None:
         super().__init__(f"HTTP {status} {code}".strip())
@@ -42,7 +46,7 @@ class BlobResponseError(Exception):
 
 
 class NoRedirectHandler(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the access token to another host."""
+    """Handler that follows no redirect, which would carry the access token to another host."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -53,26 +57,26 @@ OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), NoRedirect
 
 
 def md5(data: bytes) -> str:
-    """What storage checks a body by, in base64."""
+    """Return the MD5 of a body in base64, for the check by the storage service."""
     return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
 
 
 def send(request: urllib.request.Request) -> tuple[dict[str, str], bytes]:
-    """Headers, by name in small letters, and body of an answer; Unanswered or Answered."""
+    """Return the headers, by name in lower case, and the body of a response; BlobServiceUnreachableError or BlobResponseError."""
     try:
-        with OPENER.open(request, timeout=60) as answer:
-            return {name.lower(): value for name, value in answer.headers.items()}, answer.read()
+        with OPENER.open(request, timeout=60) as response:
+            return {name.lower(): value for name, value in response.headers.items()}, response.read()
     except urllib.error.HTTPError as error:
         if error.code in RETRIED_STATUSES:
             raise BlobServiceUnreachableError(f"HTTP {error.code}") from None
         raise BlobResponseError(error.code, error.headers.get("x-ms-error-code") or "") from None
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
-        raise BlobServiceUnreachableError(f"{type(reason).__name__}: {getattr(reason, 'strerror', None) or 'no usable answer'}") from None
+        raise BlobServiceUnreachableError(f"{type(reason).__name__}: {getattr(reason, 'strerror', None) or 'no usable response'}") from None
 
 
 class Container:
-    """The cluster's container, reached with a token of the machine's identity, which is renewed when it is refused."""
+    """The cluster's container, with a token of the machine's identity that is renewed when it is rejected."""
 
     def __init__(self, url: str, identity: str) -> None:
         if not url.startswith("https://"):
@@ -93,16 +97,16 @@ class Container:
         return self.token
 
     def _once(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> tuple[dict[str, str], bytes]:
-        given = {"Authorization": f"Bearer {self._token()}", "x-ms-version": API_VERSION, **headers}
+        full_headers = {"Authorization": f"Bearer {self._token()}", "x-ms-version": API_VERSION, **headers}
         if body is not None:
-            # urllib would name a content type of forms, which storage would keep.
-            given = {"Content-Type": "application/octet-stream", "Content-MD5": md5(body), **given}
-        return send(urllib.request.Request(url, data=body, headers=given, method=method))  # noqa: S310 (https: see above)
+            # urllib would set the content type of a form, which the service would store.
+            full_headers = {"Content-Type": "application/octet-stream", "Content-MD5": md5(body), **full_headers}
+        return send(urllib.request.Request(url, data=body, headers=full_headers, method=method))  # noqa: S310 (https: see above)
 
-    def ask(
+    def request(
         self, method: str, blob: str, query: dict[str, str], headers: dict[str, str] | None = None, body: bytes | None = None
     ) -> tuple[dict[str, str], bytes]:
-        """One request, tried with growing, scattered pauses until the deadline; Answered for what no second try changes."""
+        """Send one request with growing random pauses until the deadline; BlobResponseError for a permanent error."""
         url = f"{self.url}{'/' + urllib.parse.quote(blob) if blob else ''}?{urllib.parse.urlencode(query)}"
         tries, renewed = 0, False
         while True:
@@ -123,11 +127,11 @@ class Container:
                 time.sleep(wait)
 
     def blobs(self, prefix: str) -> list[dict[str, str]]:
-        """Every whole snapshot of a ring, oldest first: name, size, and what its metadata says."""
+        """Return every complete snapshot of an etcd cluster, oldest first: name, size, and metadata."""
         found, marker = [], ""
         while True:
             query = {"restype": "container", "comp": "list", "prefix": prefix, "include": "metadata", "marker": marker}
-            page = ElementTree.fromstring(self.ask("GET", "", query)[1])  # noqa: S314 (Azure Storage is trusted with the cluster's whole state)
+            page = ElementTree.fromstring(self.request("GET", "", query)[1])  # noqa: S314 (Azure Storage is trusted with the cluster's whole state)
             for blob in page.iter("Blob"):
                 metadata = {item.tag.lower(): item.text or "" for item in blob.find("Metadata") or ()}
                 found.append({"name": blob.findtext("Name") or "", "size": blob.findtext("Properties/Content-Length") or "", **metadata})
@@ -137,13 +141,13 @@ class Container:
 
 
 def upload(container: Container, name: str, path: Path, metadata: dict[str, str]) -> None:
-    """Put a file under a new name: block after block, each checked by storage, then all at once, and never over a blob that is there."""
+    """Upload a file under a new name: block by block, each checked by the storage service, then committed; an existing blob remains."""
     blocks: list[str] = []
     whole = hashlib.md5(usedforsecurity=False)
     with path.open("rb") as file:
         while part := file.read(BLOCK_BYTES):
             block = base64.b64encode(f"{len(blocks):08d}".encode()).decode()
-            container.ask("PUT", name, {"comp": "block", "blockid": block}, body=part)
+            container.request("PUT", name, {"comp": "block", "blockid": block}, body=part)
             blocks.append(block)
             whole.update(part)
     listed = "".join(f"<Latest>{block}</Latest>" for block in blocks)
@@ -155,14 +159,14 @@ def upload(container: Container, name: str, path: Path, metadata: dict[str, str]
     }
     body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{listed}</BlockList>'.encode()
     try:
-        container.ask("PUT", name, {"comp": "blocklist"}, headers, body)
+        container.request("PUT", name, {"comp": "blocklist"}, headers, body)
     except BlobResponseError as error:
         if error.status != 409 and error.status != 412:
             raise
-        # An answer that was lost leaves the blob in place: below it is seen whether that is ours.
-    there, _ = container.ask("HEAD", name, {})
-    if there.get("x-ms-meta-sha256") != metadata["sha256"] or there.get("content-length") != metadata["bytes"]:
-        raise BlobRequestError(f"another blob has the name {name}; it was left as it is")
+        # After a lost response the blob exists: the metadata shows whether it is this file.
+    existing, _ = container.request("HEAD", name, {})
+    if existing.get("x-ms-meta-sha256") != metadata["sha256"] or existing.get("content-length") != metadata["bytes"]:
+        raise BlobRequestError(f"another blob has the name {name}; it is unchanged")
 
 
 def download(container: Container, blob: dict[str, str], target: Path) -> None:
@@ -171,8 +175,8 @@ def download(container: Container, blob: dict[str, str], target: Path) -> None:
     size, at = int(blob["size"]), 0
     with target.open("wb") as file:
         while at < size:
-            part = container.ask("GET", blob["name"], {}, {"x-ms-range": f"bytes={at}-{at + BLOCK_BYTES - 1}"})[1]
+            part = container.request("GET", blob["name"], {}, {"x-ms-range": f"bytes={at}-{at + BLOCK_BYTES - 1}"})[1]
             if not part:
-                raise BlobRequestError(f"storage gave {at} of {size} bytes")
+                raise BlobRequestError(f"the storage service returned {at} of {size} bytes")
             file.write(part)
             at += len(part)

@@ -53,7 +53,7 @@ def test_the_next_member_in_turn_saves_nothing_where_a_snapshot_is_young(etcd: E
     environment = etcd.variables[name]["gpufleet_environment"]
     done = subprocess.run(started, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "is young enough" in done.stderr
+    assert "is recent enough" in done.stderr
     assert stored(etcd) == before
 
 
@@ -82,9 +82,9 @@ def test_an_answer_that_was_lost_does_not_make_a_failure_of_a_success(container:
 def test_no_blob_is_ever_written_over(container: blobs.Container, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"two")
-    with pytest.raises(blobs.BlobRequestError, match="another blob has the name other/blob; it was left as it is"):
+    with pytest.raises(blobs.BlobRequestError, match="another blob has the name other/blob; it is unchanged"):
         blobs.upload(container, "other/blob", file, {"sha256": "b", "bytes": "3"})
-    assert container.ask("GET", "other/blob", {})[1] == b"one"
+    assert container.request("GET", "other/blob", {})[1] == b"one"
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_the_request_of_another_signer_is_never_approved() -> None:
     ],
 )
 def test_a_sender_that_is_no_node_is_denied(username: str, groups: tuple[str, ...]) -> None:
-    assert "is no node" in denial(made.request(username=username, groups=groups))
+    assert "is not a node" in denial(made.request(username=username, groups=groups))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_an_old_answer_of_azure_is_no_answer() -> None:
 
 def test_nothing_is_denied_on_an_answer_that_is_older_than_the_request() -> None:
     foreign = made.request(made.pem((made.address("10.12.0.40"),)), seen=11.0)
-    assert verdict(foreign) == Postpone("Azure's answer is older than the request", 11.0)
+    assert verdict(foreign) == Postpone("the reading of Azure is older than the request", 11.0)
     assert isinstance(verdict(foreign, instances=made.machines(read_at=11.0)), Deny)
 
 

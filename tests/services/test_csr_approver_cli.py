@@ -11,7 +11,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from services.csr_approver.cli import LONGEST_PAUSE_SECONDS, RESOURCE_MANAGER_VARIABLE, main, pause_after, resource_manager
+from services.csr_approver.cli import RESOURCE_MANAGER_VARIABLE, main, resource_manager
+from services.csr_approver.leadership import LONGEST_PAUSE_SECONDS, pause_after
 
 AZURE = ["--subscription", "sub", "--resource-group", "gf-southcentralus-frontier", "--scale-set-prefix", "frontier-"]
 
@@ -41,7 +42,7 @@ def test_a_file_that_is_no_kubeconfig_is_refused_in_one_line(tmp_path: Path, con
     assert done.exit_code == 1
     assert isinstance(done.exception, SystemExit)
     (line,) = done.output.strip().splitlines()
-    assert "is no usable kubeconfig" in line
+    assert "is not a usable kubeconfig" in line
     assert "current-context" in line
 
 

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.csr_approver.approval_loop import LONGEST_BACK_OFF_SECONDS, QUESTION_SPACING_SECONDS, REPEAT_SECONDS, InstanceCache
+from services.csr_approver.approval_loop import LONGEST_BACK_OFF_SECONDS, QUERY_SPACING_SECONDS, REPEAT_SECONDS, InstanceCache
 from services.csr_approver.verdicts import Instance
 
 SETS = frozenset({"a", "b"})
@@ -16,58 +16,58 @@ SETS = frozenset({"a", "b"})
 def listed(read_at: float = 0.0) -> InstanceCache:
     """A cache to which Azure has listed two scale sets."""
     cache = InstanceCache()
-    cache.want("a", read_at)
-    assert cache.question(read_at) == (True, None)
-    cache.keep_sets(SETS, read_at)
+    cache.request_reading("a", read_at)
+    assert cache.next_query(read_at) == (True, None)
+    cache.store_sets(SETS, read_at)
     return cache
 
 
 def test_nothing_is_asked_when_nothing_is_wanted() -> None:
-    assert InstanceCache().question(0.0) == (False, None)
-    assert listed().question(1_000.0) == (False, None)
+    assert InstanceCache().next_query(0.0) == (False, None)
+    assert listed().next_query(1_000.0) == (False, None)
 
 
 def test_the_list_of_scale_sets_is_asked_for_before_any_of_them() -> None:
     cache = InstanceCache()
-    cache.want("a", 0.0)
-    assert cache.question(0.0) == (True, None)
+    cache.request_reading("a", 0.0)
+    assert cache.next_query(0.0) == (True, None)
 
 
 def test_a_scale_set_that_azure_did_not_list_is_never_asked_about() -> None:
     cache = listed()
     for number in range(1_000):
-        cache.want(f"invented-{number}", 20.0)
-    assert cache.question(20.0) == (True, None)
-    cache.keep_sets(SETS, 20.0)
-    assert cache.question(40.0) == (False, None)
+        cache.request_reading(f"invented-{number}", 20.0)
+    assert cache.next_query(20.0) == (True, None)
+    cache.store_sets(SETS, 20.0)
+    assert cache.next_query(40.0) == (False, None)
 
 
 def test_one_question_is_followed_by_a_pause_and_the_same_one_by_a_longer_one() -> None:
     cache = listed()
-    cache.want("a", 10.0)
-    assert cache.question(10.0) == (True, "a")
-    cache.want("b", 10.0)
-    assert cache.question(10.0 + QUESTION_SPACING_SECONDS - 0.1) == (False, None)
-    assert cache.question(10.0 + QUESTION_SPACING_SECONDS) == (True, "b")
-    assert cache.question(10.0 + REPEAT_SECONDS - 0.1) == (False, None)
-    assert cache.question(10.0 + REPEAT_SECONDS) == (True, "a")
+    cache.request_reading("a", 10.0)
+    assert cache.next_query(10.0) == (True, "a")
+    cache.request_reading("b", 10.0)
+    assert cache.next_query(10.0 + QUERY_SPACING_SECONDS - 0.1) == (False, None)
+    assert cache.next_query(10.0 + QUERY_SPACING_SECONDS) == (True, "b")
+    assert cache.next_query(10.0 + REPEAT_SECONDS - 0.1) == (False, None)
+    assert cache.next_query(10.0 + REPEAT_SECONDS) == (True, "a")
 
 
 def test_an_answer_that_began_too_early_leaves_the_question_open() -> None:
     cache = listed()
-    cache.want("a", 10.0)
-    cache.question(10.0)
-    cache.want("a", 11.0)
-    cache.keep_instances("a", (), 10.0)
-    assert cache.question(10.0 + REPEAT_SECONDS) == (True, "a")
-    cache.keep_instances("a", (), 10.0 + REPEAT_SECONDS)
-    assert cache.question(1_000.0) == (False, None)
+    cache.request_reading("a", 10.0)
+    cache.next_query(10.0)
+    cache.request_reading("a", 11.0)
+    cache.store_instances("a", (), 10.0)
+    assert cache.next_query(10.0 + REPEAT_SECONDS) == (True, "a")
+    cache.store_instances("a", (), 10.0 + REPEAT_SECONDS)
+    assert cache.next_query(1_000.0) == (False, None)
 
 
 def test_an_answer_is_kept_by_name_with_the_time_at_which_it_was_asked_for() -> None:
     cache = listed()
     machine = Instance("a-000001", frozenset({"10.0.0.4"}), "succeeded")
-    cache.keep_instances("a", (machine,), 12.0)
+    cache.store_instances("a", (machine,), 12.0)
     kept = cache.instances("a")
     assert kept is not None
     assert (kept.read_at, dict(kept.by_name)) == (12.0, {"a-000001": machine})
@@ -76,30 +76,30 @@ def test_an_answer_is_kept_by_name_with_the_time_at_which_it_was_asked_for() -> 
 
 def test_a_scale_set_that_azure_lists_no_more_is_forgotten() -> None:
     cache = listed()
-    cache.keep_instances("a", (), 1.0)
-    cache.want("a", 2.0)
-    cache.keep_sets(frozenset({"b"}), 3.0)
+    cache.store_instances("a", (), 1.0)
+    cache.request_reading("a", 2.0)
+    cache.store_sets(frozenset({"b"}), 3.0)
     assert cache.instances("a") is None
-    assert cache.question(100.0) == (False, None)
+    assert cache.next_query(100.0) == (False, None)
 
 
 def test_after_a_failure_nothing_is_asked_for_a_time_that_doubles_and_ends_with_an_answer() -> None:
     cache = listed()
-    cache.want("a", 100.0)
+    cache.request_reading("a", 100.0)
     assert [cache.failed(100.0, None) for _ in range(10)][:3] == [4.0, 8.0, 16.0]
     assert cache.failed(100.0, None) == LONGEST_BACK_OFF_SECONDS
-    assert cache.question(100.0 + LONGEST_BACK_OFF_SECONDS - 1) == (False, None)
-    assert cache.question(100.0 + LONGEST_BACK_OFF_SECONDS) == (True, "a")
-    cache.keep_instances("a", (), 100.0 + LONGEST_BACK_OFF_SECONDS)
+    assert cache.next_query(100.0 + LONGEST_BACK_OFF_SECONDS - 1) == (False, None)
+    assert cache.next_query(100.0 + LONGEST_BACK_OFF_SECONDS) == (True, "a")
+    cache.store_instances("a", (), 100.0 + LONGEST_BACK_OFF_SECONDS)
     assert cache.failed(0.0, None) == 4.0
 
 
 def test_a_throttled_question_is_asked_again_only_when_azure_said() -> None:
     cache = listed()
-    cache.want("a", 100.0)
+    cache.request_reading("a", 100.0)
     assert cache.failed(100.0, 60.0) == 60.0
-    assert cache.question(159.0) == (False, None)
-    assert cache.question(160.0) == (True, "a")
+    assert cache.next_query(159.0) == (False, None)
+    assert cache.next_query(160.0) == (True, "a")
     assert cache.failed(160.0, 1e9) == LONGEST_BACK_OFF_SECONDS
 
 
@@ -108,19 +108,19 @@ def test_the_rate_of_questions_is_bounded_whatever_is_wanted(wants: list[tuple[s
     cache, now, asked = InstanceCache(), 0.0, []
     for scale_set, passed, fails in wants:
         now += passed
-        cache.want(scale_set, now)
-        asking, chosen = cache.question(now)
+        cache.request_reading(scale_set, now)
+        asking, chosen = cache.next_query(now)
         if not asking:
             continue
         asked.append((now, chosen))
         if fails:
             cache.failed(now, None)
         elif chosen is None:
-            cache.keep_sets(SETS, now)
+            cache.store_sets(SETS, now)
         else:
-            cache.keep_instances(chosen, (), now)
+            cache.store_instances(chosen, (), now)
     times = [at for at, _ in asked]
-    assert all(later - earlier >= QUESTION_SPACING_SECONDS for earlier, later in itertools.pairwise(times))
+    assert all(later - earlier >= QUERY_SPACING_SECONDS for earlier, later in itertools.pairwise(times))
     for question in ("a", "b", None):
         own = [at for at, what in asked if what == question]
         assert all(later - earlier >= REPEAT_SECONDS for earlier, later in itertools.pairwise(own))
