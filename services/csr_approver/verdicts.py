@@ -151,7 +151,7 @@ def _check_key(parsed: x509.CertificateSigningRequest, usages: frozenset[str]) -
         if key.key_size < RSA_BITS:
             raise _DeniedError(f"the RSA key has {key.key_size} bits, fewer than {RSA_BITS}")
     elif not isinstance(key, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
-        raise _DeniedError(f"kubelets do not create keys of the type: {type(key).__name__}")
+        raise _DeniedError(f"kubelets do not create keys of this kind: {type(key).__name__}")
     if usages not in (USAGES, RSA_USAGES):
         raise _DeniedError(f"the usages are {sorted(usages)}, not those of a kubelet's serving certificate")
 

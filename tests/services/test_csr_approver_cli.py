@@ -27,7 +27,7 @@ def test_the_help_says_what_is_approved_what_waits_and_how_to_look() -> None:
         "Lease",
         "kubectl get csr",
         "status 1",
-        "waits",
+        "stays pending",
         "GPUFLEET_RESOURCE_MANAGER",
         "AZURE_POD_IDENTITY_AUTHORITY_HOST",
     ):
