@@ -63,7 +63,7 @@ class Bench:
 
     supervisor: Supervisor
     machines: Sequence[JoiningMachine]
-    gate: ClusterAccess
+    access: ClusterAccess
     issuer: Issuer
 
     def measure(self, way: str, smoothing: Smoothing) -> Measured:
@@ -72,7 +72,7 @@ class Bench:
         if way == POSTED:
             figures = asyncio.run(self._post())
         else:
-            figures = Joiner(self.gate).join(self.machines, Identities(way), smoothing, click.echo)
+            figures = Joiner(self.access).join(self.machines, Identities(way), smoothing, click.echo)
         for failure in figures.failures[:3]:
             click.echo(f"{failure.node}: {failure.step}: {failure.status} {failure.message}", err=True)
         asyncio.run(self._until(figures.nodes))
@@ -85,7 +85,7 @@ class Bench:
     def _administrator(self, tally: Tally, headers: Mapping[str, str] = TABLE) -> Connection:
         identity = self.issuer.issue("bench", "system:masters")
         deadline = time.monotonic() + READY_SECONDS
-        return Connection(self.gate.url, client_context(self.gate.authority, identity), tally, deadline, headers)
+        return Connection(self.access.url, client_context(self.access.authority, identity), tally, deadline, headers)
 
     async def _post(self) -> JoinFigures:
         """The bare cost: Node objects by few connections of one administrator."""
@@ -103,7 +103,7 @@ class Bench:
         """Wait until so many nodes are ready."""
         async with self._administrator(Tally()) as connection:
             while True:
-                rows = (await connection.ask("GET", f"{NODES}?resourceVersion=0&includeObject=None")).json()["rows"]
+                rows = (await connection.request("GET", f"{NODES}?resourceVersion=0&includeObject=None")).json()["rows"]
                 if sum(str(row["cells"][1]).startswith("Ready") for row in rows) >= nodes:
                     return
                 if time.monotonic() > connection.deadline:
@@ -114,10 +114,10 @@ class Bench:
         """Take all nodes away, and what they asked to have signed."""
         async with self._administrator(Tally()) as connection:
             for path in (NODES, "/apis/certificates.k8s.io/v1/certificatesigningrequests"):
-                await connection.ask("DELETE", path)
-            while (await connection.ask("GET", "/api/v1/pods?resourceVersion=0&includeObject=None")).json()["rows"]:
-                await connection.ask("DELETE", "/api/v1/namespaces/kube-system/pods?gracePeriodSeconds=0")
-                await connection.ask("DELETE", "/api/v1/namespaces/gpufleet-system/pods?gracePeriodSeconds=0")
+                await connection.request("DELETE", path)
+            while (await connection.request("GET", "/api/v1/pods?resourceVersion=0&includeObject=None")).json()["rows"]:
+                await connection.request("DELETE", "/api/v1/namespaces/kube-system/pods?gracePeriodSeconds=0")
+                await connection.request("DELETE", "/api/v1/namespaces/gpufleet-system/pods?gracePeriodSeconds=0")
                 await asyncio.sleep(LOOK_SECONDS)
 
     def _cpu(self) -> Counter[str]:

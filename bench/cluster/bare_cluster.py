@@ -158,7 +158,7 @@ async def _post(cluster: _Bare, nodes: int, template: Mapping[str, Any], tally: 
         deadline = time.monotonic() + READY_SECONDS + nodes
         async with Connection(cluster.url, context, tally, deadline, bearer(cluster.token)) as connection:
             for number in numbers:
-                await connection.ask("POST", "/api/v1/nodes", node_bytes(_node(template, number)), accept=frozenset({409}))
+                await connection.request("POST", "/api/v1/nodes", node_bytes(_node(template, number)), accept=frozenset({409}))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(IMPERSONATING_CONNECTIONS):

@@ -46,16 +46,16 @@ def _properties(kind: Any) -> Mapping[str, Property]:
     return outer
 
 
-def _shape(kind: Any, name: str, told: str) -> Shape:
-    if told.startswith("["):
-        return ListOf(_shape(kind, name, told[1:-1]))
-    if told.startswith("{"):
-        return MapOf(_shape(kind, name, told[1:-1]))
-    if told == "str":
+def _shape(kind: Any, name: str, type_name: str) -> Shape:
+    if type_name.startswith("["):
+        return ListOf(_shape(kind, name, type_name[1:-1]))
+    if type_name.startswith("{"):
+        return MapOf(_shape(kind, name, type_name[1:-1]))
+    if type_name == "str":
         return _enumeration(kind, name)
-    if told in PLAIN:
-        return PLAIN[told]
-    return model(getattr(import_module(kind.__module__.rpartition(".")[0]), told))
+    if type_name in PLAIN:
+        return PLAIN[type_name]
+    return model(getattr(import_module(kind.__module__.rpartition(".")[0]), type_name))
 
 
 def _enumeration(kind: Any, name: str) -> Shape:

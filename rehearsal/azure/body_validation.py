@@ -91,12 +91,12 @@ def _number(value: Any, room: int) -> float:
 
 
 def _moment(value: Any, _room: int) -> str:
-    told = check_text(value)
+    text = check_text(value)
     try:
-        datetime.fromisoformat(told)
+        datetime.fromisoformat(text)
     except ValueError:
         raise unreadable_body("Could not convert string to DateTime; write it as ISO 8601, 2026-01-31T12:00:00Z.") from None
-    return told
+    return text
 
 
 def _anything(value: Any, room: int) -> Any:
@@ -120,8 +120,8 @@ def _entries(value: Any, check: Check, room: int, *, nulls: bool = False) -> dic
             check_text(key)
             if item is not None or nulls:
                 kept[key] = check(item, room - 1)
-        except BodyMismatchError as misfit:
-            raise misfit.under(key if isinstance(key, str) and key.isprintable() else "?") from None
+        except BodyMismatchError as mismatch:
+            raise mismatch.under(key if isinstance(key, str) and key.isprintable() else "?") from None
     return kept
 
 
@@ -131,8 +131,8 @@ def _items(value: Any, check: Check, room: int) -> list[Any]:
     kept: list[Any] = []
     try:
         kept.extend(check(item, room - 1) for item in value)
-    except BodyMismatchError as misfit:
-        raise misfit.under(len(kept)) from None
+    except BodyMismatchError as mismatch:
+        raise mismatch.under(len(kept)) from None
     return kept
 
 
@@ -169,13 +169,13 @@ def _choice(shape: Choice) -> Check:
     exact = frozenset(shape.values)
 
     def check(value: Any, _room: int) -> str:
-        told = check_text(value)
-        if told in exact:
-            return told
-        published = values.get(told.lower())
+        text = check_text(value)
+        if text in exact:
+            return text
+        published = values.get(text.lower())
         if published is None and shape.closed:
-            raise BodyMismatchError("InvalidParameter", f"{told[:100]!r} is none of {', '.join(shape.values)}.")
-        return told if published is None else published
+            raise BodyMismatchError("InvalidParameter", f"{text[:100]!r} is none of {', '.join(shape.values)}.")
+        return text if published is None else published
 
     return check
 
@@ -208,10 +208,10 @@ def _one_of(shape: OneOf) -> Check:
     def check(value: Any, room: int) -> Any:
         if not isinstance(value, dict):
             _wrong(value, shape.name)
-        told = next((item for key, item in value.items() if isinstance(key, str) and key.lower() == shape.discriminator.lower()), None)
-        if told is None:
+        text = next((item for key, item in value.items() if isinstance(key, str) and key.lower() == shape.discriminator.lower()), None)
+        if text is None:
             raise BodyMismatchError("InvalidParameter", "", shape.discriminator)
-        variant = variants.get(told.lower()) if isinstance(told, str) else None
+        variant = variants.get(text.lower()) if isinstance(text, str) else None
         if variant is None:
             raise BodyMismatchError("InvalidParameter", f"It is none of {', '.join(shape.variants)}.", shape.discriminator)
         return compile_shape(variant)(value, room)
@@ -266,8 +266,8 @@ def _object(shape: ObjectOf) -> Check:
             elif compare is not None:
                 try:
                     kept[name] = compare(item, room - 1)
-                except BodyMismatchError as misfit:
-                    raise misfit.under(name) from None
+                except BodyMismatchError as mismatch:
+                    raise mismatch.under(name) from None
         for name in entries.required:
             if name not in kept:
                 raise BodyMismatchError("InvalidParameter", "", name)
@@ -297,35 +297,35 @@ def validate_body(resource_type: str, body: object) -> Json:
         raise invalid("The request content was invalid: a PUT needs a body, and there is none.", code="InvalidRequestContent")
     try:
         kept: Json = compile_shape(shape)(body, DEPTH)
-    except BodyMismatchError as misfit:
-        raise _refusal(misfit, shape.name) from None
+    except BodyMismatchError as mismatch:
+        raise _refusal(mismatch, shape.name) from None
     return kept
 
 
-def _refusal(misfit: BodyMismatchError, name: str) -> AzureError:
-    if misfit.code != "InvalidParameter":
-        sentence = misfit.sentence
-        if len(misfit.path) == 1:
+def _refusal(mismatch: BodyMismatchError, name: str) -> AzureError:
+    if mismatch.code != "InvalidParameter":
+        sentence = mismatch.sentence
+        if len(mismatch.path) == 1:
             # Azure Resource Manager reads the outermost level itself, whatever the type.
             sentence = sentence.replace(f"on object of type '{name}'", "on object of type 'ResourceDefinition'")
-        told = f"The request content was invalid and could not be deserialized: '{sentence} Path '{_path(misfit.path)}'.'."
-        return invalid(told, code=misfit.code)
-    if misfit.path == ["location"]:
+        text = f"The request content was invalid and could not be deserialized: '{sentence} Path '{_path(mismatch.path)}'.'."
+        return invalid(text, code=mismatch.code)
+    if mismatch.path == ["location"]:
         return location_required()
-    target = _path(step for step in misfit.path if step != "properties")
-    if not misfit.sentence:
+    target = _path(step for step in mismatch.path if step != "properties")
+    if not mismatch.sentence:
         return invalid(f"Required parameter '{target}' is missing (null).", target)
-    return invalid(f"The value of parameter {target} is invalid. {misfit.sentence}", target)
+    return invalid(f"The value of parameter {target} is invalid. {mismatch.sentence}", target)
 
 
 def _path(steps: Iterable[str | int]) -> str:
     """Return a path in Json.NET's form: properties.zones[0], with special names in brackets."""
-    told = ""
+    text = ""
     for step in steps:
         if isinstance(step, int):
-            told += f"[{step}]"
+            text += f"[{step}]"
         elif step.replace("_", "").isalnum():
-            told += f".{step}" if told else step
+            text += f".{step}" if text else step
         else:
-            told += f"['{step}']"
-    return told
+            text += f"['{step}']"
+    return text

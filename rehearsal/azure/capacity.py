@@ -61,7 +61,7 @@ class Capacity:
             raise _no_hardware(zone, ())
         more = (max(machines, used) - max(holds, used)) * known.vcpus
         self.quota.change(cloud, _scope(subscription, location), dict.fromkeys(quota_names(known, spot=False), more))
-        self._keep(key, machines, used)
+        self._store(key, machines, used)
 
     def drawn(self, *, group: str, size: str, zone: str) -> int:
         """Return the number of machines that use a capacity reservation, including those beyond its size."""
@@ -80,10 +80,9 @@ class Capacity:
         group: str = "",
         constraints: tuple[str, ...] = (),
     ) -> str:
-        """Put a machine on a host: the host's name; AzureError AllocationFailed and its kin where there is none.
+        """Place a machine on a host and return the host's name. Raises AzureError AllocationFailed or a related code.
 
-        key and attempt say which machine this is and how often it was tried; constraints are what narrows the choice, in Azure's words
-        ("Proximity Placement Group"). A capacity reservation that is not overdrawn always has hardware.
+        key and attempt identify the machine and the attempt. constraints are the restrictions in Azure's words.
         """
         known = size_of(size, location)
         holds, used = self._reserved.get(_reserved(group, size, zone), (0, 0))
@@ -133,9 +132,9 @@ class Capacity:
         changes = {MACHINES: machines, **dict.fromkeys(quota_names(known, spot), charged * known.vcpus)}
         self.quota.change(cloud, _scope(*where), changes)
         if reserved[0]:
-            self._keep(key, holds, used + machines)
+            self._store(key, holds, used + machines)
 
-    def _keep(self, key: Reserved, holds: int, used: int) -> None:
+    def _store(self, key: Reserved, holds: int, used: int) -> None:
         if holds or used:
             self._reserved[key] = (holds, used)
         else:
@@ -168,8 +167,8 @@ def _no_hardware(zone: str, constraints: tuple[str, ...]) -> AzureError:
     """Return the failure with Azure's message:
     https://learn.microsoft.com/troubleshoot/azure/virtual-machines/windows/allocation-failure"""
     if constraints:
-        told = (*(("Availability Zone",) if zone else ()), *constraints, "VM Size")
-        lines = "".join(f"\n  - {one}" for one in told)
+        all_constraints = (*(("Availability Zone",) if zone else ()), *constraints, "VM Size")
+        lines = "".join(f"\n  - {one}" for one in all_constraints)
         return AzureError(
             409,
             "OverconstrainedZonalAllocationRequest" if zone else "OverconstrainedAllocationRequest",

@@ -47,25 +47,25 @@ class Cloud(Store):
 
     def __init__(
         self,
-        kinds: Iterable[ResourceType],
+        resource_types: Iterable[ResourceType],
         *,
         subscriptions: Iterable[str],
         tenant: str,
         seed: int = 0,
-        bodies: BodyReader | None = None,
-        gates: Iterable[AdmissionCheck] = (),
+        body_reader: BodyReader | None = None,
+        admission_checks: Iterable[AdmissionCheck] = (),
         now: float = EPOCH,
     ) -> None:
-        super().__init__(kinds, subscriptions=subscriptions, tenant=tenant, seed=seed, now=now)
-        self.body_reader, self.admission_checks = bodies, list(gates)
+        super().__init__(resource_types, subscriptions=subscriptions, tenant=tenant, seed=seed, now=now)
+        self.body_reader, self.admission_checks = body_reader, list(admission_checks)
 
     def handle(self, request: Request) -> Response:
         """Handle one request. Raises AzureError where Azure would reject it, and then nothing has changed."""
         kind = self.resource_type_of(request.id)
         request = replace(request, id=self.canonical(request.id))
         headers: dict[str, str] = {}
-        for gate in self.admission_checks:
-            headers |= gate.admit(self, request, kind)
+        for check in self.admission_checks:
+            headers |= check.admit(self, request, kind)
         self._look_up_scope(request.id)
         answer = kind.respond(self, request) if kind.virtual else self._answer(kind, request)
         return Response(answer.status, answer.body, {**headers, **answer.headers}, answer.operation) if headers else answer
@@ -88,8 +88,8 @@ class Cloud(Store):
     def handle_list(self, request: Request, resource_type: str) -> Iterator[Resource]:
         """Return a client's list of a type below the scope of the request. Raises AzureError for a missing scope."""
         kind = self.resource_type_named(resource_type)
-        for gate in self.admission_checks:
-            gate.admit(self, replace(request, action="list"), kind)
+        for check in self.admission_checks:
+            check.admit(self, replace(request, action="list"), kind)
         self._look_up_scope(request.id)
         if request.id.type != SUBSCRIPTION_TYPE:
             self.get(request.id.text)

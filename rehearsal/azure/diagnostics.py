@@ -22,10 +22,10 @@ class DiagnosticSetting(ResourceType):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a destination, a category to send, and at most five settings per resource."""
-        asked = without_nulls(body.get("properties"))
-        if not any(asked.get(name) for name in DESTINATIONS):
+        settings = without_nulls(body.get("properties"))
+        if not any(settings.get(name) for name in DESTINATIONS):
             raise invalid(f"At least one data sink needs to be specified: {', '.join(DESTINATIONS)}.", "properties", "BadRequest")
-        if not asked.get("logs") and not asked.get("metrics"):
+        if not settings.get("logs") and not settings.get("metrics"):
             raise invalid("At least one of logs and metrics needs to be specified.", "properties", "BadRequest")
         others = [one for one in cloud.list(arm_id.scope, self.type) if one.id.scope.lower() == arm_id.scope.lower()]
         if previous is None and len(others) >= SETTINGS:

@@ -31,18 +31,18 @@ class AzureError(GpufleetError):
 
     def body(self) -> dict[str, Any]:
         """Return the error object: code, message, and target and details if there are any."""
-        told: dict[str, Any] = {"code": self.code, "message": self.message}
+        value: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.target is not None:
-            told["target"] = self.target
+            value["target"] = self.target
         if self.details:
-            told["details"] = [detail.body() for detail in self.details]
-        return told
+            value["details"] = [detail.body() for detail in self.details]
+        return value
 
     @property
     def retry_after(self) -> float | None:
         """Seconds before a retry; None if a retry does not help."""
-        told = self.headers.get("Retry-After")
-        return None if told is None else float(told)
+        value = self.headers.get("Retry-After")
+        return None if value is None else float(value)
 
 
 def not_found(resource_type: str, name: str, group: str) -> AzureError:

@@ -41,14 +41,14 @@ def check_location(resource_type: str, body: Json) -> None:
 
     The messages are those of https://github.com/Azure/azure-cli/issues/16368 and https://github.com/Azure/azure-rest-api-specs/pull/8577.
     """
-    asked = body.get("location")
-    if not asked or location_key(asked) in LOCATIONS:
+    location = body.get("location")
+    if not location or location_key(location) in LOCATIONS:
         return
     if resource_type == GROUP_TYPE:
-        message = f"The provided location '{asked}' is not available for resource group. List of available regions is '{_LISTED}'."
+        message = f"The provided location '{location}' is not available for resource group. List of available regions is '{_LISTED}'."
         raise invalid(message, "location", "LocationNotAvailableForResourceGroup")
     message = (
-        f"The provided location '{asked}' is not available for resource type '{resource_type}'. List of available regions for the resource "
-        f"type is '{_LISTED}'."
+        f"The provided location '{location}' is not available for resource type '{resource_type}'. List of available regions for the "
+        f"resource type is '{_LISTED}'."
     )
     raise invalid(message, "location", "LocationNotAvailableForResourceType")

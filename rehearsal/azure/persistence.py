@@ -42,7 +42,7 @@ def dump(cloud: Cloud) -> Json:
         "resources": [_resource(cloud, one) for one in cloud.resources.values()],
         "operations": [asdict(one) for one in recent],
         "services": _kept(cloud.services),
-        "gates": _kept({type(gate).__name__: gate for gate in cloud.admission_checks}),
+        "gates": _kept({type(check).__name__: check for check in cloud.admission_checks}),
     }
 
 
@@ -60,7 +60,7 @@ def load(data: Json, empty_cloud: Callable[[Json], Cloud]) -> Cloud:
     for item in data["resources"]:
         _restore(cloud, item)
     _take_up(cloud.services, data["services"])
-    _take_up({type(gate).__name__: gate for gate in cloud.admission_checks}, data["gates"])
+    _take_up({type(check).__name__: check for check in cloud.admission_checks}, data["gates"])
     for resource in list(cloud.resources.values()):
         cloud.resource_types[resource.id.type.lower()].restored(cloud, resource)
     return cloud
@@ -117,7 +117,7 @@ def open_cloud(directory: StateDirectory, fresh: Callable[[], Cloud]) -> Cloud:
 
 def replay_changes(directory: StateDirectory, cloud: Cloud) -> None:
     """Apply every change since the snapshot again, without admission checks, which have already passed."""
-    gates, cloud.admission_checks = cloud.admission_checks, []
+    checks, cloud.admission_checks = cloud.admission_checks, []
     for number, change in enumerate(directory.since(), start=1):
         try:
             apply_change(cloud, change)
@@ -126,7 +126,7 @@ def replay_changes(directory: StateDirectory, cloud: Cloud) -> None:
                 f"{directory.journal}, line {number}: what was accepted is not accepted again ({error}); another version wrote it, or it "
                 f"was changed: go back to that version, or {directory.begin_anew}"
             ) from error
-    cloud.admission_checks = gates
+    cloud.admission_checks = checks
 
 
 def save(directory: StateDirectory, cloud: Cloud) -> None:

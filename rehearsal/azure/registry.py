@@ -35,8 +35,15 @@ def new_cloud(subscriptions: Iterable[str], tenant: str, *, seed: int = 0, scena
 
     Without a scenario no fault occurs, calls are not counted, and quotas are unbounded.
     """
-    gates = (identity.LockCheck(),) if scenario is None else (Throttle(), ApiOutage(), identity.LockCheck())
-    cloud = Cloud(RESOURCE_TYPES, subscriptions=subscriptions, tenant=tenant, seed=seed, bodies=SdkBodyReader(), gates=gates)
+    admission_checks = (identity.LockCheck(),) if scenario is None else (Throttle(), ApiOutage(), identity.LockCheck())
+    cloud = Cloud(
+        RESOURCE_TYPES,
+        subscriptions=subscriptions,
+        tenant=tenant,
+        seed=seed,
+        body_reader=SdkBodyReader(),
+        admission_checks=admission_checks,
+    )
     cloud.services |= {
         "scenario": ActiveScenario(NOTHING_WRONG, cloud.now),
         "capacity": Capacity(),

@@ -30,9 +30,9 @@ class Store:
     """
 
     def __init__(
-        self, kinds: Iterable[ResourceType], *, subscriptions: Iterable[str], tenant: str, seed: int = 0, now: float = EPOCH
+        self, resource_types: Iterable[ResourceType], *, subscriptions: Iterable[str], tenant: str, seed: int = 0, now: float = EPOCH
     ) -> None:
-        self.resource_types = {kind.type.lower(): kind for kind in kinds}
+        self.resource_types = {kind.type.lower(): kind for kind in resource_types}
         self.subscriptions = {one.lower() for one in subscriptions}
         self.tenant, self.seed = tenant, seed
         self.events = Events(now)
@@ -212,7 +212,7 @@ class Store:
         if not operation.running:
             return
         if resource is None:
-            # What it is part of has gone meanwhile, and it with that.
+            # Its parent was deleted in the meantime, and the resource with it.
             self.finish_operation(operation, None if operation.name == "delete" else resource_not_found(parse(operation.key)))
             return
         error = None

@@ -1,1 +1,1 @@
-"""How the machines of the embedded Azure become nodes of a real control plane, and stay so."""
+"""Registration of the embedded Azure's machines as nodes of a real control plane, and their heartbeats."""

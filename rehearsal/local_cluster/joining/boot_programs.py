@@ -1,4 +1,4 @@
-"""Decides what the programs that machines run at boot say of a machine here: the same files, asked as modules."""
+"""Boot programs of machines, loaded as modules from the same files and run on a machine of the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEVER_JOINED = Path(os.devnull) / "joined"
 
 
 class _Network:
-    """Stands for the kernel's choice of a source address, which on the machine itself is its primary address."""
+    """Replacement for the kernel's choice of a source address, which is the primary address on a real machine."""
 
     AF_INET = SOCK_DGRAM = 0
 
@@ -43,7 +43,7 @@ class _Network:
 
 @cache
 def _load(name: str) -> ModuleType:
-    """A program of components/boot/files as a module of this process."""
+    """Return a program of components/boot/files as a module of this process."""
     spec = importlib.util.spec_from_file_location(f"gpufleet_machine_{name}", FILES / f"{name}.py")
     if spec is None or spec.loader is None:
         raise ImportError(f"{FILES / name}.py is no Python program")
@@ -61,7 +61,7 @@ def _join() -> Any:
 
 
 def machine_identity(document: dict[str, Any]) -> tuple[str, str]:
-    """Own address and provider id of a machine with this metadata document, as gpufleet-join finds them; Refused as there."""
+    """Return address and provider id of a machine with this metadata document, as gpufleet-join computes them, with its errors."""
     join = _join()
     network = document["network"]
     join.socket = _Network(network["interface"][0]["ipv4"]["ipAddress"][0]["privateIpAddress"])
@@ -70,7 +70,7 @@ def machine_identity(document: dict[str, Any]) -> tuple[str, str]:
 
 
 def max_pods_of(settings: Settings, network: dict[str, Any]) -> int:
-    """Most pods of a machine with this network document, as gpufleet-node tells its kubelet; Refused as there."""
+    """Return the maximum number of pods of a machine with this network document, as gpufleet-node computes it, with its errors."""
     card = network["interface"][0]
     mac = str(card["macAddress"]).lower()
     # The one link that a machine has before any pod.
@@ -86,12 +86,12 @@ def max_pods_of(settings: Settings, network: dict[str, Any]) -> int:
 
 
 def wait_seconds(spread: float, tries: int, vm_id: str) -> float:
-    """How long gpufleet-join waits before a try."""
+    """Return the seconds that gpufleet-join waits before a try."""
     return float(_join().wait_seconds(spread, tries, vm_id))
 
 
 def fetched_files(manifest: dict[str, Any], values: dict[str, str]) -> dict[str, str]:
-    """Files that gpufleet-fetch-secrets writes by path; Refused where a value is not of its kind."""
+    """Return the files that gpufleet-fetch-secrets writes, by path. It raises its own error for a value of the wrong kind."""
     program: Any = _load("fetch_secrets")
     for name, kind in manifest["secrets"].items():
         program.check(name, kind, values[name])

@@ -1,4 +1,4 @@
-"""Decides what a machine asks to have signed as a kubelet 1.36 does, and issues certificates ahead with the cluster authority's key."""
+"""Certificate signing requests as kubelet 1.36 sends them, and client certificates issued with the cluster authority's key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rehearsal.local_cluster.joining.node_object import NODE_USER, NODES_GROUP
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER = "kubernetes.io/kubelet-serving"
 USAGES = {CLIENT_SIGNER: ("digital signature", "client auth"), SERVING_SIGNER: ("digital signature", "server auth")}
-"""What a kubelet asks for its elliptic keys:
+"""Usages that a kubelet requests for its elliptic-curve keys:
 https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers"""
 LIFETIME = datetime.timedelta(days=2)
 
@@ -34,7 +34,7 @@ class Identity:
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
-    """A key as kubelets make them."""
+    """Return a new key of the type that kubelets use."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
@@ -43,13 +43,13 @@ def pem_of(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def subject(user: str, *groups: str) -> x509.Name:
-    """The subject that the API server reads as a user of groups."""
+    """Return the subject that the API server reads as a user with groups."""
     parts = [x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, group) for group in groups]
     return x509.Name([*parts, x509.NameAttribute(x509.NameOID.COMMON_NAME, user)])
 
 
 def signing_request(key: ec.EllipticCurvePrivateKey, node: str, names: tuple[str, ...] = (), addresses: tuple[str, ...] = ()) -> bytes:
-    """A node's certificate signing request, PEM, for serving where it has names and addresses."""
+    """Return a node's certificate signing request (PEM); with names and addresses it is for serving."""
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject(f"{NODE_USER}{node}", NODES_GROUP))
     alternatives = [*map(x509.DNSName, names), *(x509.IPAddress(ipaddress.ip_address(one)) for one in addresses)]
     if alternatives:
@@ -58,20 +58,20 @@ def signing_request(key: ec.EllipticCurvePrivateKey, node: str, names: tuple[str
 
 
 class Issuer:
-    """Issues client certificates as the cluster's authority, from its certificate and key on a control-plane machine."""
+    """Issuer of client certificates, from the cluster authority's certificate and key on a control-plane machine."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._authority = Authority(certificate.read_text(), key.read_text())
 
     def issue(self, user: str, *groups: str) -> Identity:
-        """A client certificate of a user in groups, good for two days; AuthorityEnded."""
+        """Issue a client certificate of a user in groups, valid for two days. Raises AuthorityExpiredError."""
         who = Subject(common_name=user, organizations=groups, dns_names=(), addresses=(), usages=("client",))
         issued = issue_leaf(who, self._authority, LIFETIME, datetime.datetime.now(datetime.UTC))
         return Identity(issued.certificate.encode(), issued.private_key.encode())
 
 
 def client_context(authority: str, identity: Identity | None = None) -> ssl.SSLContext:
-    """TLS towards the API server, which proves itself by an authority (PEM); with an identity where the client proves itself too."""
+    """Return a TLS context for an API server of an authority (PEM), with a client certificate if an identity is given."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=authority)
     if identity is not None:

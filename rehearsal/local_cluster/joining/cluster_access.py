@@ -27,9 +27,10 @@ CREATED = 201
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """The way into a cluster: the API server's URL, the authority that it proves itself by (PEM), and who may open it.
+    """Access to a cluster: the API server's URL, its authority (PEM), and credentials.
 
-    first is what a machine's boot fetched, by scale set; issuer signs for ISSUED; actor is the token of who acts for nodes in IMPERSONATED.
+    first contains the credentials that a machine's boot fetched, by scale set. issuer signs certificates for ISSUED. actor is the token of
+    the account that acts for nodes in IMPERSONATED.
     """
 
     url: str
@@ -40,25 +41,26 @@ class ClusterAccess:
 
 
 def issuer_of(control: ControlPlane) -> Issuer:
-    """The cluster's authority, from the disk of an API server's machine."""
+    """Return the issuer of the cluster's authority, from the disk of an API server's machine."""
     machine = control.api_servers[0]
     return Issuer(machine.path(control_keys.path("cluster-ca-cert")), machine.path(control_keys.path("cluster-ca-key")))
 
 
 def fetched_identities(cloud: Cloud, machines: Sequence[JoiningMachine]) -> dict[str, FetchedIdentity]:
-    """What the machines' boot fetches from their vault, by scale set."""
+    """Return the credentials that the machines' boot fetches from their vault, by scale set."""
     sets = {one.of_set.name: one.of_set.boot for one in machines}
     return {name: fetched_identity(cloud, boot) for name, boot in sets.items()}
 
 
 def access_to(control: ControlPlane, azure: AzureService, machines: Sequence[JoiningMachine]) -> ClusterAccess:
-    """The way into a control plane for these machines, whichever identities they use; NoAnswer unless rights() were applied."""
+    """Return access to a control plane for these machines with every identity. Raises ApiServerUnreachableError unless rights() were
+    applied."""
     first = azure.call(lambda cloud: fetched_identities(cloud, machines))
     return ClusterAccess(control.url, control.authority.read_text(), first, issuer_of(control), token_of(control.kubeconfig, ACTOR))
 
 
 def token_of(kubeconfig: Path, account: str) -> str:
-    """A token of one of the rehearsal's service accounts, good for as long as client certificates; NoAnswer where it has none, too."""
+    """Return a token of one of the rehearsal's service accounts, valid as long as client certificates. Raises ApiServerUnreachableError."""
     connection = Connection(read(kubeconfig), PATIENCE_SECONDS, lambda _: None)
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": int(LIFETIME.total_seconds())}}
     path = f"/api/v1/namespaces/{SPACE}/serviceaccounts/{account}/token"

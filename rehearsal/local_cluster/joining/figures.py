@@ -1,4 +1,4 @@
-"""Decides which figures a join leaves: how long each step and each request took, what was refused, what had to be tried again."""
+"""Measurements of a join: durations of steps and requests, rejections and retries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ TOO_MANY = 429
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest of the values that a share of them does not exceed; 0 of none."""
+    """Return the smallest value that at least a share of the values does not exceed; 0 without values."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
 @dataclass(frozen=True)
 class StepFigures:
-    """How long something took that was done so many times, in seconds."""
+    """Count and durations in seconds of one step."""
 
     count: int
     p50: float
@@ -28,13 +28,13 @@ class StepFigures:
 
 
 def step_figures(values: Sequence[float]) -> StepFigures:
-    """Figures of durations in seconds."""
+    """Return the figures of durations in seconds."""
     return StepFigures(len(values), percentile(values, 0.5), percentile(values, 0.99), max(values, default=0.0))
 
 
 @dataclass(frozen=True)
 class NodeFailure:
-    """A machine that did not join: at which step, the HTTP status (0 without one), and what was said."""
+    """A machine that did not join: the step, the HTTP status (0 without one), and the message."""
 
     node: str
     step: str
@@ -44,7 +44,7 @@ class NodeFailure:
 
 @dataclass
 class Tally:
-    """What is counted while machines join: 8 bytes a duration, so that 7,500 machines take no room."""
+    """Counters while machines join: 8 bytes per duration, so that 7,500 machines need little memory."""
 
     steps: dict[str, array[float]] = field(default_factory=dict)
     mutating: array[float] = field(default_factory=lambda: array("d"))
@@ -54,7 +54,7 @@ class Tally:
     connections: int = 0
 
     def step(self, name: str, seconds: float) -> None:
-        """A step of one machine is done."""
+        """Record a finished step of one machine."""
         self.steps.setdefault(name, array("d")).append(seconds)
 
 
@@ -80,7 +80,7 @@ class JoinFigures:
 
 
 def joined(tally: Tally, seconds: float, nodes: int, failures: tuple[NodeFailure, ...], cpu_seconds: float) -> JoinFigures:
-    """The figures of a join that has ended."""
+    """Return the figures of a finished join."""
     return JoinFigures(
         seconds,
         nodes,

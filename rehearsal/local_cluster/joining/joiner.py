@@ -1,4 +1,4 @@
-"""Decides which machine joins when, and under which identity: by its own connections, or by a few that act for all."""
+"""Join of machines to a cluster: their order and times, with their own connections or a few shared ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rehearsal.local_cluster.joining.registration_steps import NodeRegistration,
 DEADLINE_SECONDS = 300.0
 IMPERSONATING_CONNECTIONS = 8
 AT_ONCE = 1_500
-"""Machines on their way at the same time at most: one costs about 0.3 MB here, most of it TLS."""
+"""Maximum number of machines that join at the same time; each takes about 0.3 MB, most of it TLS."""
 TOLD_EVERY = 5.0
 
 
@@ -42,13 +42,13 @@ class Identities(StrEnum):
 
 @dataclass(frozen=True)
 class Smoothing:
-    """Whether first joins are spread as the boot files say, and a factor on the waiting that a test may set below 1; off is a storm."""
+    """Spread of first joins as in the boot files, with a factor on the delays that a test may set below 1; off joins all at once."""
 
     on: bool = True
     factor: float = 1.0
 
     def wait(self, machine: JoiningMachine) -> float:
-        """Seconds before a machine begins."""
+        """Return the seconds before a machine starts."""
         return self.factor * wait_seconds(machine.of_set.boot.spread_seconds, 0, machine.vm_id) if self.on else 0.0
 
 
@@ -57,8 +57,8 @@ STORM = Smoothing(on=False)
 
 @contextmanager
 def _unsearched() -> Iterator[None]:
-    """Have the collector leave alone what is there now: it would search a model of thousands of machines, half a second long, in which
-    nobody joins."""
+    """Exclude existing objects from garbage collection: a collection over a model of thousands of machines pauses all joins for half a
+    second."""
     gc.freeze()
     try:
         yield
@@ -67,26 +67,26 @@ def _unsearched() -> Iterator[None]:
 
 
 class Joiner:
-    """Makes machines nodes through one gate."""
+    """Joiner of machines through one cluster access."""
 
-    def __init__(self, gate: ClusterAccess, *, at_once: int = AT_ONCE, deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        self._gate, self._at_once, self._patience = gate, at_once, deadline_seconds
+    def __init__(self, access: ClusterAccess, *, at_once: int = AT_ONCE, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+        self._access, self._at_once, self._patience = access, at_once, deadline_seconds
 
     def join(
         self, machines: Sequence[JoiningMachine], how: Identities, smoothing: Smoothing, say: Callable[[str], None] = lambda _: None
     ) -> JoinFigures:
-        """Join machines, each told to say when it failed; the others go on. Returns when all have joined or failed.
+        """Join machines and return when all have joined or failed; a failure does not stop the others.
 
-        With ISSUED the certificates are made before the clock starts.
+        With ISSUED, the certificates are created before the time measurement starts.
         """
         issued = self._issue(machines) if how is Identities.ISSUED else {}
         with _unsearched():
-            return asyncio.run(_Round(self._gate, how, smoothing, issued, self._patience, say).run(machines, self._at_once))
+            return asyncio.run(_Round(self._access, how, smoothing, issued, self._patience, say).run(machines, self._at_once))
 
     def _issue(self, machines: Iterable[JoiningMachine]) -> dict[str, Identity]:
-        if self._gate.issuer is None:
+        if self._access.issuer is None:
             raise ValueError("identities issued ahead need the issuer of the cluster's authority: give Gate.issuer")
-        return {one.name: self._gate.issuer.issue(f"{NODE_USER}{one.name}", NODES_GROUP) for one in machines}
+        return {one.name: self._access.issuer.issue(f"{NODE_USER}{one.name}", NODES_GROUP) for one in machines}
 
 
 class _Round:
@@ -94,20 +94,20 @@ class _Round:
 
     def __init__(
         self,
-        gate: ClusterAccess,
+        access: ClusterAccess,
         how: Identities,
         smoothing: Smoothing,
         issued: Mapping[str, Identity],
         patience: float,
         say: Callable[[str], None],
     ) -> None:
-        self._gate, self._how, self._smoothing, self._issued, self._patience, self._say = gate, how, smoothing, issued, patience, say
+        self._access, self._how, self._smoothing, self._issued, self._patience, self._say = access, how, smoothing, issued, patience, say
         self._tally, self._done = Tally(), 0
         self._failures: list[NodeFailure] = []
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def run(self, machines: Sequence[JoiningMachine], at_once: int) -> JoinFigures:
-        """Join them all."""
+        """Join all machines."""
         began, cpu = time.monotonic(), time.thread_time()
         teller = asyncio.create_task(self._tell(len(machines)))
         if self._how is Identities.IMPERSONATED:
@@ -126,16 +126,16 @@ class _Round:
             self._say(f"{self._done} of {of} machines have joined")
 
     def _connection(self, context: ssl.SSLContext, headers: Mapping[str, str] | None = None) -> Connection:
-        return Connection(self._gate.url, context, self._tally, time.monotonic() + self._patience, headers)
+        return Connection(self._access.url, context, self._tally, time.monotonic() + self._patience, headers)
 
     async def _alone(self, machine: JoiningMachine, room: asyncio.Semaphore) -> None:
-        """One machine by its own connections."""
+        """Join one machine by its own connections."""
         await asyncio.sleep(self._smoothing.wait(machine))
         async with room:
             await self._try(machine.name, self._bootstrap(machine) if self._how is Identities.BOOTSTRAP else self._with_issued(machine))
 
     async def _try(self, node: str, way: Awaitable[None]) -> None:
-        """Go a machine's way to its end, or note where it ended."""
+        """Run all steps of a machine, and record the failed one."""
         try:
             await way
             self._done += 1
@@ -144,8 +144,8 @@ class _Round:
             self._say(f"{node} did not join: {error}")
 
     async def _bootstrap(self, machine: JoiningMachine) -> None:
-        """What a machine's first boot does."""
-        first, asking = self._gate.first[machine.of_set.name], NodeRegistration(machine, self._tally)
+        """Run the steps of a machine's first boot."""
+        first, asking = self._access.first[machine.of_set.name], NodeRegistration(machine, self._tally)
         if first.authority not in self._contexts:
             self._contexts[first.authority] = client_context(first.authority)
         async with self._connection(self._contexts[first.authority], bearer(first.token)) as connection:
@@ -155,15 +155,15 @@ class _Round:
             await asking.serving_identity(connection)
 
     async def _with_issued(self, machine: JoiningMachine) -> None:
-        """Node alone, by a connection with the machine's own certificate."""
-        async with self._connection(client_context(self._gate.authority, self._issued[machine.name])) as connection:
+        """Register the Node only, by a connection with the machine's own certificate."""
+        async with self._connection(client_context(self._access.authority, self._issued[machine.name])) as connection:
             await NodeRegistration(machine, self._tally).register(connection)
 
     async def _by_few(self, machines: Sequence[JoiningMachine]) -> None:
-        """Nodes by few connections of one identity, in the order in which they may begin."""
-        if self._gate.actor is None:
+        """Register Nodes by few connections of one identity, in the order of their start times."""
+        if self._access.actor is None:
             raise ValueError("impersonated machines need the token of an account that may impersonate nodes: give Gate.actor")
-        context, headers, began = client_context(self._gate.authority), bearer(self._gate.actor), time.monotonic()
+        context, headers, began = client_context(self._access.authority), bearer(self._access.actor), time.monotonic()
         timed = iter(sorted(((self._smoothing.wait(one), one) for one in machines), key=lambda pair: pair[0]))
 
         async def work() -> None:

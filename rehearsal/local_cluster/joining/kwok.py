@@ -1,4 +1,4 @@
-"""Decides how kwok keeps joined machines alive: in how many processes and which stages, as whom, and how often it says that they live."""
+"""kwok for joined machines: processes, stages, identity, and intervals of heartbeats."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class KwokMode:
 
 
 def faithful(sets: Sequence[NodeSet]) -> KwokMode:
-    """Leases and reports as often as the machines' kubelets are told; ValueError where not all are told the same."""
+    """Return leases and reports as often as the machines' kubelets are configured. Raises ValueError if their settings differ."""
     told = {one.heartbeats for one in sets}
     if len(told) != 1:
         raise ValueError(f"kwok keeps all nodes alike, and kubelet.yaml has {sorted(told)}: join the scale sets of one time only")
@@ -82,8 +82,8 @@ def configurations(binaries: Binaries, keeping: KwokMode) -> Mapping[str, str]:
 
 
 def _configuration(binaries: Binaries, keeping: KwokMode, unplayed: Set[str]) -> str:
-    """One kwok's. Stages of kinds that are unplayed are there and select nothing: without one for nodes kwok knows none, and without one
-    for pods it watches them and does not read."""
+    """Return one kwok's configuration. Stages of `unplayed` kinds exist and select nothing: without one for nodes kwok does not manage
+    nodes, and without one for pods it watches them and does not respond."""
     options: Json = {
         "manageAllNodes": True,
         "cidr": POD_ADDRESSES,
@@ -102,7 +102,7 @@ def _configuration(binaries: Binaries, keeping: KwokMode, unplayed: Set[str]) ->
 
 
 def _stages(file: Path, keeping: KwokMode, unplayed: Set[str]) -> list[Json]:
-    """Stages of one of kwok's files, the reports of nodes as often as is wanted."""
+    """Return the stages of one of kwok's files, with the requested interval of node reports."""
     found = []
     for stage in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader):
         if stage and stage.get("kind") == "Stage":
@@ -117,7 +117,8 @@ def _stages(file: Path, keeping: KwokMode, unplayed: Set[str]) -> list[Json]:
 
 
 def kwok_programs(binaries: Binaries, folder: Path, control: ControlPlane, keeping: KwokMode) -> tuple[ServiceDefinition, ...]:
-    """Each kwok for a control plane, its files in a folder of its own in this one; NoAnswer unless rights() were applied."""
+    """Return each kwok of a control plane, with its files in its own folder. Raises ApiServerUnreachableError unless rights() were
+    applied."""
     token = token_of(control.kubeconfig, KWOK)
     return tuple(_program(binaries, folder / name, control, token, text) for name, text in configurations(binaries, keeping).items())
 

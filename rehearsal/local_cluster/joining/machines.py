@@ -1,4 +1,4 @@
-"""Decides which machines of a model boot as nodes of a cluster, and what each is told: metadata, boot files, image, secrets."""
+"""Machines of a model that boot as nodes of a cluster, with their metadata, boot files, image and secrets."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from rehearsal.local_cluster.joining.node_resources import devices_of
 
 _SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 IMAGE_DISK_GIB = 30
-"""OS disk of an image of which a scale set asks none larger, that of Ubuntu's marketplace images:
+"""Default OS disk of a scale set, the size of Ubuntu's marketplace images:
 https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks"""
 
 
 @dataclass(frozen=True)
 class JoiningMachine:
-    """A machine that boots as a node: what it shares with its scale set, and what its metadata service says of itself."""
+    """A machine that boots as a node: the data of its scale set, and its own metadata."""
 
     of_set: NodeSet
     name: str
@@ -41,20 +41,20 @@ class JoiningMachine:
     pods: int
 
     def node(self, now: str) -> Json:
-        """The Node that it registers at a moment in RFC 3339."""
+        """Return the Node that it registers at a time in RFC 3339."""
         return node_object(self.of_set, self.name, self.address, self.provider_id, self.vm_id, self.pods, now)
 
 
 @dataclass(frozen=True)
 class FetchedIdentity:
-    """With what a machine asks for its first certificate: a bootstrap token, and the authority that it trusts (PEM)."""
+    """Credentials for the first certificate: a bootstrap token, and the trusted authority (PEM)."""
 
     token: str = field(repr=False)
     authority: str
 
 
 def machines_of(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan) -> tuple[JoiningMachine, ...]:
-    """The running machines of the cluster's node scale sets, by set and instance; NodeRefused where boot files start no kubelet.
+    """The running machines of the cluster's node scale sets, by set and instance; NodeBootError where boot files start no kubelet.
 
     Read in one piece: a model that is served changes under whoever reads it.
     """
@@ -71,7 +71,7 @@ def _group(cluster: ClusterPlan) -> str:
 
 
 def _of_set(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan, set_id: str) -> Iterator[JoiningMachine]:
-    """Machines of a scale set; those made from the same model version share what it tells them."""
+    """Return the machines of a scale set; machines of the same model version share its data."""
     resource = cloud.find(set_id)
     if resource is None:
         return
@@ -95,7 +95,7 @@ def _machine(cloud: Cloud, resource: Resource, one: Instance, of_set: NodeSet) -
 
 
 def node_set(plan: RegionPlan, cluster: ClusterPlan, name: str, model: Model) -> NodeSet:
-    """What a model of a scale set makes of all its machines."""
+    """Return the data that all machines of a scale set's model share."""
     profile = model.profile
     disk = (profile.get("storageProfile") or {}).get("osDisk") or {}
     return NodeSet(
@@ -109,7 +109,7 @@ def node_set(plan: RegionPlan, cluster: ClusterPlan, name: str, model: Model) ->
 
 
 def _image(plan: RegionPlan, cluster: ClusterPlan, name: str, image_id: str) -> ImagePlan:
-    """The published image that machines were made from."""
+    """Return the published image of machines."""
     for one in (*plan.gallery.images, *(pool.image for pool in cluster.pools)):
         if one.machine_image_id.lower() == image_id.lower():
             return one
@@ -119,7 +119,7 @@ def _image(plan: RegionPlan, cluster: ClusterPlan, name: str, image_id: str) -> 
 
 
 def fetched_identity(cloud: Cloud, boot: NodeBoot) -> FetchedIdentity:
-    """What the machine's fetch of its secrets puts in place; AzureError where the vault has not what its manifest names."""
+    """Return the credentials that the machine's boot fetches. Raises AzureError if the vault lacks a secret of its manifest."""
     manifest = boot.secrets
     host = str(urlsplit(str(manifest["vault"])).hostname)
     vault = vault_named(cloud, host.partition(".")[0])

@@ -1,4 +1,4 @@
-"""Decides what a machine's boot files say to its kubelet: its configuration, its flags, its first identity, and when it may join."""
+"""Boot files of a node: the kubelet's configuration and flags, its first credentials, and the delay of its join."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 class NodeBootError(GpufleetError):
-    """A machine that would boot and never be a node; where is the machine or scale set, what the fault."""
+    """A machine that boots without becoming a node; where is the machine or scale set, what the problem."""
 
     def __init__(self, where: str, what: str, remedy: str) -> None:
         self.where, self.what, self.remedy = where, what, remedy
@@ -44,14 +44,14 @@ class NodeBoot:
     files: BootFiles
 
     def file(self, path: str) -> str:
-        """Content of a file; NodeRefused where the machine has none."""
+        """Return the content of a file. Raises NodeBootError if there is none."""
         try:
             return self.files.content(path)
         except KeyError:
             raise NodeBootError(self.where, f"its boot files have no {path}", "render it in components/boot/node.py") from None
 
     def unit(self, name: str) -> Unit:
-        """A unit that the boot enables; NodeRefused where it does not."""
+        """Return a unit that the boot enables. Raises NodeBootError if it does not."""
         if name not in self.files.enabled:
             raise NodeBootError(self.where, f"its boot does not enable {name}", "enable it in components/boot/node.py")
         return read_unit(name, self.file(f"{UNITS}/{name}"))
@@ -82,7 +82,7 @@ class NodeBoot:
 
     @cached_property
     def network(self) -> Settings:
-        """What gpufleet-node is told of the machine's pod network; NodeRefused where it or the kubelet would not start with that."""
+        """Settings of the machine's pod network. Raises NodeBootError if gpufleet-node or the kubelet would not start with them."""
         if self.flags.get("max-pods") != MAX_PODS or (NETWORK_ENVIRONMENT, False) not in self.kubelet_unit.environment_files:
             what = f"its kubelet does not take --max-pods={MAX_PODS} from {NETWORK_ENVIRONMENT}"
             raise NodeBootError(self.where, what, "let components/boot/node.py write its unit")
@@ -94,7 +94,7 @@ class NodeBoot:
 
     @cached_property
     def spread_seconds(self) -> float:
-        """Time over which first joins are spread."""
+        """Seconds over which first joins are spread."""
         found = [one for one in map(flags_of, self.kubelet_unit.start_pre) if "spread-seconds" in one]
         if len(found) != 1:
             raise NodeBootError(self.where, "its kubelet's unit does not start gpufleet-join once", "let components/boot/node.py write it")
@@ -102,7 +102,7 @@ class NodeBoot:
 
     @cached_property
     def data_devices(self) -> int:
-        """Local NVMe devices below the kubelet's state; 0 where that lies on the OS disk."""
+        """Number of local NVMe devices for the kubelet's state; 0 if it is on the OS disk."""
         if NVME not in self.files.enabled:
             return 0
         command = self.unit(NVME).start[0]
@@ -116,16 +116,16 @@ class NodeBoot:
 
     @property
     def bootstrap_path(self) -> str:
-        """Path of the kubeconfig with which the kubelet asks for its first certificate."""
+        """Path of the kubeconfig with which the kubelet requests its first certificate."""
         return self.flags["bootstrap-kubeconfig"]
 
 
 def node_boot(custom_data: str, where: str) -> NodeBoot:
-    """What a machine's custom data, base64, makes of it; BootRefused where no machine boots from that."""
+    """Return the boot files in a machine's custom data (base64). Raises BootFilesError if no machine boots from it."""
     return NodeBoot(where, read_boot(where, custom_data))
 
 
 def flags_of(command: Command) -> dict[str, str]:
-    """Flags --NAME=VALUE of a command by name, the last of a name."""
+    """Return the flags --NAME=VALUE of a command by name; the last one of a name counts."""
     pairs = (word.removeprefix("--").partition("=") for word in command.argv if word.startswith("--"))
     return {name: value for name, _, value in pairs}

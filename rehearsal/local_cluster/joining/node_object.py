@@ -30,7 +30,7 @@ _NOT_YET = "[container runtime status check may not have completed yet, PLEG is 
 
 @dataclass(frozen=True)
 class NodeSet:
-    """What the machines share that were made from one model of a scale set: boot files, VM size, image, and devices that plugins offer."""
+    """Data that machines of one scale-set model share: boot files, VM size, image, and devices of plugins."""
 
     name: str
     boot: NodeBoot
@@ -41,7 +41,7 @@ class NodeSet:
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """Labels of a node but its host name: the kubelet's own, over which those of --node-labels go."""
+        """Labels of a node except its host name: the kubelet's own, overridden by those of --node-labels."""
         own = {
             "kubernetes.io/os": SYSTEM,
             "kubernetes.io/arch": ARCHITECTURE,
@@ -52,7 +52,7 @@ class NodeSet:
 
     @cached_property
     def disk_bytes(self) -> int:
-        """Bytes of the filesystem that holds pods' local data: the NVMe devices of the boot files, or the OS disk."""
+        """Bytes of the filesystem for pods' local data: the NVMe devices of the boot files, or the OS disk."""
         devices = self.boot.data_devices
         if devices > self.size.local_nvme_disks:
             remedy = "let components/boot/nvme.py count the devices of the VM size"
@@ -62,7 +62,7 @@ class NodeSet:
         return (devices * self.size.local_nvme_gib // self.size.local_nvme_disks if devices else self.os_disk_gib) * GIB
 
     def resources(self, pods: int) -> tuple[dict[str, str], dict[str, str]]:
-        """Capacity and allocatable of a machine that takes so many pods; NodeRefused where more is reserved than there is."""
+        """Return capacity and allocatable of a machine with a number of pods. Raises NodeBootError if more is reserved than exists."""
         if pods not in self._resources:
             self._resources[pods] = self._resources_of(pods)
         return self._resources[pods]
@@ -83,12 +83,12 @@ class NodeSet:
 
     @cached_property
     def taints(self) -> list[Json]:
-        """Taints of registerWithTaints, without empty values."""
+        """Return the taints of registerWithTaints, without empty values."""
         return [{key: value for key, value in one.items() if value} for one in self.boot.kubelet.get("registerWithTaints") or ()]
 
     @cached_property
     def system(self) -> dict[str, str]:
-        """What of nodeInfo the image decides."""
+        """Return the part of nodeInfo that the image determines."""
         packages, release = self.image.packages, ".".join(self.image.base.version.split(".")[:2])
         return {
             "kernelVersion": packages.kernel,
@@ -102,12 +102,12 @@ class NodeSet:
 
     @property
     def heartbeats(self) -> tuple[int, int]:
-        """Seconds that a node's lease lasts, and after which an unchanged status is reported."""
+        """Return the seconds of a node's lease, and of the report interval of an unchanged status."""
         return int(self.boot.kubelet["nodeLeaseDurationSeconds"]), int(seconds(KUBELET, self.boot.kubelet["nodeStatusReportFrequency"]))
 
 
 def node_object(of_set: NodeSet, name: str, address: str, provider_id: str, vm_id: str, pods: int, now: str) -> Json:
-    """The Node of a machine as its kubelet first posts it, not yet ready; pods is the most that it takes, now a moment in RFC 3339."""
+    """Return a machine's Node as its kubelet first posts it, not ready; pods is its maximum, now a time in RFC 3339."""
     held, left = of_set.resources(pods)
     return {
         "apiVersion": "v1",
@@ -135,7 +135,7 @@ def node_object(of_set: NodeSet, name: str, address: str, provider_id: str, vm_i
 
 
 def conditions(now: str) -> list[Json]:
-    """A kubelet's conditions when it registers."""
+    """Return a kubelet's conditions at registration."""
     moments = {"lastHeartbeatTime": now, "lastTransitionTime": now}
     good = [{"type": kind, "status": "False", "reason": why, "message": text, **moments} for kind, why, text in _GOOD]
     return [*good, {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": _NOT_YET, **moments}]

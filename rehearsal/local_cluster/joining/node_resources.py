@@ -1,4 +1,4 @@
-"""Decides what a node has to give: capacity of its VM size, and what its kubelet's configuration leaves of it to pods."""
+"""Resources of a node: the capacity of its VM size, and what the kubelet's configuration leaves to pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ https://kubernetes.io/docs/tasks/administer-cluster/reserve-compute-resources/#e
 
 @dataclass(frozen=True)
 class Devices:
-    """What a device plugin of the cluster's manifests offers on nodes with a label: value None takes any."""
+    """Devices that a plugin of the cluster's manifests offers on nodes with a label; value None matches any value."""
 
     resource: str
     label: str
@@ -32,13 +32,13 @@ class Devices:
     each: int = 0
 
     def count(self, size: VmSize, labels: Mapping[str, str]) -> int:
-        """Devices of a machine of a size whose node has these labels."""
+        """Return the number of devices of a machine of a size whose node has these labels."""
         chosen = self.label in labels and self.value in (None, labels[self.label])
         return (self.per_gpu * size.gpus + self.each * bool(size.infiniband_ports)) if chosen else 0
 
 
 def devices_of(cluster: ClusterPlan) -> tuple[Devices, ...]:
-    """What the device plugins that the cluster's manifests bring will offer, and on which nodes: those that their pods select."""
+    """Return the devices that the cluster's device plugins offer, and the labels of their nodes, from their pods' selectors."""
     found = [Devices("nvidia.com/gpu", _gpu_label(), None, per_gpu=1)] if gpu.has_gpus(cluster) else []
     if infiniband.infiniband_pools(cluster):
         *_, daemon_set = infiniband.infiniband_objects(cluster)
@@ -56,7 +56,7 @@ def _gpu_label() -> str:
 
 
 def quantity(text: object, whole: int = 0) -> int:
-    """A quantity in thousandths, or a percentage of a whole that is in thousandths; ValueError where it is neither."""
+    """Return a quantity in thousandths, or a percentage of a whole in thousandths. Raises ValueError."""
     word = str(text)
     if word.endswith("%"):
         return int(whole * float(word[:-1]) / 100)
@@ -68,22 +68,23 @@ def quantity(text: object, whole: int = 0) -> int:
 
 
 def cpus(text: str) -> int:
-    """CPUs of a list as Linux writes them: 0-1,24."""
+    """Return the number of CPUs in a list in Linux's format: 0-1,24."""
     ranges = (part.partition("-") for part in text.split(","))
     return sum(int(last or first) - int(first) + 1 for first, _, last in ranges)
 
 
 def capacity(size: VmSize, disk_bytes: int, pods: int, devices: Mapping[str, int]) -> dict[str, int]:
-    """Everything that a machine has, in thousandths of a unit.
+    """Return the capacity of a machine in thousandths of a unit.
 
-    Memory is the VM size's: of a real machine the kernel keeps one to two per cent for itself.
+    Memory is the VM size's. On a real machine the kernel takes one to two per cent of it.
     """
     held = {CPU: size.vcpus, DISK: disk_bytes, **dict.fromkeys(HUGE_PAGES, 0), MEMORY: size.memory_gib * GIB, PODS: pods}
     return {name: amount * 1_000 for name, amount in {**held, **devices}.items()}
 
 
 def reserved(kubelet: Mapping[str, Any], held: Mapping[str, int]) -> dict[str, int]:
-    """What pods do not get, in thousandths: the system's share and the hard eviction thresholds; CPUs by number replace a share of them."""
+    """Return what is reserved from pods, in thousandths: the system's share and the hard eviction thresholds. A list of CPUs replaces
+    the share of CPUs."""
     shares: dict[str, int] = {}
     for key in ("systemReserved", "kubeReserved"):
         for name, text in (kubelet.get(key) or {}).items():
@@ -97,13 +98,13 @@ def reserved(kubelet: Mapping[str, Any], held: Mapping[str, int]) -> dict[str, i
 
 
 def allocatable(kubelet: Mapping[str, Any], held: Mapping[str, int]) -> dict[str, int]:
-    """What is left to pods, in thousandths, as kubelets reckon."""
+    """Return what is left to pods, in thousandths, as kubelets compute it."""
     shares = reserved(kubelet, held)
     return {name: max(0, amount - shares.get(name, 0)) for name, amount in held.items()}
 
 
 def kubelet_quantities(amounts: Mapping[str, int]) -> dict[str, str]:
-    """Amounts as a kubelet writes them: memory in KiB, parts of CPUs in thousandths."""
+    """Return amounts as a kubelet writes them: memory in KiB, parts of CPUs in thousandths."""
     return {name: _written(name, amount) for name, amount in amounts.items()}
 
 

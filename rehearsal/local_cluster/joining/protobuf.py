@@ -1,6 +1,9 @@
-"""Decides how a Node is put into Kubernetes' protobuf, in which kubelets and the API server talk, and how a refusal is read from it.
+"""Kubernetes' protobuf, which kubelets and the API server exchange: encode a Node, and decode an error.
 
-https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding. Numbers of fields are those of generated.proto in
+Kubelets post Nodes in protobuf, and so do the clients of the bare cluster in the benchmark. Joins must do the same to be comparable
+(docs/real-control-plane.md).
+
+https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding. Field numbers are those of generated.proto in
 https://github.com/kubernetes/api/blob/v0.36.3/core/v1/generated.proto and of k8s.io/apimachinery's meta/v1, api/resource and runtime.
 """
 
@@ -58,11 +61,11 @@ MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     },
     "Node": {"metadata": (1, "ObjectMeta"), "spec": (2, "NodeSpec"), "status": (3, "NodeStatus")},
 }
-"""By message and field: its number, and what it holds."""
+"""Field numbers and types, by message and field."""
 
 
 def node_bytes(node: Json) -> bytes:
-    """A Node as it goes over the wire; ValueError where it has a field that MESSAGES lacks."""
+    """Return an encoded Node. Raises ValueError for a field that MESSAGES lacks."""
     unlisted = sorted(node.keys() - {"apiVersion", "kind"} - MESSAGES["Node"].keys())
     if unlisted:
         raise ValueError(f"Node has no field {', '.join(unlisted)} in MESSAGES; add it with its number from generated.proto")
@@ -79,7 +82,7 @@ def node_bytes(node: Json) -> bytes:
 
 
 def status_message(body: bytes) -> str:
-    """What a Status says; ValueError where the bytes are none."""
+    """Return the message of a Status. Raises ValueError for other bytes."""
     if not body.startswith(MAGIC):
         raise ValueError(f"{body[:4]!r} is not what Kubernetes' protobuf begins with, {MAGIC!r}")
     try:
@@ -100,13 +103,13 @@ def _condition(given: Json) -> Json:
 
 @cache
 def _seconds(moment: str) -> int:
-    """Seconds since 1970 of a moment in RFC 3339."""
+    """Return the seconds since 1970 of a time in RFC 3339."""
     return int(datetime.datetime.fromisoformat(moment).timestamp())
 
 
 @cache
 def _class(name: str) -> Any:
-    """Class of a message."""
+    """Return the class of a message."""
     return GetMessageClass(_pool().FindMessageTypeByName(f"{_PACKAGE}.{name}"))
 
 
@@ -123,7 +126,7 @@ def _pool() -> DescriptorPool:
 
 
 def _add(message: DescriptorProto, name: str, number: int, holds: str) -> None:
-    """Add a field to a message, with the entry that protobuf wants of what is held by name."""
+    """Add a field to a message, with the entry type that protobuf requires for a map."""
     label = FieldDescriptorProto.LABEL_REPEATED if holds.startswith((_MANY, _BY_NAME)) else FieldDescriptorProto.LABEL_OPTIONAL
     held = holds.removeprefix(_MANY).removeprefix(_BY_NAME)
     if holds.startswith(_BY_NAME):

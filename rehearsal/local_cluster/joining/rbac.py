@@ -27,12 +27,12 @@ _LEASE: _Row = ("coordination.k8s.io", ("leases",), ("get", "list", "watch", "cr
 
 
 def rights() -> tuple[Json, ...]:
-    """Every object, accounts first."""
+    """Return all objects, accounts first."""
     return (*_accounts(), *_kwok_rights(), *_kwok_flows(), *_actor_rights())
 
 
 def _accounts() -> tuple[Json, ...]:
-    """The service accounts, whose tokens no pod is given."""
+    """Return the service accounts; pods do not get their tokens."""
     return tuple(
         {
             "apiVersion": "v1",
@@ -45,7 +45,7 @@ def _accounts() -> tuple[Json, ...]:
 
 
 def _kwok_rights() -> tuple[Json, ...]:
-    """What kwok's stages need: see nodes and pods, report their status, renew leases, end pods, and tell of it."""
+    """Return the rights for kwok's stages: read nodes and pods, report their status, renew leases, end pods, and record events."""
     return (
         {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": KWOK}, "rules": [_rule(row) for row in _KEEP]},
         {"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": KWOK}, **_bound("ClusterRole", KWOK)},
@@ -85,19 +85,19 @@ def _rule(row: _Row) -> Json:
 
 
 def _bound(kind: str, role: str) -> Json:
-    """A role bound to the service account of its name."""
+    """Return the binding of a role to the service account of its name."""
     subject = {"kind": "ServiceAccount", "name": role, "namespace": SPACE}
     return {"roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": role}, "subjects": [subject]}
 
 
 def _asked(group: str, resources: Sequence[str], *, spaced: bool) -> Json:
-    """Requests for resources of an API group, in all namespaces or outside them."""
+    """Return the rule for requests for resources of an API group, in all namespaces or outside them."""
     where: Json = {"namespaces": ["*"]} if spaced else {"clusterScope": True}
     return {"verbs": ["*"], "apiGroups": [group], "resources": list(resources), **where}
 
 
 def _flow(name: str, level: str, precedence: int, asked: Sequence[Json]) -> Json:
-    """A flow schema of kwok's account towards a built-in level."""
+    """Return a flow schema of kwok's account for a built-in level."""
     subject = {"kind": "ServiceAccount", "serviceAccount": {"name": KWOK, "namespace": SPACE}}
     return {
         "apiVersion": "flowcontrol.apiserver.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""Decides how one machine becomes a node, request by request: certificate, Node, certificate to serve with."""
+"""Registration of one machine as a node: client certificate, Node, serving certificate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WATCH_SECONDS = 300
 
 
 class RegistrationStepError(GpufleetError):
-    """A machine that cannot go on: its failure."""
+    """A machine whose registration failed."""
 
     def __init__(self, failure: NodeFailure) -> None:
         self.failure = failure
@@ -35,14 +35,14 @@ class RegistrationStepError(GpufleetError):
 
 
 class NodeRegistration:
-    """One machine on its way: notes how long each step took, and at which one it failed."""
+    """Registration of one machine: records the duration of each step, and the failed one."""
 
     def __init__(self, machine: JoiningMachine, tally: Tally) -> None:
         self.machine, self._tally = machine, tally
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """A step by name; StepFailed where the server refuses it."""
+        """Run a step. Raises RegistrationStepError if the server rejects it."""
         began = time.perf_counter()
         try:
             yield
@@ -51,7 +51,7 @@ class NodeRegistration:
         self._tally.step(name, time.perf_counter() - began)
 
     async def client_identity(self, connection: Connection) -> Identity:
-        """The first client certificate, asked for with the bootstrap token."""
+        """Request the first client certificate with the bootstrap token."""
         key = certificates.new_key()
         pem = certificates.signing_request(key, self.machine.name)
         with self.step("client request"):
@@ -60,16 +60,16 @@ class NodeRegistration:
             return Identity(await self._issued(connection, asked), certificates.pem_of(key))
 
     async def register(self, connection: Connection) -> None:
-        """Create the Node, or report the status of the one that is there, as after a reimage."""
+        """Create the Node, or report the status of an existing one, as after a reimage."""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         node = self.machine.node(now)
         with self.step("node"):
-            answer = await connection.ask("POST", NODES, node_bytes(node), accept=frozenset({EXISTS}))
+            answer = await connection.request("POST", NODES, node_bytes(node), accept=frozenset({EXISTS}))
             if answer.status == EXISTS:
-                await connection.ask("PATCH", f"{NODES}/{self.machine.name}/status", {"status": node["status"]})
+                await connection.request("PATCH", f"{NODES}/{self.machine.name}/status", {"status": node["status"]})
 
     async def serving_identity(self, connection: Connection) -> Identity:
-        """The certificate under which the API servers reach the kubelet, for its name and address."""
+        """Request the kubelet's serving certificate, for its name and address."""
         key: ec.EllipticCurvePrivateKey = certificates.new_key()
         pem = certificates.signing_request(key, self.machine.name, (self.machine.name,), (self.machine.address,))
         with self.step("serving request"):
@@ -78,16 +78,16 @@ class NodeRegistration:
             return Identity(await self._issued(connection, asked), certificates.pem_of(key))
 
     async def _request(self, connection: Connection, signer: str, pem: bytes) -> Json:
-        """Create a signing request; one that was created and whose answer was lost is found by its name."""
+        """Create a signing request, or return the one of the same name if a response was lost."""
         digest = hashlib.sha256(pem).hexdigest()[:32]
         name = f"node-csr-{digest}" if signer == CLIENT_SIGNER else f"csr-{digest}"
         spec = {"request": base64.b64encode(pem).decode(), "signerName": signer, "usages": list(USAGES[signer])}
         body = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name}, "spec": spec}
-        answer = await connection.ask("POST", REQUESTS, body, accept=frozenset({EXISTS}))
-        return answer.json() if answer.status != EXISTS else (await connection.ask("GET", f"{REQUESTS}/{name}")).json()
+        answer = await connection.request("POST", REQUESTS, body, accept=frozenset({EXISTS}))
+        return answer.json() if answer.status != EXISTS else (await connection.request("GET", f"{REQUESTS}/{name}")).json()
 
     async def _issued(self, connection: Connection, asked: Json) -> bytes:
-        """The certificate of a signing request; Refused where it is denied or fails, or nobody decides in time."""
+        """Return the certificate of a signing request. Raises RequestRejectedError if it is denied, fails or stays pending too long."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(connection.deadline - began):
@@ -96,7 +96,7 @@ class NodeRegistration:
             raise RequestRejectedError(0, f"nobody has decided {asked['metadata']['name']} in {time.monotonic() - began:.0f} s") from None
 
     async def _watched(self, connection: Connection, asked: Json) -> bytes:
-        """The certificate, for which kubelets too watch their own request; looked up anew whenever the watch ends."""
+        """Watch the request, as kubelets do, and return the certificate; read the request again when the watch ends."""
         tries = 0
         while (found := issued_certificate(asked)) is None:
             name, version = asked["metadata"]["name"], asked["metadata"]["resourceVersion"]
@@ -107,12 +107,12 @@ class NodeRegistration:
                         return found
             await asyncio.sleep(pause(tries))
             tries += 1
-            asked = (await connection.ask("GET", f"{REQUESTS}/{name}")).json()
+            asked = (await connection.request("GET", f"{REQUESTS}/{name}")).json()
         return found
 
 
 def issued_certificate(request: Json) -> bytes | None:
-    """The certificate of a signing request, None while it waits; Refused where there will be none."""
+    """Return the certificate of a signing request; None while it is pending. Raises RequestRejectedError if it was denied or failed."""
     status = request.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition["type"] in ("Denied", "Failed"):

@@ -245,7 +245,7 @@ def test_a_type_without_a_model_is_refused_clearly() -> None:
 
 def test_the_model_refuses_a_group_with_an_unknown_property_and_keeps_one_in_other_capitals() -> None:
     subscription = parse(GROUP).subscription
-    cloud = Cloud(RESOURCE_TYPES, subscriptions=[subscription], tenant="t", bodies=SdkBodyReader())
+    cloud = Cloud(RESOURCE_TYPES, subscriptions=[subscription], tenant="t", body_reader=SdkBodyReader())
     with pytest.raises(AzureError, match="Could not find member 'colour'"):
         cloud.handle(Request("PUT", parse(GROUP), body={"location": "swedencentral", "colour": "red"}))
     assert not cloud.resources

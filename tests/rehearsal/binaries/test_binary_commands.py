@@ -37,7 +37,7 @@ def test_the_kernel_is_asked_to_kill_it_with_its_parent() -> None:
 
 
 def test_it_does_not_begin_where_its_parent_has_ended_already() -> None:
-    program = go_command.BECOMES
+    program = go_command.END_WITH_PARENT
     done = subprocess.run([*program, str(os.getpid() + 1), "echo", "said"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 

@@ -1,4 +1,4 @@
-"""What is told while engines are built: at each beginning and end, every half a minute between, with an estimate that learns."""
+"""Progress lines of a build: at each start and end, every half minute between, with an estimate of the remaining time."""
 
 from __future__ import annotations
 

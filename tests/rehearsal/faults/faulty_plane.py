@@ -90,7 +90,7 @@ def _enabled_run(machine: Machine) -> bool:
 def faulty_plane(binaries: Binaries, folder: Path) -> Iterator[FaultyPlane]:
     """Region dev with its nodes joined, watched by Prometheus."""
     with real_cluster("dev", binaries) as real:
-        joined = Joiner(real.gate()).join(real.machines(), Identities.ISSUED, STORM)
+        joined = Joiner(real.access()).join(real.machines(), Identities.ISSUED, STORM)
         assert joined.failures == ()
         real.wait_ready({one.name for one in real.machines()})
         machines = real.control.machines

@@ -49,7 +49,7 @@ class RealCluster(RunningPlane):
     def machines(self) -> tuple[JoiningMachine, ...]:
         return self.azure.call(lambda cloud: machines_of(cloud, self.plan, self.cluster))
 
-    def gate(self) -> ClusterAccess:
+    def access(self) -> ClusterAccess:
         return access_to(self.control, self.azure, self.machines())
 
     def metrics(self) -> list[str]:

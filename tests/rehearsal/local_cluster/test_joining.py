@@ -45,7 +45,7 @@ def real(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def joined(real: RealCluster) -> RealCluster:
     """The same with every machine joined as a first boot does."""
     machines = real.machines()
-    figures = Joiner(real.gate()).join(machines, Identities.BOOTSTRAP, STORM)
+    figures = Joiner(real.access()).join(machines, Identities.BOOTSTRAP, STORM)
     assert (figures.failures, figures.nodes, len(machines)) == ((), 14, 14)
     assert list(figures.steps) == ["client request", "client certificate", "node", "serving request", "serving certificate"]
     real.wait_ready({one.name for one in machines})
@@ -117,13 +117,13 @@ def test_a_machine_that_asks_for_anothers_address_is_denied_a_certificate_to_ser
 
 def serving_refusal(real: RealCluster, machine: JoiningMachine) -> NodeFailure:
     """How a machine with a client certificate of its name is refused one to serve with."""
-    gate = real.gate()
-    assert gate.issuer is not None
-    identity = gate.issuer.issue(f"{NODE_USER}{machine.name}", NODES_GROUP)
+    access = real.access()
+    assert access.issuer is not None
+    identity = access.issuer.issue(f"{NODE_USER}{machine.name}", NODES_GROUP)
 
     async def ask() -> None:
         tally = Tally()
-        async with Connection(gate.url, client_context(gate.authority, identity), tally, time.monotonic() + 60) as connection:
+        async with Connection(access.url, client_context(access.authority, identity), tally, time.monotonic() + 60) as connection:
             await NodeRegistration(machine, tally).serving_identity(connection)
 
     with pytest.raises(RegistrationStepError) as refused:
@@ -133,13 +133,13 @@ def serving_refusal(real: RealCluster, machine: JoiningMachine) -> NodeFailure:
 
 def test_a_node_may_not_register_under_anothers_name(joined: RealCluster) -> None:
     first, second, *_ = joined.machines()
-    gate = joined.gate()
-    assert gate.issuer is not None
-    identity = gate.issuer.issue(f"{NODE_USER}{first.name}", NODES_GROUP)
+    access = joined.access()
+    assert access.issuer is not None
+    identity = access.issuer.issue(f"{NODE_USER}{first.name}", NODES_GROUP)
 
     async def ask() -> None:
         tally = Tally()
-        async with Connection(gate.url, client_context(gate.authority, identity), tally, time.monotonic() + 60) as connection:
+        async with Connection(access.url, client_context(access.authority, identity), tally, time.monotonic() + 60) as connection:
             await NodeRegistration(replace(second, name="dev-cpu-000-00zzzz"), tally).register(connection)
 
     with pytest.raises(RegistrationStepError, match=r"node.*is not allowed to modify node") as refused:
@@ -152,7 +152,7 @@ def test_a_wrong_infiniband_domain_in_a_boot_file_keeps_the_pod_of_that_domain_w
     joined.azure.call(lambda cloud: relabel(cloud, "dev-h100-000", f"gpufleet.io/ib-domain={domain}", "gpufleet.io/ib-domain=elsewhere"))
     machines = tuple(one for one in joined.machines() if one.of_set.name == "dev-h100-000")
     joined.kubectl("delete", "node", *(one.name for one in machines))
-    assert Joiner(joined.gate()).join(machines, Identities.ISSUED, STORM).nodes == 2
+    assert Joiner(joined.access()).join(machines, Identities.ISSUED, STORM).nodes == 2
     joined.wait_ready({one.name for one in machines})
     joined.make(pod("in-domain", nodeSelector={"gpufleet.io/ib-domain": str(domain)}))
     until(lambda: bool(joined.unschedulable("in-domain")), "the scheduler says why the pod waits")
@@ -161,7 +161,7 @@ def test_a_wrong_infiniband_domain_in_a_boot_file_keeps_the_pod_of_that_domain_w
     joined.azure.call(lambda cloud: relabel(cloud, "dev-h100-000", "gpufleet.io/ib-domain=elsewhere", f"gpufleet.io/ib-domain={domain}"))
     again = tuple(one for one in joined.machines() if one.of_set.name == "dev-h100-000")
     joined.kubectl("delete", "node", *(one.name for one in again))
-    assert Joiner(joined.gate()).join(again, Identities.ISSUED, STORM).nodes == 2
+    assert Joiner(joined.access()).join(again, Identities.ISSUED, STORM).nodes == 2
     until(lambda: joined.get("pod", "in-domain")["status"]["phase"] == "Running", "the pod runs in its domain")
 
 
@@ -183,7 +183,7 @@ def test_pods_run_on_nodes_whose_leases_are_gone_as_where_machines_were_set_up_a
 @pytest.mark.parametrize("how", list(Identities))
 def test_machines_join_again_under_each_identity_as_after_a_reimage(joined: RealCluster, how: Identities) -> None:
     machines = joined.machines()
-    figures = Joiner(joined.gate()).join(machines, how, STORM)
+    figures = Joiner(joined.access()).join(machines, how, STORM)
     assert (figures.nodes, figures.failures) == (14, ())
     connections = {Identities.BOOTSTRAP: 28, Identities.ISSUED: 14, Identities.IMPERSONATED: 8}
     assert figures.connections >= connections[how]
@@ -191,15 +191,15 @@ def test_machines_join_again_under_each_identity_as_after_a_reimage(joined: Real
 
 
 def test_a_machine_with_a_spent_token_is_told_and_the_others_join(joined: RealCluster) -> None:
-    gate, machines = joined.gate(), joined.machines()
-    spent = {"dev-gpu-000": replace(gate.first["dev-gpu-000"], token=SPENT)}
+    access, machines = joined.access(), joined.machines()
+    spent = {"dev-gpu-000": replace(access.first["dev-gpu-000"], token=SPENT)}
     joined.forget_nodes()
-    figures = Joiner(replace(gate, first={**gate.first, **spent})).join(machines, Identities.BOOTSTRAP, STORM)
+    figures = Joiner(replace(access, first={**access.first, **spent})).join(machines, Identities.BOOTSTRAP, STORM)
     assert figures.nodes == 12
     assert {(one.node, one.step, one.status) for one in figures.failures} == {
         (f"dev-gpu-000-00000{number}", "client request", 401) for number in range(2)
     }
-    assert Joiner(gate).join(machines[10:12], Identities.BOOTSTRAP, STORM).nodes == 2
+    assert Joiner(access).join(machines[10:12], Identities.BOOTSTRAP, STORM).nodes == 2
     joined.wait_ready({one.name for one in machines})
 
 
@@ -209,7 +209,7 @@ def test_machines_join_although_an_api_server_loses_its_power_meanwhile(joined: 
     cut = threading.Timer(1.0, dead.kill)
     cut.start()
     try:
-        figures = Joiner(joined.gate()).join(machines, Identities.BOOTSTRAP, Smoothing(factor=0.1))
+        figures = Joiner(joined.access()).join(machines, Identities.BOOTSTRAP, Smoothing(factor=0.1))
     finally:
         cut.join()
         dead.start()
@@ -229,7 +229,7 @@ def test_machines_that_are_told_to_come_back_later_do_and_join(joined: RealClust
     opened = threading.Timer(4.0, lambda: joined.kubectl("delete", "flowschema", DOOR))
     opened.start()
     try:
-        figures = Joiner(joined.gate()).join(machines, Identities.ISSUED, STORM)
+        figures = Joiner(joined.access()).join(machines, Identities.ISSUED, STORM)
     finally:
         opened.join()
         joined.kubectl("delete", "prioritylevelconfiguration", DOOR)
@@ -240,7 +240,7 @@ def test_machines_that_are_told_to_come_back_later_do_and_join(joined: RealClust
 
 def test_a_machine_that_azure_does_not_list_is_told_that_nobody_decides(joined: RealCluster) -> None:
     unlisted = replace(joined.machines()[0], name="dev-cpu-000-00zzzz")
-    figures = Joiner(joined.gate(), deadline_seconds=15).join([unlisted], Identities.BOOTSTRAP, STORM)
+    figures = Joiner(joined.access(), deadline_seconds=15).join([unlisted], Identities.BOOTSTRAP, STORM)
     (failure,) = figures.failures
     assert (failure.node, failure.step, failure.status) == ("dev-cpu-000-00zzzz", "serving certificate", 0)
     assert "nobody has decided csr-" in failure.message
@@ -278,14 +278,14 @@ def test_kwok_may_do_what_kubelets_report_and_no_more(real: RealCluster, asked: 
     ],
 )
 def test_who_acts_for_nodes_registers_them_alone(joined: RealCluster, user: str | None, method: str, path: str, status: int) -> None:
-    gate, node = joined.gate(), replace(joined.machines()[0], name=UNMET.removeprefix(NODE_USER)).node("2026-01-01T00:00:00Z")
-    headers = bearer(str(gate.actor))
+    access, node = joined.access(), replace(joined.machines()[0], name=UNMET.removeprefix(NODE_USER)).node("2026-01-01T00:00:00Z")
+    headers = bearer(str(access.actor))
 
     async def asked() -> HttpResponse:
-        async with Connection(gate.url, client_context(gate.authority), Tally(), time.monotonic() + 30, headers) as connection:
+        async with Connection(access.url, client_context(access.authority), Tally(), time.monotonic() + 30, headers) as connection:
             if user:
                 connection.act_as(user)
-            return await connection.ask(method, path, node_bytes(node) if method == "POST" else None, accept=frozenset({403}))
+            return await connection.request(method, path, node_bytes(node) if method == "POST" else None, accept=frozenset({403}))
 
     answer = asyncio.run(asked())
     assert answer.status == status
