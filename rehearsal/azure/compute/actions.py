@@ -59,15 +59,15 @@ def selected_instances(resource: Resource, request: Request, task: str, words: s
     refused, as is one that names a busy instance or one in the wrong power state. Azure publishes that it skips protected instances,
     but not the refusal; this refusal is assumed.
     """
-    asked = named_instances(resource, request, required=required)
-    everything = asked is None
-    living = state_of(resource).living() if asked is None else asked
+    requested = named_instances(resource, request, required=required)
+    everything = requested is None
+    living = state_of(resource).living() if requested is None else requested
     found = []
     for one in living:
-        why = action_refusal(resource, one, task, words)
-        if why is not None and not (everything and (one.protect_from_actions or power_refusal(one, "", task))):
-            raise why
-        if why is None:
+        error = action_refusal(resource, one, task, words)
+        if error is not None and not (everything and (one.protect_from_actions or power_refusal(one, "", task))):
+            raise error
+        if error is None:
             found.append(one)
     return found
 
@@ -161,9 +161,9 @@ def act_on_instance(cloud: Cloud, resource: Resource, one: Instance, request: Re
         raise AzureError(400, "InvalidRequestUri", f"'{request.action}' is no action of an instance; known: {known}", target=request.action)
     task = task_of_action(name, request)
     check_not_being_deleted(resource, _being_deleted(cloud, resource), TASKS[task].words)
-    why = state_refusal(resource, one, task, TASKS[task].words)
-    if why is not None:
-        raise why
+    error = state_refusal(resource, one, task, TASKS[task].words)
+    if error is not None:
+        raise error
     return _start(cloud, resource, name, [one], _tasks(task))
 
 

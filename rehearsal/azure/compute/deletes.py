@@ -30,7 +30,7 @@ def lower_capacity(cloud: Cloud, resource: Resource, going: Collection[Instance]
     state = state_of(resource)
     for one in going:
         if not one.charged:
-            # A machine that is made to spare goes as one that counts: one fewer of those that are still made does.
+            # A surplus machine is deleted instead of a counted one: move the charge of one that is still being created.
             making = next((other for other in state.living() if other.charged and other.state == CREATING), None)
             if making is not None:
                 move_charge(cloud, resource, making, one)
@@ -62,10 +62,10 @@ def delete_instances(cloud: Cloud, resource: Resource, operation: Operation, mac
 
 def notice_seconds(model: Model) -> float | None:
     """Return the seconds of notice before a delete, None if the model has none; Spot machines have none."""
-    told = (model.profile.get("scheduledEventsProfile") or {}).get("terminateNotificationProfile") or {}
-    if not told.get("enable") or model.spot:
+    settings = (model.profile.get("scheduledEventsProfile") or {}).get("terminateNotificationProfile") or {}
+    if not settings.get("enable") or model.spot:
         return None
-    return scale_set_rules.span_seconds(told.get("notBeforeTimeout", "PT5M"), "notBeforeTimeout")
+    return scale_set_rules.span_seconds(settings.get("notBeforeTimeout", "PT5M"), "notBeforeTimeout")
 
 
 def terminate(cloud: Cloud, resource: Resource, event_id: str, numbers: Iterable[str]) -> None:

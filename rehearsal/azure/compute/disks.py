@@ -77,18 +77,18 @@ def attached_to(cloud: Cloud, key: str) -> Resource | None:
     return next((one for one in users if one.id.type.lower() == MACHINE.lower()), None)
 
 
-def create_disk(cloud: Cloud, machine: Resource, name: str, told: Json) -> str:
+def create_disk(cloud: Cloud, machine: Resource, name: str, entry: Json) -> str:
     """Create a disk of a virtual machine from its entry in the machine's storageProfile, and return its id."""
     text = f"{machine.id.group_id}/providers/{DISK}/{name}"
     if cloud.find(text) is not None:
         return text
     arm_id = parse(text)
-    sku = {"name": (told.get("managedDisk") or {}).get("storageAccountType", "Premium_LRS")}
-    properties: Json = {"creationData": {"createOption": told["createOption"]}}
-    if told.get("diskSizeGB"):
-        properties["diskSizeGB"] = told["diskSizeGB"]
-    if "osType" in told:
-        properties["osType"] = told["osType"]
+    sku = {"name": (entry.get("managedDisk") or {}).get("storageAccountType", "Premium_LRS")}
+    properties: Json = {"creationData": {"createOption": entry["createOption"]}}
+    if entry.get("diskSizeGB"):
+        properties["diskSizeGB"] = entry["diskSizeGB"]
+    if "osType" in entry:
+        properties["osType"] = entry["osType"]
     body: Json = {"location": machine.body["location"], "sku": sku, "properties": properties}
     if machine.body.get("zones"):
         body["zones"] = machine.body["zones"]

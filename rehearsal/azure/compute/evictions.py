@@ -46,8 +46,8 @@ def fail_hosts(cloud: Cloud, resource: Resource, numbers: Iterable[str]) -> None
     operation = begin_action(cloud, resource, "hostFailure")
     for one in broken:
         begin_task(cloud, resource, operation, one, "recover")
-    told = [str(one.id) for one in broken]
-    scheduled_events_of(cloud).announce(cloud, key=resource.key, instances=told, event_type="Redeploy", not_before=cloud.now)
+    broken_ids = [str(one.id) for one in broken]
+    scheduled_events_of(cloud).announce(cloud, key=resource.key, instances=broken_ids, event_type="Redeploy", not_before=cloud.now)
 
 
 def start_announced_event(cloud: Cloud, resource: Resource, event_id: str, kind: str, numbers: Iterable[str]) -> None:
@@ -75,12 +75,12 @@ def _evict_now(cloud: Cloud, resource: Resource, met: list[Instance]) -> None:
     operation = begin_action(cloud, resource, "evict")
     operation.waits_for = 1
     models = state_of(resource).models
-    gone = [one for one in met if models[one.model].profile.get("evictionPolicy", "Deallocate") == "Delete"]
-    if gone:
-        lower_capacity(cloud, resource, gone)
-        delete_instances(cloud, resource, operation, gone)
+    deleted = [one for one in met if models[one.model].profile.get("evictionPolicy", "Deallocate") == "Delete"]
+    if deleted:
+        lower_capacity(cloud, resource, deleted)
+        delete_instances(cloud, resource, operation, deleted)
     for one in met:
-        if one not in gone:
+        if one not in deleted:
             begin_task(cloud, resource, operation, one, "deallocate")
     cloud.events.after(0.0, resource.key, ACTION_PROCESSED, operation.id)
 

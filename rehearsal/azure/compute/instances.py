@@ -186,13 +186,13 @@ def _places(profile: Json) -> Iterator[ModelIpConfiguration]:
         inner = nic.get("properties") or {}
         configurations = inner.get("ipConfigurations") or []
         for one in configurations:
-            told = one.get("properties") or {}
+            settings = one.get("properties") or {}
             yield ModelIpConfiguration(
                 str(nic.get("name")),
                 bool(inner.get("primary", len(nics) == 1)),
                 str(one.get("name")),
-                bool(told.get("primary", len(configurations) == 1)),
-                str((told.get("subnet") or {}).get("id", "")),
+                bool(settings.get("primary", len(configurations) == 1)),
+                str((settings.get("subnet") or {}).get("id", "")),
             )
 
 
@@ -216,7 +216,7 @@ def load(data: Json) -> SetState:
     for number, size, profile, rest in data["models"]:
         state.models[number] = Model(size, profile, rest, tuple(_places(profile)))
     for row in data["instances"]:
-        told: dict[str, Any] = dict(zip(data["fields"], row, strict=True))
-        told["addresses"] = tuple(told["addresses"])
-        state.instances[str(told["id"])] = Instance(**told)
+        values: dict[str, Any] = dict(zip(data["fields"], row, strict=True))
+        values["addresses"] = tuple(values["addresses"])
+        state.instances[str(values["id"])] = Instance(**values)
     return state

@@ -35,8 +35,8 @@ def set_health(cloud: Cloud, resource: Resource, number: str, health: str) -> No
     source = source_of(state.models[one.model].profile)
     allowed = (HEALTHY, UNHEALTHY, UNKNOWN) if source == EXTENSION_2 else (HEALTHY, UNHEALTHY) if source else ()
     if health not in allowed:
-        told = ", ".join(allowed) or "nothing: its model names no source of health"
-        raise invalid(f"The health '{health}' is none that instance {number} reports; it reports {told}.", "health")
+        reports = ", ".join(allowed) or "nothing: its model names no source of health"
+        raise invalid(f"The health '{health}' is none that instance {number} reports; it reports {reports}.", "health")
     one.health = health
     if health == HEALTHY:
         one.repairs = 0
@@ -113,7 +113,7 @@ def _repair(cloud: Cloud, resource: Resource, one: Instance) -> None:
         return
     operation.waits_for = 1
     delete_instances(cloud, resource, operation, (one,))
-    # A replacement waits for the removal, but not for the notice that goes before it.
+    # The replacement waits for the removal, but not for the terminate notice before it.
     if one.notice:
         replace(cloud, resource, operation, one.repairs)
     else:

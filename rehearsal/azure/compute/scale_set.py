@@ -79,7 +79,7 @@ class ScaleSet(ResourceType):
         except AzureError:
             state.model, state.models = before
             raise
-        # Machines that an earlier PUT is making go on: https://github.com/Azure/azure-rest-api-specs/issues/22434
+        # Creations of an earlier PUT continue: https://github.com/Azure/azure-rest-api-specs/issues/22434
         supersede(cloud, cloud.operations.get(state.put))
 
     def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:

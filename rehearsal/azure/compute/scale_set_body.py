@@ -41,16 +41,16 @@ def complete_request(body: Json, previous: Resource | None) -> Json:
 def _with_secrets(profile: Any, old: Json) -> Any:
     """Return the profile with the secrets that its sender could not read."""
     known = old.get("osProfile") or {}
-    kept = {name: known[name] for name in SECRETS if name in known}
-    if not kept or not isinstance(profile, Mapping):
+    secrets = {name: known[name] for name in SECRETS if name in known}
+    if not secrets or not isinstance(profile, Mapping):
         return profile
-    return {**profile, "osProfile": {**kept, **(profile.get("osProfile") or {})}}
+    return {**profile, "osProfile": {**secrets, **(profile.get("osProfile") or {})}}
 
 
 def response_body(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
     """Return the body of a GET: Azure's defaults, no secret, and what Azure adds."""
     zones = body.get("zones") or []
-    born = previous.created if previous else cloud.now
+    created = previous.created if previous else cloud.now
     given = body["properties"]
     properties = {
         "singlePlacementGroup": True,
@@ -58,33 +58,33 @@ def response_body(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | 
         "doNotRunExtensionsOnOverprovisionedVMs": False,
         "platformFaultDomainCount": 1 if zones else 5,
         **given,
-        "virtualMachineProfile": _profile_body(given["virtualMachineProfile"], arm_id.name, born),
+        "virtualMachineProfile": _profile_body(given["virtualMachineProfile"], arm_id.name, created),
         "provisioningState": previous.properties.get("provisioningState", "Creating") if previous else "Creating",
-        "timeCreated": stamp(born),
+        "timeCreated": stamp(created),
     }
     sku = {"tier": "Standard", "capacity": 0, **body["sku"]}
-    told: Json = {**body, "sku": sku, "properties": properties}
+    result: Json = {**body, "sku": sku, "properties": properties}
     if body.get("identity"):
-        told["identity"] = identity_body(cloud, arm_id.key, body["identity"])
-    return told
+        result["identity"] = identity_body(cloud, arm_id.key, body["identity"])
+    return result
 
 
-def _profile_body(profile: Json, name: str, born: float) -> Json:
+def _profile_body(profile: Json, name: str, created: float) -> Json:
     os_profile = {key: value for key, value in (profile.get("osProfile") or {}).items() if key not in SECRETS}
     storage = profile.get("storageProfile") or {}
     os_disk = {"osType": "Linux", **(storage.get("osDisk") or {})}
     if "diffDiskSettings" not in os_disk:
         os_disk["managedDisk"] = {"storageAccountType": "Premium_LRS", **(os_disk.get("managedDisk") or {})}
-    told: Json = {
+    result: Json = {
         "priority": "Regular",
         **profile,
         "osProfile": {"computerNamePrefix": name, "allowExtensionOperations": True, "secrets": [], **os_profile},
         "storageProfile": {**storage, "osDisk": os_disk},
-        "timeCreated": stamp(born),
+        "timeCreated": stamp(created),
     }
     if profile.get("extensionProfile"):
-        told["extensionProfile"] = without_protected_settings(profile["extensionProfile"])
-    return told
+        result["extensionProfile"] = without_protected_settings(profile["extensionProfile"])
+    return result
 
 
 def without_protected_settings(profile: Json) -> Json:
@@ -98,14 +98,14 @@ def without_protected_settings(profile: Json) -> Json:
 
 def identity_body(cloud: Cloud, key: str, identity: Json) -> Json:
     """Return an identity with the principals that Azure adds: its own, and those of the existing user-assigned ones."""
-    told = dict(identity)
+    result = dict(identity)
     kind = str(identity.get("type", "None"))
     if "SystemAssigned" in kind:
-        told |= {"principalId": cloud.stable_uuid("principal", key), "tenantId": cloud.tenant}
+        result |= {"principalId": cloud.stable_uuid("principal", key), "tenantId": cloud.tenant}
     assigned = identity.get("userAssignedIdentities")
     if isinstance(assigned, Mapping):
-        told["userAssignedIdentities"] = {one: _principal(cloud.find(one)) for one in assigned}
-    return told
+        result["userAssignedIdentities"] = {one: _principal(cloud.find(one)) for one in assigned}
+    return result
 
 
 def _principal(identity: Resource | None) -> Json:

@@ -112,14 +112,14 @@ def _check_capacity(body: Json, properties: Json, profile: Json) -> None:
     capacity = requested_capacity(body)
     image = (profile.get("storageProfile") or {}).get("imageReference") or {}
     if properties.get("singlePlacementGroup", True):
-        bound, why = PLACEMENT_GROUP_MACHINES, "with singlePlacementGroup true; set it to false, or make another scale set"
+        bound, hint = PLACEMENT_GROUP_MACHINES, "with singlePlacementGroup true; set it to false, or make another scale set"
     elif is_managed(image):
-        bound, why = MANAGED_IMAGE_MACHINES, "on a managed image; use a gallery image, or make another scale set"
+        bound, hint = MANAGED_IMAGE_MACHINES, "on a managed image; use a gallery image, or make another scale set"
     else:
-        bound, why = GALLERY_MACHINES, "in any scale set; make another one"
+        bound, hint = GALLERY_MACHINES, "in any scale set; make another one"
     if capacity > bound:
         message = (
-            f"The value '{capacity}' of parameter 'sku.capacity' is out of range: at most {bound} machines {why}: {_DOCS}-placement-groups"
+            f"The value '{capacity}' of parameter 'sku.capacity' is out of range: at most {bound} machines {hint}: {_DOCS}-placement-groups"
         )
         raise invalid(message, "sku.capacity")
 
@@ -270,7 +270,7 @@ def check_changes(old: Json, new: Json) -> None:
         before, after = value_at(old, path), value_at(new, path)
         if absent is not None:
             before, after = absent if before is None else before, absent if after is None else after
-        # A machine that has no such disk, user or image yet gets none either; only a value that stands may stay away.
+        # A value can only be left out if it exists and a PUT without it preserves it; it cannot be added later.
         if after != before and not (after is None and absent is None and before is not None and _preserved(path)):
             raise property_change_not_allowed(name, before, after)
     if value_at(new, "properties.singlePlacementGroup") is True and value_at(old, "properties.singlePlacementGroup") is False:

@@ -23,15 +23,15 @@ https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-sca
 
 def site_of(resource: Resource, one: Instance, model: Model | None = None) -> Site:
     """Return the placement of an instance, by its model or by another one."""
-    wanted = model or state_of(resource).models[one.model]
-    group = wanted.rest["proximityPlacementGroup"]
+    chosen = model or state_of(resource).models[one.model]
+    group = chosen.rest["proximityPlacementGroup"]
     return Site(
         key=f"{resource.key}/virtualmachines/{one.id}",
         location=resource.location,
-        size=wanted.size,
+        size=chosen.size,
         zone=one.zone,
-        spot=wanted.spot,
-        group=wanted.reservation,
+        spot=chosen.spot,
+        group=chosen.reservation,
         constraints=("Proximity Placement Group",) if group else (),
     )
 
@@ -80,16 +80,16 @@ def _spread(cloud: Cloud, resource: Resource, state: SetState, count: int) -> li
 
 def take_addresses(cloud: Cloud, places: Sequence[ModelIpConfiguration], machines: int) -> list[tuple[int, ...]]:
     """Allocate an address for each ipConfiguration of the machines, in the order of the places: all, or AzureError and none."""
-    wanted = Counter(place.subnet for place in places)
+    per_subnet = Counter(place.subnet for place in places)
     taken: dict[str, list[int]] = {}
     try:
-        for subnet, each in wanted.items():
+        for subnet, each in per_subnet.items():
             taken[subnet] = pool_of(cloud, subnet).take(each * machines)
     except AzureError:
         for subnet, addresses in taken.items():
             pool_of(cloud, subnet).release(addresses)
         raise
-    if len(wanted) == 1:
+    if len(per_subnet) == 1:
         (addresses,), each = taken.values(), len(places)
         return [tuple(addresses[start : start + each]) for start in range(0, each * machines, each)]
     ahead = {subnet: iter(addresses) for subnet, addresses in taken.items()}

@@ -83,9 +83,9 @@ def _other_addresses(cloud: Cloud, one: Instance, old: Model, new: Model) -> tup
     had = {(place.nic, place.name, place.subnet.lower()): (place, own) for place, own in zip(old.places, one.addresses, strict=True)}
     missing = [place for place in new.places if (place.nic, place.name, place.subnet.lower()) not in had]
     more = iter(take_addresses(cloud, missing, 1)[0] if missing else ())
-    kept = [had.pop((place.nic, place.name, place.subnet.lower()), None) for place in new.places]
+    preserved = [had.pop((place.nic, place.name, place.subnet.lower()), None) for place in new.places]
     release_addresses(cloud, *(tuple(zip(*had.values(), strict=True)) or ((), ())))
-    return tuple(next(more) if found is None else found[1] for found in kept)
+    return tuple(next(more) if found is None else found[1] for found in preserved)
 
 
 def policy_of(resource: Resource) -> Json:

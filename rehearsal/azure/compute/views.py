@@ -198,7 +198,7 @@ def instance_interfaces(resource: Resource, one: Instance) -> Iterator[Json]:
         inner = nic.get("properties") or {}
         text = f"{own}/networkInterfaces/{nic['name']}"
         configurations = inner.get("ipConfigurations") or []
-        told: Json = {
+        properties: Json = {
             "provisioningState": "Succeeded",
             "primary": bool(inner.get("primary", len(configured) == 1)),
             "enableAcceleratedNetworking": bool(inner.get("enableAcceleratedNetworking", False)),
@@ -207,13 +207,13 @@ def instance_interfaces(resource: Resource, one: Instance) -> Iterator[Json]:
             "ipConfigurations": [_configuration(text, item, next(addresses), len(configurations)) for item in configurations],
         }
         if inner.get("networkSecurityGroup"):
-            told["networkSecurityGroup"] = inner["networkSecurityGroup"]
-        yield {"name": nic["name"], "id": text, "type": INTERFACE, "location": resource.body["location"], "properties": told}
+            properties["networkSecurityGroup"] = inner["networkSecurityGroup"]
+        yield {"name": nic["name"], "id": text, "type": INTERFACE, "location": resource.body["location"], "properties": properties}
 
 
 def _configuration(nic: str, item: Mapping[str, Any], address: int, count: int) -> Json:
     inner = item.get("properties") or {}
-    told: Json = {
+    properties: Json = {
         "provisioningState": "Succeeded",
         "privateIPAddress": str(IPv4Address(address)),
         "privateIPAllocationMethod": "Dynamic",
@@ -223,5 +223,5 @@ def _configuration(nic: str, item: Mapping[str, Any], address: int, count: int) 
     }
     for name in ("loadBalancerBackendAddressPools", "applicationSecurityGroups"):
         if inner.get(name):
-            told[name] = inner[name]
-    return {"name": item["name"], "id": f"{nic}/ipConfigurations/{item['name']}", "properties": told}
+            properties[name] = inner[name]
+    return {"name": item["name"], "id": f"{nic}/ipConfigurations/{item['name']}", "properties": properties}

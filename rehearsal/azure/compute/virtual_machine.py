@@ -58,8 +58,8 @@ class VirtualMachine(ResourceType):
         check_machine(cloud, arm_id, body)
         if previous is not None:
             check_changes(previous, machine_of(previous).power, body)
-            if why := busy_refusal(machine_of(previous), arm_id.name, TASKS["update"].words):
-                raise why
+            if error := busy_refusal(machine_of(previous), arm_id.name, TASKS["update"].words):
+                raise error
         elif image := value_at(body, "properties.storageProfile.imageReference"):
             check_image(cloud, image, location_key(body["location"]))
 
@@ -85,10 +85,10 @@ class VirtualMachine(ResourceType):
         }
         if os_profile:
             properties["osProfile"] = {"allowExtensionOperations": True, "secrets": [], "computerName": arm_id.name, **os_profile}
-        told: Json = {**body, "properties": properties}
+        result: Json = {**body, "properties": properties}
         if body.get("identity"):
-            told["identity"] = identity_body(cloud, arm_id.key, body["identity"])
-        return told
+            result["identity"] = identity_body(cloud, arm_id.key, body["identity"])
+        return result
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Take quota for a new machine or for another size."""
@@ -163,9 +163,9 @@ class VirtualMachine(ResourceType):
         if task == "reimage" and not _ephemeral(resource):
             message = f"The Reimage operation is only supported for virtual machines with ephemeral OS disks, which '{name}' has not."
             raise conflict("OperationNotAllowed", message, name)
-        why = busy_refusal(machine, name, TASKS[task].words) or power_refusal(machine, name, task)
-        if why is not None:
-            raise why
+        error = busy_refusal(machine, name, TASKS[task].words) or power_refusal(machine, name, task)
+        if error is not None:
+            raise error
         if task == "reimage" and (request.body or {}).get("tempDisk"):
             task = "reimagetemp"
         operation = cloud.begin_operation(resource.key, task, resource.location)
@@ -195,10 +195,10 @@ class VirtualMachine(ResourceType):
         """Return the body, Updating while an action runs, with the instance view if $expand requests it."""
         machine = machine_of(resource)
         state = machine.state if machine.doing and not resource.operation else resource.properties.get("provisioningState")
-        told = {**resource.properties, "provisioningState": state}
+        properties = {**resource.properties, "provisioningState": state}
         if "instanceview" in str(query.get("$expand", "")).lower():
-            told["instanceView"] = _view(cloud, resource)
-        return {**resource.body, "properties": told}
+            properties["instanceView"] = _view(cloud, resource)
+        return {**resource.body, "properties": properties}
 
     def _instance_view(self, cloud: Cloud, resource: Resource, request: Request) -> Response:
         return Response(200, _view(cloud, resource))
@@ -243,15 +243,15 @@ def _ephemeral(resource: Resource) -> bool:
 def _with_secrets(properties: Json, old: Json) -> Json:
     """Return the properties with the secrets that their sender could not read."""
     known = old.get("osProfile") or {}
-    kept = {name: known[name] for name in SECRETS if name in known}
-    return {**properties, "osProfile": {**kept, **(properties.get("osProfile") or known)}} if known else properties
+    secrets = {name: known[name] for name in SECRETS if name in known}
+    return {**properties, "osProfile": {**secrets, **(properties.get("osProfile") or known)}} if known else properties
 
 
 def _data_disks(given: list[Json], previous: Resource | None) -> list[Json]:
     """Return the requested data disks, those of the existing machine with their ids."""
     known = {disk["lun"]: disk for disk in value_at(previous.body, "properties.storageProfile.dataDisks") or []} if previous else {}
-    kept = ("name", "managedDisk")
-    return [{**{name: value for name, value in known.get(disk["lun"], {}).items() if name in kept}, **disk} for disk in given]
+    preserved = ("name", "managedDisk")
+    return [{**{name: value for name, value in known.get(disk["lun"], {}).items() if name in preserved}, **disk} for disk in given]
 
 
 def _create_disks(cloud: Cloud, resource: Resource) -> None:

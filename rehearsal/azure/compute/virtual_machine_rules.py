@@ -83,8 +83,8 @@ def check_changes(previous: Resource, power: str, body: Json) -> None:
         if after is not None and after != before:
             raise property_change_not_allowed(name, before, after)
     path = "properties.networkProfile.networkInterfaces"
-    known, asked = [[str(one.get("id", "")).lower() for one in value_at(one_body, path) or []] for one_body in (previous.sent, body)]
-    if sorted(known) != sorted(asked) and power not in (DEALLOCATED, ""):
+    known, requested = [[str(one.get("id", "")).lower() for one in value_at(one_body, path) or []] for one_body in (previous.sent, body)]
+    if sorted(known) != sorted(requested) and power not in (DEALLOCATED, ""):
         message = (
             f"Adding or deleting network interfaces on the virtual machine {previous.id.text} is not supported while it is {power}; "
             "deallocate it first."

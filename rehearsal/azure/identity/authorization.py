@@ -53,21 +53,21 @@ class RoleAssignment(ResourceType):
         for one in self._alike(cloud, arm_id, role, principal):
             message = f"The role assignment already exists. The ID of the conflicting role assignment is {one.id.name.replace('-', '')}."
             raise conflict("RoleAssignmentExists", message)
-        held = sum(1 for _ in cloud.list(f"/subscriptions/{arm_id.subscription}", self.type))
-        if held >= ASSIGNMENTS:
-            message = f"No more role assignments can be created in this subscription (role assignments count {held} limit {ASSIGNMENTS})."
+        count = sum(1 for _ in cloud.list(f"/subscriptions/{arm_id.subscription}", self.type))
+        if count >= ASSIGNMENTS:
+            message = f"No more role assignments can be created in this subscription (role assignments count {count} limit {ASSIGNMENTS})."
             raise conflict("RoleAssignmentLimitExceeded", message)
 
     def _alike(self, cloud: Cloud, arm_id: ArmId, role: str, principal: str) -> list[Resource]:
         always_global = (cloud.resources[key] for key in cloud.index.of_type(self.type.lower()))
-        asked = (arm_id.scope.lower(), _role_name(role), principal.lower())
-        return [one for one in always_global if _given(one) == asked]
+        requested = (arm_id.scope.lower(), _role_name(role), principal.lower())
+        return [one for one in always_global if _given(one) == requested]
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add its scope and times."""
         made = previous.properties["createdOn"] if previous else stamp(cloud.now)
-        told = {"principalType": "User", **body["properties"], "scope": arm_id.scope, "createdOn": made, "updatedOn": stamp(cloud.now)}
-        return {**body, "properties": told}
+        result = {"principalType": "User", **body["properties"], "scope": arm_id.scope, "createdOn": made, "updatedOn": stamp(cloud.now)}
+        return {**body, "properties": result}
 
     def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
         """Return the duration of the PUT; that a role takes effect minutes later is not modelled."""
@@ -105,8 +105,8 @@ class RoleDefinition(ResourceType):
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add the role's type and times."""
         made = previous.properties["createdOn"] if previous else stamp(cloud.now)
-        told = {"type": "CustomRole", **body["properties"], "createdOn": made, "updatedOn": stamp(cloud.now)}
-        return {**body, "properties": told}
+        result = {"type": "CustomRole", **body["properties"], "createdOn": made, "updatedOn": stamp(cloud.now)}
+        return {**body, "properties": result}
 
     def is_built_in(self, cloud: Cloud, arm_id: ArmId) -> bool:
         """Return whether a role without a resource exists: built-in roles and those of other directories do, a deleted custom role does
@@ -193,7 +193,7 @@ class LockCheck:
         locked = [one.id.scope for one in locks if _forbids(one, request.id.key, deleting)]
         if locked:
             verb = {"DELETE": "delete", "POST": "action"}.get(request.method, "write")
-            # The sentence of https://github.com/Azure-Player/azure.datafactory.devops/issues/183
+            # Message from https://github.com/Azure-Player/azure.datafactory.devops/issues/183
             message = (
                 f"The scope '{request.id.text}' cannot perform {verb} operation because following scope(s) are locked: "
                 f"'{', '.join(dict.fromkeys(locked))}'. Please remove the lock and try again."

@@ -111,7 +111,7 @@ class FederatedCredential(ResourceType):
             raise conflict("QuotaExceeded", message, arm_id.name)
         for one in others:
             if (one.properties["issuer"], one.properties["subject"]) == (issuer, subject):
-                # The sentence of https://github.com/Azure/azure-workload-identity/issues/434
+                # Message from https://github.com/Azure/azure-workload-identity/issues/434
                 message = (
                     "The combination of issuer and subject must be unique for the application. "
                     f"Issuer {issuer} and Subject: {subject} already exist."

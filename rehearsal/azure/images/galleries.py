@@ -34,10 +34,10 @@ def check_count_limit(cloud: Cloud, arm_id: ArmId, location: str, resource_type:
     code is not.
     """
     inside = cloud.list(f"/subscriptions/{arm_id.subscription}", resource_type)
-    held = sum(1 for one in inside if one.location == location)
-    if held >= limit:
+    count = sum(1 for one in inside if one.location == location)
+    if count >= limit:
         what = resource_type.rpartition("/")[2]
-        raise conflict("QuotaExceeded", f"The subscription holds {held} gallery {what} in {location}, of at most {limit}.", arm_id.name)
+        raise conflict("QuotaExceeded", f"The subscription holds {count} gallery {what} in {location}, of at most {limit}.", arm_id.name)
 
 
 def check_empty(cloud: Cloud, resource: Resource) -> None:
@@ -121,10 +121,10 @@ class Image(ResourceType):
 
     def _check_identifier(self, cloud: Cloud, arm_id: ArmId, body: Json) -> None:
         """Refuse a second definition of a gallery with the same publisher, offer and sku. The rule is published, the code is not."""
-        asked = _identifier(body["properties"])
+        identifier = _identifier(body["properties"])
         for one in cloud.list(str(arm_id.parent), self.type):
-            if _identifier(one.properties) == asked:
-                message = f"Image definition '{one.id.name}' of the gallery has publisher, offer and sku '{'/'.join(asked)}' already."
+            if _identifier(one.properties) == identifier:
+                message = f"Image definition '{one.id.name}' of the gallery has publisher, offer and sku '{'/'.join(identifier)}' already."
                 raise conflict("Conflict", message, "galleryImage.properties.identifier")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:

@@ -67,8 +67,8 @@ class ImageTemplate(ResourceType):
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add the status of the last run, and the default time limit."""
         last = value_at(previous.body, "properties.lastRunStatus") if previous else None
-        kept = {"lastRunStatus": last} if last else {}
-        return {**body, "properties": {"buildTimeoutInMinutes": 0, **body["properties"], **kept}}
+        status = {"lastRunStatus": last} if last else {}
+        return {**body, "properties": {"buildTimeoutInMinutes": 0, **body["properties"], **status}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Start with no runs."""
@@ -197,9 +197,9 @@ def _check_replication(cloud: Cloud, resource: Resource, operation: Operation, w
 
 
 def _end(cloud: Cloud, resource: Resource, operation: Operation, state: str, error: AzureError | None) -> None:
-    told = resource.properties["lastRunStatus"]
+    before = resource.properties["lastRunStatus"]
     ended = {"runState": state, "endTime": stamp(cloud.now), "message": error.message if error else ""}
-    resource.properties["lastRunStatus"] = {**{key: value for key, value in told.items() if key != "runSubState"}, **ended}
+    resource.properties["lastRunStatus"] = {**{key: value for key, value in before.items() if key != "runSubState"}, **ended}
     resource.state.operation = ""
     cloud.finish_operation(operation, error)
 

@@ -82,17 +82,17 @@ class ImageVersion(ResourceType):
         _check_targets(body, location)
         _end_of_life(body)
         if previous is not None and not value_at(previous.body, "properties.safetyProfile.allowDeletionOfReplicatedLocations"):
-            gone = previous.state.regions.keys() - _targets(body, location).keys()
-            if gone:
-                raise property_change_not_allowed("galleryImageVersion.properties.publishingProfile.targetRegions", sorted(gone), [])
+            removed = previous.state.regions.keys() - _targets(body, location).keys()
+            if removed:
+                raise property_change_not_allowed("galleryImageVersion.properties.publishingProfile.targetRegions", sorted(removed), [])
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults: the home region, one replica on Standard_LRS; the publication date is that of the first PUT."""
         properties = body["properties"]
-        asked = without_nulls(properties.get("publishingProfile"))
+        sent = without_nulls(properties.get("publishingProfile"))
         published = value_at(previous.body, "properties.publishingProfile.publishedDate") if previous else stamp(cloud.now)
         defaults = {"replicaCount": 1, "excludeFromLatest": False, "storageAccountType": "Standard_LRS", "replicationMode": "Full"}
-        profile = {**defaults, "targetRegions": list(_targets(body, required_location(body)).values()), **asked, "publishedDate": published}
+        profile = {**defaults, "targetRegions": list(_targets(body, required_location(body)).values()), **sent, "publishedDate": published}
         profile["targetRegions"] = [_target(one, profile) for one in profile["targetRegions"]]
         safety = {
             "reportedForPolicyViolation": False,
@@ -146,14 +146,14 @@ class ImageVersion(ResourceType):
 
 def _end_of_life(body: Json) -> datetime | None:
     """Return the end of a version's life, by default in UTC; AzureError InvalidParameter for an invalid time."""
-    told = value_at(body, "properties.publishingProfile.endOfLifeDate")
-    if told is None:
+    text = value_at(body, "properties.publishingProfile.endOfLifeDate")
+    if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(str(told))
+        moment = datetime.fromisoformat(str(text))
     except ValueError as error:
         where = "galleryImageVersion.properties.publishingProfile.endOfLifeDate"
-        raise invalid(f"The value '{told}' of parameter {where} is no date and time.", where) from error
+        raise invalid(f"The value '{text}' of parameter {where} is no date and time.", where) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -174,7 +174,7 @@ def _check_targets(body: Json, location: str) -> None:
     if len(set(regions)) < len(regions):
         raise invalid(f"Parameter '{where}.targetRegions' names a region twice: {', '.join(regions)}.", f"{where}.targetRegions")
     if location not in regions:
-        # The sentence of https://github.com/hashicorp/packer/issues/8895
+        # Message from https://github.com/hashicorp/packer/issues/8895
         shown = ", ".join(regions)
         message = f"Gallery image version publishing profile regions '{shown}' must contain the location of image version '{location}'."
         raise invalid(message, f"{where}.targetRegions")

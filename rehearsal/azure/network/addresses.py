@@ -39,7 +39,7 @@ class AddressPool:
         self.used = 0
         self._base = int(self.prefix.network_address)
         self._network = network
-        # One byte a place, as many as the highest address ever used needs: a /8 costs nothing until it is used.
+        # One byte per position up to the highest address ever used: an unused /8 costs no memory.
         self._taken = bytearray(b"\1" * RESERVED_FIRST)
         self._free_from = RESERVED_FIRST
 
@@ -61,27 +61,27 @@ class AddressPool:
         self._network.admit(count)
         taken = self._taken
         found: list[int] = []
-        place = self._free_from
+        position = self._free_from
         for _ in range(count):
-            place = taken.find(0, place)
-            if place < 0:
-                place = len(taken)
+            position = taken.find(0, position)
+            if position < 0:
+                position = len(taken)
                 taken.append(1)
             else:
-                taken[place] = 1
-            found.append(self._base + place)
-            place += 1
-        self._free_from = place
+                taken[position] = 1
+            found.append(self._base + position)
+            position += 1
+        self._free_from = position
         self._count(count)
         return found
 
     def check(self, address: int) -> None:
         """Refuse an address that the subnet cannot allocate: AzureError PrivateIPAddressNotInSubnet or PrivateIPAddressInReservedRange."""
-        place = address - self._base
+        position = address - self._base
         text = f"Private static IP address {ipaddress.IPv4Address(address)}"
-        if not 0 <= place < self.prefix.num_addresses:
+        if not 0 <= position < self.prefix.num_addresses:
             raise invalid(f"{text} does not belong to the range of subnet prefix {self.prefix}.", code="PrivateIPAddressNotInSubnet")
-        if place < RESERVED_FIRST or place >= self.prefix.num_addresses - RESERVED_LAST:
+        if position < RESERVED_FIRST or position >= self.prefix.num_addresses - RESERVED_LAST:
             raise invalid(f"{text} falls within reserved IP range of subnet prefix {self.prefix}.", code="PrivateIPAddressInReservedRange")
 
     def take_exactly(self, address: int, user: str = "") -> None:
@@ -97,27 +97,27 @@ class AddressPool:
     def take_again(self, addresses: Iterable[int]) -> None:
         """Allocate the addresses of a saved model again, without a check of limits; ValueError for an address in use."""
         for address in addresses:
-            place = address - self._base
+            position = address - self._base
             if address in self:
                 raise ValueError(f"{ipaddress.IPv4Address(address)} is in use already")
-            if place >= len(self._taken):
-                self._taken.extend(bytes(place + 1 - len(self._taken)))
-            self._taken[place] = 1
+            if position >= len(self._taken):
+                self._taken.extend(bytes(position + 1 - len(self._taken)))
+            self._taken[position] = 1
             self._count(1)
 
     def release(self, addresses: Iterable[int]) -> None:
         """Release addresses; ValueError for an address that is not in use."""
         for address in addresses:
-            place = address - self._base
-            if place < RESERVED_FIRST or address not in self:
+            position = address - self._base
+            if position < RESERVED_FIRST or address not in self:
                 raise ValueError(f"{ipaddress.IPv4Address(address)} is not in use")
-            self._taken[place] = 0
-            self._free_from = min(self._free_from, place)
+            self._taken[position] = 0
+            self._free_from = min(self._free_from, position)
             self._count(-1)
 
     def __contains__(self, address: int) -> bool:
-        place = address - self._base
-        return 0 <= place < len(self._taken) and self._taken[place] == 1
+        position = address - self._base
+        return 0 <= position < len(self._taken) and self._taken[position] == 1
 
     def _count(self, more: int) -> None:
         self.used += more

@@ -50,25 +50,25 @@ def siblings(cloud: Cloud, arm_id: ArmId) -> list[Resource]:
     return [one for one in found if one.key != arm_id.key]
 
 
-def check_removed_children(cloud: Cloud, arm_id: ArmId, wanted: ListedChildren, collection: str) -> None:
+def check_removed_children(cloud: Cloud, arm_id: ArmId, children: ListedChildren, collection: str) -> None:
     """Refuse a list that leaves out a child that cannot be deleted."""
     for part in existing_children(cloud, arm_id.key, collection):
-        if part.key not in wanted:
+        if part.key not in children:
             cloud.check_deletion(part)
 
 
-def replace_children(cloud: Cloud, parent: Resource, wanted: ListedChildren | None, collection: str) -> None:
+def replace_children(cloud: Cloud, parent: Resource, children: ListedChildren | None, collection: str) -> None:
     """Replace the children by those that the parent's body listed, and remove the list from the body. A GET reads the children
     themselves.
     """
     parent.properties.pop(collection, None)
     cloud.index.add(parent.id, references(parent.body, parent.key))
-    if wanted is None:
+    if children is None:
         return
     for part in existing_children(cloud, parent.key, collection):
-        if part.key not in wanted:
+        if part.key not in children:
             cloud.remove(part)
-    for arm_id, body in wanted.values():
+    for arm_id, body in children.values():
         store_child(cloud, arm_id, body, parent.owner)
 
 
@@ -100,8 +100,8 @@ def children_views(cloud: Cloud, parent: Resource, collection: str) -> list[Json
 def sent_with_children(cloud: Cloud, parent: Resource, collection: str) -> Json:
     """Return the parent's body as it was sent, with its present children: the base of a PATCH."""
     sent = deepcopy(parent.sent)
-    asked = [{"name": part.id.name, **deepcopy(part.sent)} for part in existing_children(cloud, parent.key, collection)]
-    sent.setdefault("properties", {})[collection] = asked
+    children = [{"name": part.id.name, **deepcopy(part.sent)} for part in existing_children(cloud, parent.key, collection)]
+    sent.setdefault("properties", {})[collection] = children
     return sent
 
 
@@ -120,5 +120,5 @@ class ListingResourceType(NetworkResourceType):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the present children."""
-        told = super().view(cloud, resource, query)
-        return {**told, "properties": {**told["properties"], self.collection: children_views(cloud, resource, self.collection)}}
+        shown = super().view(cloud, resource, query)
+        return {**shown, "properties": {**shown["properties"], self.collection: children_views(cloud, resource, self.collection)}}

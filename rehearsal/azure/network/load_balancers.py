@@ -173,10 +173,10 @@ def _check_free(taken: dict[tuple[str, str, int], str], key: tuple[str, str, int
 def _check_items_stay(cloud: Cloud, previous: Resource, body: Json, names: Iterable[str]) -> None:
     """Refuse a body that leaves out an item in use. The code is assumed."""
     for name in names:
-        asked = {str(item["name"]).lower() for item in list_of(body, name)}
+        requested = {str(item["name"]).lower() for item in list_of(body, name)}
         for item in list_of(previous.body, name):
             users = [cloud.resources[key].id.text for key in cloud.index.users(str(item["id"]).lower()) if key != previous.key]
-            if str(item["name"]).lower() not in asked and users:
+            if str(item["name"]).lower() not in requested and users:
                 message = f"{item['id']} is in use by {', '.join(users[:3])} and cannot be left out."
                 raise AzureError(400, "InUseLoadBalancerItemCannotBeDeleted", message, target=item["id"])
 
@@ -241,13 +241,13 @@ def check_pool_room(cloud: Cloud, pool_id: str, more: int) -> None:
 
 
 def _of_interface(cloud: Cloud, interface: Resource, pool: str) -> Iterator[BackendMember]:
-    held = allocated_addresses(interface)
+    addresses = allocated_addresses(interface)
     machines = [cloud.get(one) for one in users_by_type(cloud, interface).get(MACHINES, [])]
     answers = any(_answers(cloud, one.state) for one in machines)
     for item in list_of(interface.body, "ipConfigurations"):
         name = str(item["name"])
-        if _in_pool(item, pool) and name.lower() in held:
-            yield BackendMember(interface.id.text, "", interface.id.name, name, held[name.lower()], answers)
+        if _in_pool(item, pool) and name.lower() in addresses:
+            yield BackendMember(interface.id.text, "", interface.id.name, name, addresses[name.lower()], answers)
 
 
 def _of_set(cloud: Cloud, scale_set: Resource, pool: str) -> Iterator[BackendMember]:

@@ -65,7 +65,7 @@ class NetworkInterface(AddressHolder):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the machine that the interface is attached to."""
-        told = super().view(cloud, resource, query)
+        shown = super().view(cloud, resource, query)
         for machine in users_by_type(cloud, resource).get(MACHINES, [])[:1]:
-            told["properties"] = {**told["properties"], "virtualMachine": {"id": machine}}
-        return told
+            shown["properties"] = {**shown["properties"], "virtualMachine": {"id": machine}}
+        return shown

@@ -82,12 +82,12 @@ class NetworkResourceType(ResourceType):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with its etag and its users."""
-        told = {**resource.body, "etag": etag(resource)}
+        shown = {**resource.body, "etag": etag(resource)}
         if self.users:
             found = users_by_type(cloud, resource)
             listed = {name: [{"id": one} for one in found[kind]] for name, kind in self.users.items() if kind in found}
-            told["properties"] = {**told["properties"], **listed}
-        return told
+            shown["properties"] = {**shown["properties"], **listed}
+        return shown
 
     def in_use_error(self, resource: Resource, by: Iterable[str]) -> AzureError:
         """Return the refusal to delete a resource in use: status 400, with a code named after the type."""
@@ -190,15 +190,15 @@ def check_reference_types(arm_id: ArmId, body: Json) -> None:
 
     The model itself checks that the resource exists.
     """
-    for path, text, wanted in _references(body, ""):
+    for path, text, required in _references(body, ""):
         try:
             found = parse(text).type
         except AzureError:
             found = ""
-        if not found or (wanted and found.lower() != wanted.lower()):
+        if not found or (required and found.lower() != required.lower()):
             message = (
                 f"Property id '{text}' at path '{path}' of {arm_id.text} is invalid. Expect fully qualified resource Id that start with "
-                f"'/subscriptions/{{subscriptionId}}'{f', of type {wanted}' if wanted else ''}."
+                f"'/subscriptions/{{subscriptionId}}'{f', of type {required}' if required else ''}."
             )
             raise invalid(message, path, "LinkedInvalidPropertyId")
 

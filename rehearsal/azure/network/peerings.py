@@ -134,14 +134,14 @@ class Peering(NetworkResourceType):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body; it is out of sync after the prefixes of a network changed since the last PUT of this side."""
-        told = super().view(cloud, resource, query)
-        inner = told["properties"]
+        shown = super().view(cloud, resource, query)
+        inner = shown["properties"]
         if inner["peeringState"] == "Connected":
             local = _stale(cloud, resource.body, cloud.get(resource.id.parent or ""), "local")
             remote = _stale(cloud, resource.body, cloud.find(_remote(resource)), "remote")
             level = {(False, False): "FullyInSync", (True, True): "LocalAndRemoteNotInSync", (True, False): "LocalNotInSync"}
-            told["properties"] = {**inner, "peeringSyncLevel": level.get((local, remote), "RemoteNotInSync")}
-        return told
+            shown["properties"] = {**inner, "peeringSyncLevel": level.get((local, remote), "RemoteNotInSync")}
+        return shown
 
     def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return False: a peered network can be deleted, which disconnects the other side."""
@@ -156,10 +156,10 @@ def peered_prefixes(cloud: Cloud, body: Json, network: Resource, names: str) -> 
     return tuple(subnets.subnet_prefix(one.body, one.key) for one in found if one is not None)
 
 
-def check_new_prefixes(cloud: Cloud, network: Resource, asked: Sequence[IPv4Network]) -> None:
+def check_new_prefixes(cloud: Cloud, network: Resource, prefixes: Sequence[IPv4Network]) -> None:
     """Refuse prefixes of a network that overlap those of a peered network."""
     for other, theirs in _peered_with(cloud, network):
-        if found := subnets.overlapping_prefixes(asked, theirs):
+        if found := subnets.overlapping_prefixes(prefixes, theirs):
             message = (
                 f"Cannot update virtual network {network.id.text}: it is peered with {other.id.text}, and their address spaces would "
                 f"overlap. Overlapping address prefixes: {', '.join(found)}"

@@ -41,7 +41,7 @@ class IpConfiguration:
     method_key: str
 
     @property
-    def asked(self) -> int | None:
+    def static_address(self) -> int | None:
         """Return the static address, None for a dynamic one; AzureError for an invalid address."""
         text = str(self.body.get(self.address_key) or "")
         if str(self.body.get(self.method_key, "Dynamic")).lower() != "static":
@@ -75,26 +75,26 @@ class AddressHolder(NetworkResourceType):
         location = location_key(body.get("location", ""))
         for one in self.ip_configurations(arm_id, body):
             subnet_used_by(cloud, arm_id, one.subnet, location)
-            if (asked := one.asked) is not None and cloud.find(one.subnet) is not None:
-                pool_of(cloud, one.subnet).check(asked)
+            if (static := one.static_address) is not None and cloud.find(one.subnet) is not None:
+                pool_of(cloud, one.subnet).check(static)
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Preserve addresses that are still requested, release the others, and allocate new ones: static addresses before dynamic ones."""
         before: dict[str, SubnetAddress] = resource.state.addresses if resource.state else {}
         configured = list(self.ip_configurations(resource.id, resource.body))
-        kept = {one.name.lower(): held for one in configured if (held := before.get(one.name.lower())) and _still_valid(one, held)}
-        left = [held for name, held in before.items() if name not in kept]
-        _release(cloud, left)
+        preserved = {one.name.lower(): held for one in configured if (held := before.get(one.name.lower())) and _still_valid(one, held)}
+        released = [held for name, held in before.items() if name not in preserved]
+        _release(cloud, released)
         taken: dict[str, SubnetAddress] = {}
         try:
-            for one in sorted(configured, key=lambda one: one.asked is None):
-                if one.name.lower() not in kept:
+            for one in sorted(configured, key=lambda one: one.static_address is None):
+                if one.name.lower() not in preserved:
                     taken[one.name.lower()] = _take(cloud, one)
         except AzureError:
             _release(cloud, taken.values())
-            _take_again(cloud, left)
+            _take_again(cloud, released)
             raise
-        found = kept | taken
+        found = preserved | taken
         resource.state = AllocatedAddresses({one.name.lower(): found[one.name.lower()] for one in configured})
         for one in configured:
             one.body[one.address_key] = str(IPv4Address(found[one.name.lower()][1]))
@@ -142,16 +142,16 @@ def check_one_primary(arm_id: ArmId, items: Iterable[Json]) -> None:
 
 
 def _still_valid(one: IpConfiguration, held: SubnetAddress) -> bool:
-    asked = one.asked
-    return held[0] == one.subnet.lower() and (asked is None or asked == held[1])
+    static = one.static_address
+    return held[0] == one.subnet.lower() and (static is None or static == held[1])
 
 
 def _take(cloud: Cloud, one: IpConfiguration) -> SubnetAddress:
-    pool, asked = pool_of(cloud, one.subnet), one.asked
-    if asked is None:
+    pool, static = pool_of(cloud, one.subnet), one.static_address
+    if static is None:
         return one.subnet.lower(), pool.take(1)[0]
-    pool.take_exactly(asked, one.id)
-    return one.subnet.lower(), asked
+    pool.take_exactly(static, one.id)
+    return one.subnet.lower(), static
 
 
 def _release(cloud: Cloud, held: Iterable[SubnetAddress]) -> None:

@@ -60,7 +60,7 @@ class PrivateZone(NetworkResourceType):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with counts and limits of record sets and links."""
-        told = super().view(cloud, resource, query)
+        shown = super().view(cloud, resource, query)
         children = [cloud.resources[key] for key in cloud.index.children(resource.key)]
         links = [one for one in children if one.id.type.lower() == LINKS]
         counts = {
@@ -71,7 +71,7 @@ class PrivateZone(NetworkResourceType):
             "maxNumberOfVirtualNetworkLinksWithRegistration": REGISTERING_LINKS_PER_ZONE,
             "numberOfVirtualNetworkLinksWithRegistration": sum(1 for one in links if one.properties["registrationEnabled"]),
         }
-        return {**told, "properties": {**told["properties"], **counts}}
+        return {**shown, "properties": {**shown["properties"], **counts}}
 
 
 class VirtualNetworkLink(NetworkResourceType):
@@ -250,8 +250,8 @@ class RecordSet(NetworkResourceType):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body without a provisioning state, which record sets do not have."""
-        told = super().view(cloud, resource, query)
-        return {**told, "properties": {name: value for name, value in told["properties"].items() if name != "provisioningState"}}
+        shown = super().view(cloud, resource, query)
+        return {**shown, "properties": {name: value for name, value in shown["properties"].items() if name != "provisioningState"}}
 
 
 RECORD_SET_TYPES: Mapping[str, RecordSet] = {

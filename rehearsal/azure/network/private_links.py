@@ -83,7 +83,7 @@ class PrivateLinkService(AddressHolder):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the connected endpoints."""
-        told = super().view(cloud, resource, query)
+        shown = super().view(cloud, resource, query)
         found = [cloud.get(one) for one in users_by_type(cloud, resource).get(ENDPOINTS, [])]
         connections = [
             {
@@ -98,7 +98,7 @@ class PrivateLinkService(AddressHolder):
             }
             for one in found
         ]
-        return {**told, "properties": {**told["properties"], "privateEndpointConnections": connections}}
+        return {**shown, "properties": {**shown["properties"], "privateEndpointConnections": connections}}
 
 
 class PrivateEndpoint(AddressHolder):
@@ -118,9 +118,9 @@ class PrivateEndpoint(AddressHolder):
         subnet = id_of(properties_of(body).get("subnet"))
         items = list_of(body, "ipConfigurations")
         for item in items:
-            asked = {"privateIPAddress": properties_of(item).get("privateIPAddress"), "privateIPAllocationMethod": "Static"}
+            static = {"privateIPAddress": properties_of(item).get("privateIPAddress"), "privateIPAllocationMethod": "Static"}
             own = f"{arm_id.text}/ipConfigurations/{item.get('name')}"
-            yield IpConfiguration(str(item.get("name")), own, subnet, asked, self.address_key, self.method_key)
+            yield IpConfiguration(str(item.get("name")), own, subnet, static, self.address_key, self.method_key)
         if subnet and not items:
             yield IpConfiguration("default", arm_id.text, subnet, {}, self.address_key, self.method_key)
 
@@ -161,12 +161,12 @@ class PrivateEndpoint(AddressHolder):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the service's public name and the endpoint's address."""
-        told = super().view(cloud, resource, query)
+        shown = super().view(cloud, resource, query)
         addresses = [str(IPv4Address(one)) for one in allocated_addresses(resource).values()]
         groups = connection_of(resource.body)["properties"].get("groupIds") or ()
         names = [f"{parse(service_id_of(resource.body)).name}.{DOMAINS[group]}" for group in groups if group in DOMAINS]
         configs = [{"fqdn": name, "ipAddresses": addresses} for name in names] or [{"ipAddresses": addresses}]
-        return {**told, "properties": {**told["properties"], "customDnsConfigs": configs}}
+        return {**shown, "properties": {**shown["properties"], "customDnsConfigs": configs}}
 
     def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return whether the endpoint prevents a delete: its subnet and a private link service stay; another service leaves it
@@ -246,7 +246,7 @@ class ZoneGroup(NetworkResourceType):
         for config in whole["properties"]["privateDnsZoneConfigs"]:
             zone = parse(config["properties"]["privateDnsZoneId"]).name
             name = parse(service_id_of(endpoint.body)).name
-            told = {
+            record_set = {
                 "recordType": "A",
                 "recordSetName": name,
                 "fqdn": f"{name}.{zone}",
@@ -254,17 +254,17 @@ class ZoneGroup(NetworkResourceType):
                 "provisioningState": "Succeeded",
                 "ipAddresses": _addresses(endpoint),
             }
-            config["properties"]["recordSets"] = [told]
+            config["properties"]["recordSets"] = [record_set]
         return whole
 
     def finished(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         """Write the records, and delete those of zones that the group no longer names."""
         before = resource.state.records if resource.state else ()
         endpoint = cloud.get(resource.id.parent or "")
-        wanted = dict(_record_sets(cloud, resource, endpoint))
-        for arm_id, body in wanted.items():
+        record_sets = dict(_record_sets(cloud, resource, endpoint))
+        for arm_id, body in record_sets.items():
             store_child(cloud, arm_id, body, resource.owner)
-        resource.state = WrittenRecords(tuple(one.key for one in wanted))
+        resource.state = WrittenRecords(tuple(one.key for one in record_sets))
         _delete_records(cloud, endpoint.id, [key for key in before if key not in resource.state.records])
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:

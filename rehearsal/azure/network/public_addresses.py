@@ -106,10 +106,10 @@ class PublicPrefix(NetworkResourceType):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the NAT gateway that uses the prefix."""
-        told = super().view(cloud, resource, query)
+        shown = super().view(cloud, resource, query)
         for gateway in users_by_type(cloud, resource).get(NAT_GATEWAYS, [])[:1]:
-            told["properties"] = {**told["properties"], "natGateway": {"id": gateway}}
-        return told
+            shown["properties"] = {**shown["properties"], "natGateway": {"id": gateway}}
+        return shown
 
 
 class PublicAddress(NetworkResourceType):

@@ -68,7 +68,7 @@ def check_routes(routes: Mapping[str, Json]) -> None:
             message = f"Route {name} has next hop type {hop}: a nextHopIpAddress belongs to {APPLIANCE}, and to it alone."
             raise invalid(message, name, "RouteNextHopIpAddressNotAllowed")
         try:
-            # A service tag may stand for a prefix.
+            # The prefix can be a service tag.
             key = str(ip_network(prefix, strict=False)) if prefix[:1].isdigit() else prefix
         except ValueError:
             raise invalid(f"Route {name} has invalid address prefix {prefix!r}.", name, "InvalidAddressPrefixFormat") from None

@@ -70,13 +70,13 @@ class SecurityGroup(ListingResourceType):
         """Refuse invalid rules, and two rules of one direction with the same priority."""
         super().check(cloud, arm_id, body, previous)
         check_children_idle(cloud, arm_id.key)
-        wanted = listed_children(arm_id, body, COLLECTION) or {}
-        check_rules({one.name: rule for one, rule in wanted.values()})
+        children = listed_children(arm_id, body, COLLECTION) or {}
+        check_rules({one.name: rule for one, rule in children.values()})
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with its rules and the default rules."""
-        told = super().view(cloud, resource, query)
-        return {**told, "properties": {**told["properties"], "defaultSecurityRules": list(_default_rules(resource))}}
+        shown = super().view(cloud, resource, query)
+        return {**shown, "properties": {**shown["properties"], "defaultSecurityRules": list(_default_rules(resource))}}
 
 
 def check_rules(rules: Mapping[str, Json], checked: Iterable[str] = ()) -> None:
@@ -89,11 +89,11 @@ def check_rules(rules: Mapping[str, Json], checked: Iterable[str] = ()) -> None:
     for name, body in rules.items():
         if name not in known:
             _check_rule(name, properties_of(body))
-        place = (str(properties_of(body)["direction"]).lower(), int(properties_of(body)["priority"]))
-        if place in taken:
-            message = f"Security rule {name} conflicts with rule {taken[place]}. Rules cannot have the same Priority and Direction."
+        slot = (str(properties_of(body)["direction"]).lower(), int(properties_of(body)["priority"]))
+        if slot in taken:
+            message = f"Security rule {name} conflicts with rule {taken[slot]}. Rules cannot have the same Priority and Direction."
             raise invalid(message, name, "SecurityRuleConflict")
-        taken[place] = name
+        taken[slot] = name
 
 
 def _check_rule(name: str, rule: Json) -> None:

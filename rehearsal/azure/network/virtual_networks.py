@@ -57,13 +57,13 @@ class VirtualNetwork(NetworkResourceType):
         super().check(cloud, arm_id, body, previous)
         own = network_prefixes(body, arm_id.text)
         check_children_idle(cloud, arm_id.key)
-        wanted = listed_children(arm_id, body, COLLECTION)
+        children = listed_children(arm_id, body, COLLECTION)
         subnets = {part.id.name: part.body for part in existing_children(cloud, arm_id.key, COLLECTION)}
-        if wanted is not None:
-            check_removed_children(cloud, arm_id, wanted, COLLECTION)
-            subnets = {one.name: sent for one, sent in wanted.values()}
+        if children is not None:
+            check_removed_children(cloud, arm_id, children, COLLECTION)
+            subnets = {one.name: sent for one, sent in children.values()}
             location = location_key(body["location"])
-            for one, sent in wanted.values():
+            for one, sent in children.values():
                 check_names(one, list_of(sent, "delegations"))
                 check_subnet(cloud, one, sent, cloud.resources.get(one.key), location)
         found = {name: subnet_prefix(sent, f"{arm_id.text}/{COLLECTION}/{name}") for name, sent in subnets.items()}
@@ -110,6 +110,6 @@ class VirtualNetwork(NetworkResourceType):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with its present subnets and peerings."""
-        told = super().view(cloud, resource, query)
+        shown = super().view(cloud, resource, query)
         found = {name: children_views(cloud, resource, name) for name in (COLLECTION, PEERINGS)}
-        return {**told, "properties": {**told["properties"], **found}}
+        return {**shown, "properties": {**shown["properties"], **found}}

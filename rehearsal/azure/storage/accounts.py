@@ -65,7 +65,7 @@ class StorageAccount(ResourceType):
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a free name and a SKU of the kind; refuse a change of a fixed property."""
         if not NAME.fullmatch(arm_id.name):
-            # The sentence of https://github.com/microsoft/AzureSuperpowers/pull/6
+            # Message from https://github.com/microsoft/AzureSuperpowers/pull/6
             message = (
                 f"{arm_id.name} is not a valid storage account name. Storage account name must be between 3 and 24 characters in length "
                 "and use numbers and lower-case letters only."
@@ -89,18 +89,18 @@ class StorageAccount(ResourceType):
                 if one.id.subscription.lower() == arm_id.subscription.lower():
                     message = f"The account {arm_id.name} is already in another resource group in this subscription."
                     raise conflict("StorageAccountInAnotherResourceGroup", message, arm_id.name)
-                # The sentence of https://github.com/hashicorp/terraform/issues/11485
+                # Message from https://github.com/hashicorp/terraform/issues/11485
                 raise conflict("StorageAccountAlreadyTaken", f"The storage account named {arm_id.name} is already taken.", arm_id.name)
-        held = sum(1 for one in accounts if one.location == location and one.id.subscription.lower() == arm_id.subscription.lower())
-        if held >= ACCOUNTS:
-            message = f"Subscription already contains {held} storage accounts in location {location} and the maximum allowed is {ACCOUNTS}."
+        used = sum(1 for one in accounts if one.location == location and one.id.subscription.lower() == arm_id.subscription.lower())
+        if used >= ACCOUNTS:
+            message = f"Subscription already contains {used} storage accounts in location {location} and the maximum allowed is {ACCOUNTS}."
             raise conflict("MaxStorageAccountsCountPerSubscriptionExceeded", message, arm_id.name)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults, endpoints, and the creation times of the account and its keys."""
         kind, sku = str(body.get("kind") or (previous.body["kind"] if previous else "")), str(body["sku"]["name"])
         made = previous.properties["creationTime"] if previous else stamp(cloud.now)
-        told: Json = {
+        result: Json = {
             "minimumTlsVersion": "TLS1_0",
             "allowBlobPublicAccess": False,
             "supportsHttpsTrafficOnly": True,
@@ -114,8 +114,8 @@ class StorageAccount(ResourceType):
             "primaryEndpoints": _endpoints(arm_id.name, kind),
         }
         if "_RA" in sku:
-            told["secondaryEndpoints"] = {key: url for key, url in _endpoints(f"{arm_id.name}-secondary", kind).items() if key != "file"}
-        return {**body, "kind": kind, "sku": {"name": sku, "tier": sku.partition("_")[0]}, "properties": told}
+            result["secondaryEndpoints"] = {key: url for key, url in _endpoints(f"{arm_id.name}-secondary", kind).items() if key != "file"}
+        return {**body, "kind": kind, "sku": {"name": sku, "tier": sku.partition("_")[0]}, "properties": result}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Create a blob service with defaults for a new account."""
@@ -191,18 +191,18 @@ def invalid_values(path: str) -> AzureError:
     return invalid(f"Values for request parameters are invalid: {path}.", path, "InvalidValuesForRequestParameters")
 
 
-def _check_change(previous: Resource, kind: str, sku: str, asked: Json) -> None:
+def _check_change(previous: Resource, kind: str, sku: str, requested: Json) -> None:
     """Refuse what a PUT cannot change; the sentence is that of https://github.com/Azure/azure-cli/issues/30522.
 
     Some replications require a conversion: https://learn.microsoft.com/azure/storage/common/redundancy-migration.
     """
     before = str(previous.body["sku"]["name"])
-    changed = [name for name, usual in FIXED.items() if name in asked and asked[name] != previous.properties.get(name, usual)]
+    changed = [name for name, usual in FIXED.items() if name in requested and requested[name] != previous.properties.get(name, usual)]
     if kind != previous.body["kind"] and kind != "StorageV2":
         changed.append("kind")
     if sku.partition("_")[0] != before.partition("_")[0] or (sku.partition("_")[2] in ZONAL) != (before.partition("_")[2] in ZONAL):
         changed.append("sku.name")
-    if value_at({"properties": asked}, "properties.encryption.requireInfrastructureEncryption") not in (
+    if value_at({"properties": requested}, "properties.encryption.requireInfrastructureEncryption") not in (
         None,
         value_at(previous.body, "properties.encryption.requireInfrastructureEncryption"),
     ):

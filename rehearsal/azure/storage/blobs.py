@@ -75,7 +75,7 @@ class Container(ResourceType):
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults: not leased, not deleted, not public."""
-        told = {
+        properties = {
             "publicAccess": "None",
             "defaultEncryptionScope": "$account-encryption-key",
             "denyEncryptionScopeOverride": False,
@@ -87,7 +87,7 @@ class Container(ResourceType):
             "hasLegalHold": False,
             "lastModifiedTime": stamp(cloud.now),
         }
-        return {**body, "properties": told}
+        return {**body, "properties": properties}
 
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while its policy is locked, because the model assumes that it still contains blobs:
@@ -100,10 +100,10 @@ class Container(ResourceType):
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with its immutability policy."""
         policy = cloud.find(f"{resource.id.text}/immutabilityPolicies/{DEFAULT}")
-        told: Json = {"hasImmutabilityPolicy": policy is not None}
+        shown: Json = {"hasImmutabilityPolicy": policy is not None}
         if policy is not None:
-            told["immutabilityPolicy"] = {"etag": etag(policy), "properties": policy.properties}
-        return {**resource.body, "etag": etag(resource), "properties": {**resource.properties, **told}}
+            shown["immutabilityPolicy"] = {"etag": etag(policy), "properties": policy.properties}
+        return {**resource.body, "etag": etag(resource), "properties": {**resource.properties, **shown}}
 
 
 class ImmutabilityPolicy(ResourceType):
@@ -187,10 +187,10 @@ def extend_policy(_cloud: Cloud, resource: Resource, request: Request) -> Respon
     _check_days(days)
     if resource.properties["state"] != "Locked":
         raise conflict("OperationNotAllowed", "Operation not allowed on immutability policy with current state.", resource.id.text)
-    held = resource.properties["immutabilityPeriodSinceCreationInDays"]
-    if days < held or resource.state >= EXTENSIONS:
+    old = resource.properties["immutabilityPeriodSinceCreationInDays"]
+    if days < old or resource.state >= EXTENSIONS:
         message = (
-            f"A locked immutability policy only grows, at most {EXTENSIONS} times: it has {held} days after {resource.state} extensions, "
+            f"A locked immutability policy only grows, at most {EXTENSIONS} times: it has {old} days after {resource.state} extensions, "
             f"and {days} days were asked for."
         )
         raise conflict("OperationNotAllowed", message, resource.id.text)

@@ -55,7 +55,7 @@ def get_secret(cloud: Cloud, vault: Resource, name: str, version: str = "") -> J
     found = state.find(version)
     if found is None:
         raise _missing(f"{name}/{version}")
-    if not found.told()["enabled"]:
+    if not found.attributes_body()["enabled"]:
         raise VaultError(403, "Forbidden", "Operation get is not allowed on a disabled secret.", "SecretDisabled")
     return {"value": found.value, **_item(vault, state, found)}
 
@@ -108,10 +108,10 @@ def list_deleted(vault: Resource, start: int = 0, maximum: int = PAGE) -> Secret
 
 def recover_secret(cloud: Cloud, vault: Resource, name: str, owner: str = "somebody") -> Json:
     """Restore a deleted secret with all its versions; AzureError SecretNotFound."""
-    gone = _deleted_secret(vault, name)
+    deleted = _deleted_secret(vault, name)
     del vault.state.deleted[name.lower()]
-    _update_resource(cloud, vault, gone.name, gone.secret, owner)
-    return _item(vault, gone.secret, gone.secret.current)
+    _update_resource(cloud, vault, deleted.name, deleted.secret, owner)
+    return _item(vault, deleted.secret, deleted.secret.current)
 
 
 def purge_secret(vault: Resource, name: str) -> None:
@@ -141,11 +141,11 @@ def _state(cloud: Cloud, vault: Resource, name: str) -> SecretState:
 
 
 def _deleted_secret(vault: Resource, name: str) -> DeletedSecret:
-    gone: DeletedSecret | None = vault.state.deleted.get(name.lower())
-    if gone is None:
+    deleted: DeletedSecret | None = vault.state.deleted.get(name.lower())
+    if deleted is None:
         message = f"A deleted secret with (name/id) {name} was not found in this key vault."
         raise VaultError(404, "SecretNotFound", message, "SecretNotFound")
-    return gone
+    return deleted
 
 
 def _missing(name: str) -> VaultError:
@@ -172,22 +172,22 @@ def _item(vault: Resource, state: SecretState, version: SecretVersion, *, versio
     days, protected = vault.properties["softDeleteRetentionInDays"], vault.properties.get("enablePurgeProtection")
     # https://learn.microsoft.com/rest/api/keyvault/secrets/get-secret/get-secret#deletionrecoverylevel
     level = ("Recoverable" if days == 90 else "CustomizedRecoverable") + ("" if protected else "+Purgeable")
-    told: Json = {
+    item: Json = {
         "id": f"{state.uri}/{version.id}" if versioned else state.uri,
-        "attributes": {**version.told(), "recoveryLevel": level, "recoverableDays": days},
+        "attributes": {**version.attributes_body(), "recoveryLevel": level, "recoverableDays": days},
     }
     if version.content_type is not None:
-        told["contentType"] = version.content_type
-    return {**told, "tags": version.tags} if version.tags else told
+        item["contentType"] = version.content_type
+    return {**item, "tags": version.tags} if version.tags else item
 
 
-def _deleted(vault: Resource, gone: DeletedSecret, *, versioned: bool = True) -> Json:
+def _deleted(vault: Resource, deleted: DeletedSecret, *, versioned: bool = True) -> Json:
     recovery = {
-        "recoveryId": f"{vault.properties['vaultUri']}deletedsecrets/{gone.name}",
-        "deletedDate": int(gone.deleted_at),
-        "scheduledPurgeDate": int(gone.purge_at),
+        "recoveryId": f"{vault.properties['vaultUri']}deletedsecrets/{deleted.name}",
+        "deletedDate": int(deleted.deleted_at),
+        "scheduledPurgeDate": int(deleted.purge_at),
     }
-    return {**recovery, **_item(vault, gone.secret, gone.secret.current, versioned=versioned)}
+    return {**recovery, **_item(vault, deleted.secret, deleted.secret.current, versioned=versioned)}
 
 
 def _page(items: list[Json], start: int, maximum: int) -> SecretPage:

@@ -70,19 +70,19 @@ class Vault(ResourceType):
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults, such as soft delete for 90 days; a recovered vault has its former body except for what the PUT changes."""
-        asked = without_nulls(body.get("properties"))
-        asked.pop("createMode", None)
-        # What can never be taken back stays although a PUT leaves it out; a recovery that is asked for again recovers nothing more.
+        requested = without_nulls(body.get("properties"))
+        requested.pop("createMode", None)
+        # A PUT that leaves out a permanent property preserves it; a second recovery restores nothing more.
         lasting = ("softDeleteRetentionInDays", "enablePurgeProtection", "enableSoftDelete")
         recovering = value_at(body, "properties.createMode") == RECOVER
         before = {key: value for key, value in (previous.properties if previous else {}).items() if recovering or key in lasting}
-        gone = soft_delete.deleted_vault_with_id(cloud, arm_id) if previous is None else None
-        restored = gone.state.body if gone is not None else {}
+        deleted_vault = soft_delete.deleted_vault_with_id(cloud, arm_id) if previous is None else None
+        restored = deleted_vault.state.body if deleted_vault is not None else {}
         properties = {
             **DEFAULTS,
             **before,
             **restored.get("properties", {}),
-            **asked,
+            **requested,
             "vaultUri": f"https://{arm_id.name}.vault.azure.net/",
         }
         return {**restored, **body, "properties": properties}
@@ -92,13 +92,13 @@ class Vault(ResourceType):
         if previous is not None:
             return
         resource.state = VaultState()
-        gone = soft_delete.deleted_vault_with_id(cloud, resource.id)
-        if gone is None:
+        deleted_vault = soft_delete.deleted_vault_with_id(cloud, resource.id)
+        if deleted_vault is None:
             return
-        resource.state.deleted = {name: one for name, one in gone.state.deleted.items() if one.purge_at > cloud.now}
-        for name, secret in gone.state.secrets.items():
+        resource.state.deleted = {name: one for name, one in deleted_vault.state.deleted.items() if one.purge_at > cloud.now}
+        for name, secret in deleted_vault.state.secrets.items():
             cloud.insert(parse(f"{resource.id.text}/secrets/{name}"), secret.body, resource.owner, sent=secret.sent(), state=secret)
-        cloud.remove(gone)
+        cloud.remove(deleted_vault)
 
     def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
         return operation_seconds(cloud, "vault.put", resource.key, resource.version)
@@ -114,16 +114,16 @@ class Vault(ResourceType):
     def event(self, cloud: Cloud, resource: Resource, name: str, args: tuple[Any, ...]) -> None:
         """Purge a deleted secret, unless it was recovered and deleted again."""
         secret, moment = args
-        held = resource.state.deleted.get(secret)
-        if held is not None and held.deleted_at == moment:
+        deleted_secret = resource.state.deleted.get(secret)
+        if deleted_secret is not None and deleted_secret.deleted_at == moment:
             del resource.state.deleted[secret]
 
     def dump(self, state: Any) -> Any:
         return asdict(state)
 
     def load(self, data: Any) -> VaultState:
-        gone = {name: soft_delete.DeletedSecret.read(one) for name, one in data["deleted"].items()}
-        return VaultState(gone, {name: SecretState.read(one) for name, one in data["kept"].items()})
+        deleted_vault = {name: soft_delete.DeletedSecret.read(one) for name, one in data["deleted"].items()}
+        return VaultState(deleted_vault, {name: SecretState.read(one) for name, one in data["kept"].items()})
 
 
 DEFAULTS: Json = {
@@ -135,7 +135,7 @@ DEFAULTS: Json = {
     "publicNetworkAccess": "Enabled",
 }
 """https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults/create-or-update#vaultproperties"""
-_BAD_NAME = (  # the sentence of https://github.com/Azure/AI-in-a-Box/issues/104
+_BAD_NAME = (  # message from https://github.com/Azure/AI-in-a-Box/issues/104
     "The vault name '{}' is invalid. A vault's name must be between 3-24 alphanumeric characters. The name must begin with a letter, end "
     "with a letter or digit, and not contain consecutive hyphens. Follow this link for more information: "
     "https://go.microsoft.com/fwlink/?linkid=2147742"
@@ -159,19 +159,19 @@ def _check_tenant(cloud: Cloud, body: Json) -> None:
         raise _bad(f"An invalid value was provided for 'tenantId': {tenant} is not the subscription's tenant {cloud.tenant}.")
 
 
-def _check_protection(asked: Json, before: Json) -> None:
+def _check_protection(requested: Json, before: Json) -> None:
     """Refuse changes of the protection. The first sentence is that of https://github.com/Azure/azure-cli/issues/29115, the rules of the
     others are documented.
     """
-    if asked.get("enablePurgeProtection") is False:
+    if requested.get("enablePurgeProtection") is False:
         message = "Enabling the purge protection for a vault is an irreversible action."
         raise _bad(f'The property "enablePurgeProtection" cannot be set to false. {message}')
-    if asked.get("enableSoftDelete") is False:
+    if requested.get("enableSoftDelete") is False:
         raise _bad('The property "enableSoftDelete" cannot be set to false: soft delete is on for every vault and cannot be taken back.')
-    days, held = asked.get("softDeleteRetentionInDays"), before.get("softDeleteRetentionInDays")
+    days, old = requested.get("softDeleteRetentionInDays"), before.get("softDeleteRetentionInDays")
     if days is not None and not LEAST_DAYS <= days <= MOST_DAYS:
         raise _bad(f'The property "softDeleteRetentionInDays" is {days}; it must be from {LEAST_DAYS} to {MOST_DAYS} days.')
-    if days is not None and held is not None and days != held:
+    if days is not None and old is not None and days != old:
         raise _bad('The property "softDeleteRetentionInDays" has been set already and it can\'t be modified.')
 
 
@@ -179,8 +179,8 @@ def _check_free(cloud: Cloud, arm_id: ArmId, location: str, recovering: bool) ->
     """Refuse a name in use, with the sentences of https://github.com/Esri/arcgis-gitops/issues/174,
     https://github.com/Azure/azure-cli/issues/29115 and https://github.com/hashicorp/terraform-provider-azurerm/issues/12972.
     """
-    gone = soft_delete.deleted_vault_named(cloud, arm_id.name)
-    same_place = gone is not None and gone.state.vault_id.lower() == arm_id.key and gone.id.names[0] == location
+    deleted_vault = soft_delete.deleted_vault_named(cloud, arm_id.name)
+    same_place = deleted_vault is not None and deleted_vault.state.vault_id.lower() == arm_id.key and deleted_vault.id.names[0] == location
     if recovering and not same_place:
         message = (
             "A soft deleted vault with the given name does not exist. Ensure that the name for the vault that is being attempted to "
@@ -188,13 +188,13 @@ def _check_free(cloud: Cloud, arm_id: ArmId, location: str, recovering: bool) ->
             "https://go.microsoft.com/fwlink/?linkid=2149745"
         )
         raise AzureError(404, "SoftDeletedVaultDoesNotExist", message)
-    if gone is not None and not recovering and gone.id.subscription.lower() == arm_id.subscription.lower():
+    if deleted_vault is not None and not recovering and deleted_vault.id.subscription.lower() == arm_id.subscription.lower():
         message = (
             "A vault with the same name already exists in deleted state. You need to either recover or purge existing key vault. Follow "
             "this link https://go.microsoft.com/fwlink/?linkid=2149745 for more information on soft delete."
         )
         raise conflict("ConflictError", message)
-    if vault_named(cloud, arm_id.name) is not None or (gone is not None and not recovering):
+    if vault_named(cloud, arm_id.name) is not None or (deleted_vault is not None and not recovering):
         message = (
             f"The vault name '{arm_id.name}' is already in use. Vault names are globally unique so it is possible that the name is already "
             "taken. If you are sure that the vault name was not taken then it is possible that a vault with the same name was recently "

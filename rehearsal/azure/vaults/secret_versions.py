@@ -25,7 +25,7 @@ class SecretVersion:
     attributes: Json = field(default_factory=dict)
     tags: Json = field(default_factory=dict)
 
-    def told(self) -> Json:
+    def attributes_body(self) -> Json:
         """Return the attributes as Azure Resource Manager and the vault return them."""
         return {"enabled": True, **self.attributes, "created": self.created, "updated": self.updated}
 
@@ -45,16 +45,16 @@ class SecretState:
     def body(self) -> Json:
         """Return the body of a GET of Azure Resource Manager, which never contains the value."""
         current = self.current
-        told: Json = {"attributes": current.told(), "secretUri": self.uri, "secretUriWithVersion": f"{self.uri}/{current.id}"}
+        result: Json = {"attributes": current.attributes_body(), "secretUri": self.uri, "secretUriWithVersion": f"{self.uri}/{current.id}"}
         if current.content_type is not None:
-            told["contentType"] = current.content_type
-        return {"properties": told, "tags": current.tags} if current.tags else {"properties": told}
+            result["contentType"] = current.content_type
+        return {"properties": result, "tags": current.tags} if current.tags else {"properties": result}
 
     def sent(self) -> Json:
         """Return the body of a PUT that creates the current version."""
         current = self.current
-        asked = without_nulls({"value": current.value, "contentType": current.content_type, "attributes": current.attributes or None})
-        return {"properties": asked, "tags": current.tags} if current.tags else {"properties": asked}
+        properties = without_nulls({"value": current.value, "contentType": current.content_type, "attributes": current.attributes or None})
+        return {"properties": properties, "tags": current.tags} if current.tags else {"properties": properties}
 
     def add(
         self, cloud: Cloud, value: str, content_type: str | None, attributes: Mapping[str, Any], tags: Mapping[str, Any]

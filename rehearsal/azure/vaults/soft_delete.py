@@ -84,11 +84,11 @@ class DeletedVault(ResourceType):
 
 def add_deleted_vault(cloud: Cloud, vault: Resource) -> Resource:
     """Create the deleted vault of a vault that was deleted, and schedule its purge."""
-    place = parse(
+    arm_id = parse(
         f"/subscriptions/{vault.id.subscription}/providers/Microsoft.KeyVault/locations/{vault.location}/deletedVaults/{vault.id.name}"
     )
     purge_at = cloud.now + vault.properties["softDeleteRetentionInDays"] * DAY
-    told = {
+    properties = {
         "vaultId": vault.id.text,
         "location": vault.location,
         "deletionDate": stamp(cloud.now),
@@ -96,12 +96,12 @@ def add_deleted_vault(cloud: Cloud, vault: Resource) -> Resource:
         "tags": vault.body.get("tags") or {},
         "purgeProtectionEnabled": bool(vault.properties.get("enablePurgeProtection")),
     }
-    kept = {key: value for key, value in vault.body.items() if key != "properties"}
-    body = {**kept, "properties": {key: value for key, value in vault.properties.items() if key != "provisioningState"}}
-    remains = DeletedVaultState(vault.id.text, body, dict(vault.state.kept), dict(vault.state.deleted))
-    gone = cloud.insert(place, {"properties": told}, AZURE, state=remains)
-    cloud.events.at(purge_at, gone.key, "purge", gone.created)
-    return gone
+    rest = {key: value for key, value in vault.body.items() if key != "properties"}
+    body = {**rest, "properties": {key: value for key, value in vault.properties.items() if key != "provisioningState"}}
+    state = DeletedVaultState(vault.id.text, body, dict(vault.state.kept), dict(vault.state.deleted))
+    deleted_vault = cloud.insert(arm_id, {"properties": properties}, AZURE, state=state)
+    cloud.events.at(purge_at, deleted_vault.key, "purge", deleted_vault.created)
+    return deleted_vault
 
 
 def find_by_name(cloud: Cloud, resource_type: str, name: str) -> Resource | None:
@@ -116,8 +116,8 @@ def deleted_vault_named(cloud: Cloud, name: str) -> Resource | None:
 
 def deleted_vault_with_id(cloud: Cloud, arm_id: ArmId) -> Resource | None:
     """Return the deleted vault whose vault had exactly this id."""
-    gone = deleted_vault_named(cloud, arm_id.name)
-    return gone if gone is not None and gone.state.vault_id.lower() == arm_id.key else None
+    deleted_vault = deleted_vault_named(cloud, arm_id.name)
+    return deleted_vault if deleted_vault is not None and deleted_vault.state.vault_id.lower() == arm_id.key else None
 
 
 def deleted_vaults(cloud: Cloud, subscription: str) -> Iterator[Resource]:
