@@ -17,7 +17,6 @@ from rehearsal.azure.errors import conflict, invalid, property_change_not_allowe
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json, Operation, Resource
 from rehearsal.azure.resource_type import ResourceType
-from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.validation import required_location
 
 GROUP = "Microsoft.Compute/capacityReservationGroups"
@@ -74,6 +73,7 @@ class CapacityReservation(ResourceType):
     https://learn.microsoft.com/rest/api/compute/capacity-reservations"""
 
     type = f"{GROUP}/capacityReservations"
+    put_duration = "reservation.put"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Reject a change of size or zone; only the capacity can change."""
@@ -107,9 +107,6 @@ class CapacityReservation(ResourceType):
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Take quota and hardware at once, all or nothing."""
         self._hold(cloud, resource, int(resource.body["sku"]["capacity"]))
-
-    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        return operation_seconds(cloud, "reservation.put", resource.key, resource.version)
 
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Require that no machine uses the reservation."""

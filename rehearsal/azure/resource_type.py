@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.resource import Json, Operation, Request, Resource, Response
+from rehearsal.azure.scenario import operation_seconds
 
 if TYPE_CHECKING:
     from rehearsal.azure.arm_id import ArmId
@@ -33,6 +35,12 @@ class ResourceType:
     in_use_code = "InUseCannotBeDeleted"
     locks_with_parent = False
     """Whether a change locks its parent too, so that changes below one parent run one after another."""
+    put_duration = ""
+    """Name of a PUT's duration in the scenario, empty for a PUT that is done at once."""
+    delete_duration = ""
+    """Name of a DELETE's duration in the scenario, empty for a DELETE that is done at once."""
+    state_type: Callable[..., Any] | None = None
+    """Dataclass of the resource's state, for a type that saves its fields as they are."""
     interruptible = False
     """Whether a new PUT is accepted while an earlier one runs."""
     deletable_in_use = False
@@ -63,7 +71,7 @@ class ResourceType:
 
     def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
         """Return the seconds of a PUT: 0 ends at once; None if the type calls cloud.finish_operation itself."""
-        return 0.0
+        return operation_seconds(cloud, self.put_duration, resource.key, resource.version) if self.put_duration else 0.0
 
     def begun(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         """Start the PUT's operation; a type that ends it itself plans its events here."""
@@ -90,7 +98,7 @@ class ResourceType:
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
         """Return the seconds of a deletion, as put_seconds does."""
-        return 0.0
+        return operation_seconds(cloud, self.delete_duration, resource.key, "delete") if self.delete_duration else 0.0
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Release what the resource held; it is already removed from the model."""
@@ -139,11 +147,9 @@ class ResourceType:
         return iter(())
 
     def dump(self, state: Any) -> Any:
-        """Return a resource's state as plain JSON."""
-        if state is not None:
-            raise NotImplementedError(f"{self.type} keeps a state and does not say how it is saved")
-        return None
+        """Return a resource's state as plain JSON: the fields of a dataclass, or a plain value."""
+        return asdict(state) if is_dataclass(state) and not isinstance(state, type) else state
 
     def load(self, data: Any) -> Any:
-        """Return the state that dump described."""
-        return None
+        """Return the state from the output of dump."""
+        return self.state_type(**data) if self.state_type and data is not None else data

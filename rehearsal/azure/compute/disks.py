@@ -13,7 +13,6 @@ from rehearsal.azure.images.galleries import Image
 from rehearsal.azure.images.image_versions import ImageVersion, is_replicated, latest_version
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
 from rehearsal.azure.resource_type import ResourceType
-from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.validation import required_location
 
 DISK = "Microsoft.Compute/disks"
@@ -26,6 +25,7 @@ class Disk(ResourceType):
     """A managed disk: https://learn.microsoft.com/rest/api/compute/disks"""
 
     type = DISK
+    put_duration = "disk.put"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a disk without source or size, a smaller size, and a change of zones or source."""
@@ -54,9 +54,6 @@ class Disk(ResourceType):
         properties = {"diskSizeGB": IMAGE_GIB, "networkAccessPolicy": "AllowAll", "publicNetworkAccess": "Enabled", **given}
         properties |= {"timeCreated": stamp(created), "uniqueId": cloud.stable_uuid("disk", arm_id.key, created)}
         return {**body, "sku": {"name": "Standard_LRS", **(body.get("sku") or {})}, "properties": properties}
-
-    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        return operation_seconds(cloud, "disk.put", resource.key, resource.version)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the machine that the disk is attached to."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, cast
 
 from rehearsal.azure.arm_id import ArmId
@@ -48,6 +47,7 @@ class VirtualMachine(ResourceType):
     """A virtual machine: https://learn.microsoft.com/rest/api/compute/virtual-machines"""
 
     type = MACHINE
+    state_type = Machine
 
     def __init__(self) -> None:
         self.actions: Mapping[str, Action] = dict.fromkeys(ACTIONS, self._act)
@@ -202,12 +202,6 @@ class VirtualMachine(ResourceType):
 
     def _instance_view(self, cloud: Cloud, resource: Resource, request: Request) -> Response:
         return Response(200, _view(cloud, resource))
-
-    def dump(self, state: Any) -> Any:
-        return asdict(state)
-
-    def load(self, data: Any) -> Any:
-        return Machine(**data)
 
 
 def _view(cloud: Cloud, resource: Resource) -> Json:

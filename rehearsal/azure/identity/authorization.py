@@ -18,7 +18,6 @@ from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.identity.identities import directory_of
 from rehearsal.azure.resource import Json, Request, Resource
 from rehearsal.azure.resource_type import ResourceType
-from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.validation import check_one_of, required_value
 
 PRINCIPAL_TYPES = ("User", "Group", "ServicePrincipal", "ForeignGroup", "Device")
@@ -30,6 +29,7 @@ class RoleAssignment(ResourceType):
     """A role assignment on the scope in its id; it is deleted with the scope."""
 
     type = "Microsoft.Authorization/roleAssignments"
+    put_duration = "role.put"
     has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -68,10 +68,6 @@ class RoleAssignment(ResourceType):
         made = previous.properties["createdOn"] if previous else stamp(cloud.now)
         result = {"principalType": "User", **body["properties"], "scope": arm_id.scope, "createdOn": made, "updatedOn": stamp(cloud.now)}
         return {**body, "properties": result}
-
-    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        """Return the duration of the PUT; that a role takes effect minutes later is not modelled."""
-        return operation_seconds(cloud, "role.put", resource.key, resource.version)
 
     def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return whether it prevents a delete: of a custom role only."""

@@ -14,7 +14,6 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.resource_type import ResourceType
-from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.validation import required_location, required_value, without_nulls
 
 
@@ -63,6 +62,7 @@ class UserAssignedIdentity(ResourceType):
     """
 
     type = "Microsoft.ManagedIdentity/userAssignedIdentities"
+    put_duration = "identity.put"
     has_provisioning_state = False
     deletable_in_use = True
 
@@ -81,9 +81,6 @@ class UserAssignedIdentity(ResourceType):
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Add its principal to the directory."""
         directory_of(cloud).add(resource.properties["principalId"])
-
-    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        return operation_seconds(cloud, "identity.put", resource.key, resource.version)
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Record that its principal was deleted; as in Azure, its role assignments stay."""

@@ -13,7 +13,6 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.resource_type import ResourceType
-from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.validation import check_one_of, check_unchanged, required_location, required_value, value_at, without_nulls
 
 GALLERIES, DEFINITIONS, VERSIONS = 100, 1_000, 10_000
@@ -56,6 +55,7 @@ class Gallery(ResourceType):
     """A gallery: https://learn.microsoft.com/rest/api/compute/galleries."""
 
     type = "Microsoft.Compute/galleries"
+    put_duration = "image.put"
     deletable_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -70,9 +70,6 @@ class Gallery(ResourceType):
         unique = {"uniqueName": f"{arm_id.subscription}-{arm_id.name.upper()}"}
         return {**body, "properties": {**without_nulls(body.get("properties")), "identifier": unique}}
 
-    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        return operation_seconds(cloud, "image.put", resource.key, resource.version)
-
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse to delete a gallery with image definitions."""
         check_empty(cloud, resource)
@@ -82,6 +79,7 @@ class Image(ResourceType):
     """An image definition: https://learn.microsoft.com/rest/api/compute/gallery-images."""
 
     type = "Microsoft.Compute/galleries/images"
+    put_duration = "image.put"
     deletable_in_use = True
     FIXED = (
         "properties.identifier.publisher",
@@ -130,9 +128,6 @@ class Image(ResourceType):
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults: generation V1 and x64, as in API versions before 2025-03-03."""
         return {**body, "properties": {"hyperVGeneration": "V1", "architecture": "x64", **without_nulls(body["properties"])}}
-
-    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        return operation_seconds(cloud, "image.put", resource.key, resource.version)
 
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse to delete a definition with versions."""

@@ -7,7 +7,7 @@ https://learn.microsoft.com/azure/virtual-machines/linux/image-builder-json
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,6 +46,8 @@ class ImageTemplate(ResourceType):
     """An image template with galleries as its only outputs."""
 
     type = "Microsoft.VirtualMachineImages/imageTemplates"
+    state_type = Runs
+    put_duration = "image.put"
 
     def __init__(self) -> None:
         self.actions = {"run": run_template, "cancel": cancel_run}
@@ -74,9 +76,6 @@ class ImageTemplate(ResourceType):
         """Start with no runs."""
         resource.state = resource.state or Runs()
 
-    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        return operation_seconds(cloud, "image.put", resource.key, resource.version)
-
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete during a run."""
         if resource.state.operation:
@@ -93,12 +92,6 @@ class ImageTemplate(ResourceType):
             _distribute(cloud, resource, operation)
         else:
             _check_replication(cloud, resource, operation, list(args[1]))
-
-    def dump(self, state: Any) -> Any:
-        return asdict(state)
-
-    def load(self, data: Any) -> Runs:
-        return Runs(**data)
 
 
 class RunOutput(ResourceType):

@@ -65,6 +65,7 @@ class ImageVersion(ResourceType):
     """An image version."""
 
     type = "Microsoft.Compute/galleries/images/versions"
+    delete_duration = "image.put"
     deletable_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -123,9 +124,6 @@ class ImageVersion(ResourceType):
         if ends.timestamp() > cloud.now:
             message = f"Image version {resource.id.text} is kept until {ends.isoformat()}: blockDeletionBeforeEndOfLife is set."
             raise conflict("OperationNotAllowed", message, "galleryImageVersion.properties.safetyProfile.blockDeletionBeforeEndOfLife")
-
-    def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
-        return operation_seconds(cloud, "image.put", resource.key, "delete")
 
     def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return False: a version is a copy, and its source can be deleted."""

@@ -31,8 +31,8 @@ class VirtualNetworkGateway(AddressHolder):
 
     type = "Microsoft.Network/virtualNetworkGateways"
     noun = "Virtual network gateway"
-    put_takes = "gateway.put"
-    delete_takes = "gateway.delete"
+    put_duration = "gateway.put"
+    delete_duration = "gateway.delete"
     items = ("ipConfigurations",)
     defaults: Mapping[str, Any] = {"activeActive": False, "enableBgp": False}
     typed_items = False

@@ -50,7 +50,7 @@ class LoadBalancer(AddressHolder):
         SCALE_SETS: "LoadBalancerInUseByVirtualMachineScaleSet",
         LINKS: "CannotDeleteLoadBalancerWithPrivateLinkService",
     }
-    put_takes = "load_balancer.put"
+    put_duration = "load_balancer.put"
     configurations = FRONTENDS
     items = (FRONTENDS, POOLS, PROBES, RULES, "inboundNatRules", "inboundNatPools", "outboundRules")
     defaults: Mapping[str, Any] = {name: [] for name in items}

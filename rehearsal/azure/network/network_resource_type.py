@@ -12,7 +12,6 @@ from rehearsal.azure.errors import AzureError, busy, invalid
 from rehearsal.azure.preconditions import etag
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.resource_type import ResourceType
-from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.validation import required_location
 
 PROVIDER = "Microsoft.Network"
@@ -24,8 +23,8 @@ class NetworkResourceType(ResourceType):
     A GET returns the body with its etag, a resourceGuid, ids of its items, and the ids of the resources that refer to it.
     """
 
-    put_takes = "network.put"
-    delete_takes = "network.delete"
+    put_duration = "network.put"
+    delete_duration = "network.delete"
     noun = "Resource"
     tracked = True
     """The type has a location and tags of its own."""
@@ -68,17 +67,9 @@ class NetworkResourceType(ResourceType):
             inner.setdefault(name, deepcopy(value))
         return whole
 
-    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        """Return the scenario's duration for changes of this type."""
-        return operation_seconds(cloud, self.put_takes, resource.key, resource.version)
-
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while a child is being changed."""
         check_children_idle(cloud, resource.key)
-
-    def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
-        """Return the scenario's duration for deletes of this type."""
-        return operation_seconds(cloud, self.delete_takes, resource.key, "delete")
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with its etag and its users."""

@@ -34,7 +34,7 @@ class PrivateZone(NetworkResourceType):
     type = "Microsoft.Network/privateDnsZones"
     always_global = True
     noun = "Private DNS zone"
-    put_takes = "dns.put"
+    put_duration = "dns.put"
     guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -81,7 +81,7 @@ class VirtualNetworkLink(NetworkResourceType):
     always_global = True
     noun = "Virtual network link"
     defaults: Mapping[str, Any] = {"registrationEnabled": False}
-    put_takes = "dns.put"
+    put_duration = "dns.put"
     guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -183,6 +183,7 @@ class RecordSet(NetworkResourceType):
     """
 
     tracked = guid = False
+    put_duration = delete_duration = ""
 
     def __init__(self, record_type: str, field: str, key: str, read: Reader = str) -> None:
         self.record_type, self.field, self.key, self.read = record_type, field, key, read
@@ -241,12 +242,6 @@ class RecordSet(NetworkResourceType):
         whole["properties"]["fqdn"] = f"{zone}." if arm_id.name == APEX else f"{arm_id.name}.{zone}."
         whole["properties"]["isAutoRegistered"] = False
         return whole
-
-    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float | None:
-        return 0.0
-
-    def delete_seconds(self, cloud: Cloud, resource: Resource) -> float | None:
-        return 0.0
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body without a provisioning state, which record sets do not have."""

@@ -109,7 +109,7 @@ class PrivateEndpoint(AddressHolder):
 
     type = "Microsoft.Network/privateEndpoints"
     noun = "Private endpoint"
-    put_takes = "private_endpoint.put"
+    put_duration = "private_endpoint.put"
     guid = False
     items = CONNECTIONS
 
@@ -219,7 +219,7 @@ class ZoneGroup(NetworkResourceType):
 
     type = "Microsoft.Network/privateEndpoints/privateDnsZoneGroups"
     noun = "Private DNS zone group"
-    put_takes = "private_endpoint.put"
+    put_duration = "private_endpoint.put"
     locks_with_parent = True
     tracked = guid = False
 

@@ -29,7 +29,7 @@ class DnsResolver(NetworkResourceType):
 
     type = "Microsoft.Network/dnsResolvers"
     noun = "DNS resolver"
-    put_takes = "resolver.put"
+    put_duration = "resolver.put"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a network of another region, a second resolver in a network, and a change of the network."""
@@ -62,7 +62,7 @@ class InboundEndpoint(AddressHolder):
 
     type = "Microsoft.Network/dnsResolvers/inboundEndpoints"
     noun = "Inbound endpoint"
-    put_takes = "resolver.put"
+    put_duration = "resolver.put"
     address_key, method_key = "privateIpAddress", "privateIpAllocationMethod"
     nested = False
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
@@ -57,6 +56,7 @@ class StorageAccount(ResourceType):
     """A storage account; Azure creates its blob service with it."""
 
     type = "Microsoft.Storage/storageAccounts"
+    state_type = KeyGenerations
     deletable_in_use = True
 
     def __init__(self) -> None:
@@ -142,12 +142,6 @@ class StorageAccount(ResourceType):
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
         """Return the duration of a delete; the name is free at once for its subscription."""
         return operation_seconds(cloud, "storage.delete", resource.key, resource.created)
-
-    def dump(self, state: Any) -> Any:
-        return asdict(state)
-
-    def load(self, data: Any) -> KeyGenerations:
-        return KeyGenerations(**data)
 
 
 BLOB_DEFAULTS: Json = {"cors": {"corsRules": []}, "deleteRetentionPolicy": {"enabled": False, "allowPermanentDelete": False}}

@@ -17,7 +17,7 @@ from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.preconditions import etag
 from rehearsal.azure.resource import Json, Request, Resource, Response
 from rehearsal.azure.resource_type import ResourceType
-from rehearsal.azure.storage.accounts import BLOB_DEFAULTS, CONTAINER, policy_state
+from rehearsal.azure.storage.accounts import BLOB_DEFAULTS, CONTAINER, invalid_values, policy_state
 from rehearsal.azure.validation import check_one_of, required_value, value_at, without_nulls
 
 CONTAINER_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
@@ -140,12 +140,6 @@ class ImmutabilityPolicy(ResourceType):
         """Return the body with its ETag, which a lock or an extension must name."""
         return {**resource.body, "etag": etag(resource)}
 
-    def dump(self, state: Any) -> Any:
-        return state
-
-    def load(self, data: Any) -> Any:
-        return data
-
 
 class ManagementPolicy(ResourceType):
     """The lifecycle rules of an account: https://learn.microsoft.com/rest/api/storagerp/management-policies"""
@@ -217,7 +211,3 @@ def _check_days(days: Any) -> None:
 def _check_default(arm_id: ArmId) -> None:
     if arm_id.name.lower() != DEFAULT:
         raise invalid(f"The name of {arm_id.type} must be '{DEFAULT}', not '{arm_id.name}'.", arm_id.name, "InvalidResourceName")
-
-
-def invalid_values(path: str) -> AzureError:
-    return invalid(f"Values for request parameters are invalid: {path}.", path, "InvalidValuesForRequestParameters")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
@@ -46,6 +46,7 @@ class Vault(ResourceType):
     """A key vault."""
 
     type = "Microsoft.KeyVault/vaults"
+    put_duration = "vault.put"
     deletable_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -100,9 +101,6 @@ class Vault(ResourceType):
             cloud.insert(parse(f"{resource.id.text}/secrets/{name}"), secret.body, resource.owner, sent=secret.sent(), state=secret)
         cloud.remove(deleted_vault)
 
-    def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
-        return operation_seconds(cloud, "vault.put", resource.key, resource.version)
-
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
         """Return the short duration of a delete, which only marks the vault."""
         return operation_seconds(cloud, "vault.delete", resource.key, resource.created)
@@ -117,9 +115,6 @@ class Vault(ResourceType):
         deleted_secret = resource.state.deleted.get(secret)
         if deleted_secret is not None and deleted_secret.deleted_at == moment:
             del resource.state.deleted[secret]
-
-    def dump(self, state: Any) -> Any:
-        return asdict(state)
 
     def load(self, data: Any) -> VaultState:
         deleted_vault = {name: soft_delete.DeletedSecret.read(one) for name, one in data["deleted"].items()}

@@ -39,7 +39,7 @@ class VaultError(AzureError):
 
 
 class Secret(ResourceType):
-    """A secret of a vault in Azure Resource Manager."""
+    """A secret of a vault in Azure Resource Manager. Its saved state contains the values, which the caller must protect."""
 
     type = "Microsoft.KeyVault/vaults/secrets"
     has_provisioning_state = False
@@ -72,10 +72,6 @@ class Secret(ResourceType):
         purge_at = cloud.now + vault.properties["softDeleteRetentionInDays"] * DAY
         vault.state.deleted[name.lower()] = DeletedSecret(name, resource.state, cloud.now, purge_at)
         cloud.events.at(purge_at, vault.key, "purge_secret", name.lower(), cloud.now)
-
-    def dump(self, state: Any) -> Any:
-        """Return plain JSON with the values, which the caller must protect."""
-        return asdict(state)
 
     def load(self, data: Any) -> SecretState:
         return SecretState.read(data)

@@ -7,7 +7,7 @@ https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults/get-deleted
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
@@ -72,9 +72,6 @@ class DeletedVault(ResourceType):
         """Purge the vault at the end of its retention."""
         if resource.created == args[0]:
             cloud.remove(resource)
-
-    def dump(self, state: Any) -> Any:
-        return asdict(state)
 
     def load(self, data: Any) -> DeletedVaultState:
         secrets = {name: SecretState.read(one) for name, one in data["secrets"].items()}
