@@ -6,8 +6,9 @@ import difflib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from hypothesis import settings
@@ -56,15 +57,26 @@ def binaries() -> find.Binaries:
     return find.find_binaries(lambda line: print(line, file=sys.__stderr__))
 
 
+class Golden(Protocol):
+    """Compares a text with a file below tests/golden."""
+
+    def __call__(self, name: str, text: str, reference: str | None = None) -> None:
+        """Compare `text`, or its differences from a `reference` text that another golden pins, with the file `name`."""
+
+
 @pytest.fixture
-def golden() -> Callable[[str, str], None]:
+def golden() -> Golden:
     """Compare a text with tests/golden/<name>; GPUFLEET_UPDATE_GOLDEN=1 rewrites the file instead, for review as a diff."""
 
-    def compare(name: str, text: str) -> None:
+    def compare(name: str, text: str, reference: str | None = None) -> None:
         path = GOLDEN / name
+        if reference is not None:
+            text = "".join(difflib.unified_diff(reference.splitlines(True), text.splitlines(True), "reference", name, n=1))
         if os.environ.get("GPUFLEET_UPDATE_GOLDEN") == "1":
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+            if not text:
+                path.unlink()
             return
         expected = path.read_text() if path.exists() else ""
         if text != expected:

@@ -16,10 +16,10 @@ from components.boot.machine import MachineBoot, cloud_config
 GOLDENS = {
     "dev-etcd": "dev/dev/etcd",
     "dev-api-server": "dev/dev/api",
-    "dev-node-cpu": "dev/dev/cpu",
     "dev-node-gpu": "dev/dev/gpu",
-    "southcentralus-node-h100": "southcentralus/research-a/h100",
 }
+DIFFERENCES = {"dev-node-cpu": "dev/dev/cpu", "southcentralus-node-h100": "southcentralus/research-a/h100"}
+"""Other nodes, of which a golden has the differences from dev-node-gpu."""
 HOST_UNITS = Path("/usr/lib/systemd/system")
 IMAGE_UNITS = {"containerd.service": "[Service]\nType=notify\nExecStart=/usr/local/bin/containerd\n"}
 """Units that machines' images bring, which drop-ins of ours add to."""
@@ -92,3 +92,8 @@ def test_every_unit_that_is_enabled_is_written_or_comes_with_the_image_and_the_o
 @pytest.mark.parametrize(("golden_name", "machine"), GOLDENS.items())
 def test_the_whole_document_is_as_reviewed(golden_name: str, machine: str, golden: Callable[[str, str], None]) -> None:
     golden(f"boot/{golden_name}.yaml", cloud_config(machines()[machine]))
+
+
+@pytest.mark.parametrize(("golden_name", "machine"), DIFFERENCES.items())
+def test_the_differences_of_other_nodes_are_as_reviewed(golden_name: str, machine: str, golden: Callable[..., None]) -> None:
+    golden(f"boot/{golden_name}.diff", cloud_config(machines()[machine]), cloud_config(machines()[GOLDENS["dev-node-gpu"]]))

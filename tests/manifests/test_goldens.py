@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 import yaml
 from planned_objects import clusters
 
@@ -29,8 +28,20 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 ReviewDumper.add_representer(str, _text)
 
 
-@pytest.mark.parametrize("name", ["dev/dev", "southcentralus/frontier"])
-def test_the_objects_of_a_cluster_are_those_that_were_reviewed(name: str, golden: Callable[[str, str], None]) -> None:
-    for concern, items in objects_by_concern(*clusters()[name]).items():
-        text = yaml.dump_all(items, Dumper=ReviewDumper, sort_keys=False, width=140, allow_unicode=True) if items else ""
-        golden(f"manifests/{name.partition('/')[2]}/{concern}.yaml", text)
+def texts(name: str) -> dict[str, str]:
+    """The objects of a cluster as YAML, by concern."""
+    return {
+        concern: yaml.dump_all(items, Dumper=ReviewDumper, sort_keys=False, width=140, allow_unicode=True) if items else ""
+        for concern, items in objects_by_concern(*clusters()[name]).items()
+    }
+
+
+def test_the_objects_of_a_small_cluster_are_those_that_were_reviewed(golden: Callable[[str, str], None]) -> None:
+    for concern, text in texts("dev/dev").items():
+        golden(f"manifests/dev/{concern}.yaml", text)
+
+
+def test_the_differences_of_a_large_cluster_are_those_that_were_reviewed(golden: Callable[..., None]) -> None:
+    small = texts("dev/dev")
+    for concern, text in texts("southcentralus/frontier").items():
+        golden(f"manifests/frontier/{concern}.diff", text, small[concern])
