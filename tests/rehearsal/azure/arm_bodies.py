@@ -1,4 +1,4 @@
-"""Bodies that Azure takes, one of each kind that is written differently: lists of objects, maps, references, secrets, kinds of object."""
+"""Valid bodies, one of each form: lists of objects, maps, references, secrets, and kinds of object."""
 
 from __future__ import annotations
 

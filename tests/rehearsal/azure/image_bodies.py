@@ -1,4 +1,4 @@
-"""Bodies of galleries' resources for their tests, and a gallery with one image to put them into."""
+"""Bodies of gallery resources for their tests, and a gallery with one image definition."""
 
 from __future__ import annotations
 

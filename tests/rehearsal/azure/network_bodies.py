@@ -1,4 +1,4 @@
-"""Ids and bodies of network resources for the tests of them, as short as Azure takes them."""
+"""Ids and minimal valid bodies of network resources for their tests."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ SINGLE = f"{NET}/networkInterfaces/single"
 
 
 def full(text: str) -> str:
-    """A whole id, in the group of the tests."""
+    """Return a full id in the group of the tests."""
     return f"{GROUP}/providers/{text}"
 
 
 def ref(text: str) -> dict[str, str]:
-    """A reference."""
+    """Return a reference."""
     return {"id": full(text)}
 
 
 def located(sku: str = "", zones: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
-    """A body with a location, and a sku and zones where they are given."""
+    """Return a body with a location, and with a sku and zones if they are given."""
     body: dict[str, Any] = {"location": LOCATION, "properties": properties}
     if sku:
         body["sku"] = {"name": sku}
@@ -33,7 +33,7 @@ def located(sku: str = "", zones: tuple[str, ...] = (), **properties: Any) -> di
 
 
 def network(*prefixes: str, subnets: dict[str, str] | None = None) -> dict[str, Any]:
-    """A network of some prefixes; subnets are prefixes by name, and the body does not speak of them where there are none."""
+    """Return a network with prefixes. subnets are prefixes by name; without them, the body has no such property."""
     body = located(addressSpace={"addressPrefixes": list(prefixes)})
     if subnets is not None:
         body["properties"]["subnets"] = [{"name": name, **subnet(prefix)} for name, prefix in subnets.items()]
@@ -41,18 +41,18 @@ def network(*prefixes: str, subnets: dict[str, str] | None = None) -> dict[str, 
 
 
 def subnet(prefix: str, **properties: Any) -> dict[str, Any]:
-    """A subnet."""
+    """Return a subnet."""
     return {"properties": {"addressPrefix": prefix, **properties}}
 
 
 def place(name: str, where: str = NODES, address: str = "", **properties: Any) -> dict[str, Any]:
-    """An ipConfiguration, static where it has an address."""
+    """Return an ipConfiguration, static if it has an address."""
     static = {"privateIPAddress": address, "privateIPAllocationMethod": "Static"} if address else {}
     return {"name": name, "properties": {"subnet": ref(where), **static, **properties}}
 
 
 def interface(*places: dict[str, Any], **properties: Any) -> dict[str, Any]:
-    """A network interface; the first of several ipConfigurations is primary."""
+    """Return a network interface; the first of several ipConfigurations is primary."""
     first, *rest = places or (place("one"),)
     first = {**first, "properties": {"primary": True, **first["properties"]}}
     return located(
@@ -61,24 +61,24 @@ def interface(*places: dict[str, Any], **properties: Any) -> dict[str, Any]:
 
 
 def gateway(where: str, public: str, sku: str = "VpnGw1AZ", sort: str = "Vpn") -> dict[str, Any]:
-    """A virtual network gateway in a subnet, with a public address."""
+    """Return a virtual network gateway in a subnet, with a public address."""
     body = located(gatewayType=sort, vpnType="RouteBased", ipConfigurations=[place("one", where, publicIPAddress=ref(public))])
     body["properties"]["sku"] = {"name": sku, "tier": sku}
     return body
 
 
 def public(*zones: str, **properties: Any) -> dict[str, Any]:
-    """A public address of some zones."""
+    """Return a public address of some zones."""
     return located("Standard", zones, publicIPAllocationMethod="Static", **properties)
 
 
 def address_of(calls: Calls, text: str, number: int = 0) -> str:
-    """The private address of an ipConfiguration of an interface."""
+    """Return the private address of an ipConfiguration of an interface."""
     return str(calls.get(text)["properties"]["ipConfigurations"][number]["properties"]["privateIPAddress"])
 
 
 def made() -> Calls:
-    """An Azure with a network 10.0.0.0/16 called hub and a subnet 10.0.0.0/24 in it called nodes."""
+    """Return an Azure with a network 10.0.0.0/16 named hub and its subnet 10.0.0.0/24 named nodes."""
     calls = Calls()
     calls.put(HUB, network("10.0.0.0/16", subnets={"nodes": "10.0.0.0/24"}))
     return calls

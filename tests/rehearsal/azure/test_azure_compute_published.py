@@ -1,4 +1,4 @@
-"""What the embedded Azure answers of scale sets, instances and machines fits Azure's published types."""
+"""Responses of the embedded Azure for scale sets, instances and machines match Azure's published types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Managed identities, roles and locks behave as Azure's do."""
+"""Managed identities, roles and locks behave as on Azure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The image builder runs templates as Azure's does: it writes gallery versions, fails with their refusals, and is cancelled."""
+"""The image builder runs templates as on Azure: it writes gallery versions, fails with their refusals, and can be cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Galleries, image definitions and versions behave as Azure's do."""
+"""Galleries, image definitions and versions behave as on Azure."""
 
 from __future__ import annotations
 

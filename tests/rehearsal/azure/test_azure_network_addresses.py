@@ -1,4 +1,4 @@
-"""Subnets give out addresses as Azure does: the lowest free first, five kept, and so many per network and peered group."""
+"""Subnets allocate addresses as on Azure: the lowest free address first, five reserved ones, and limits per network and peered group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools know their members, scale sets' and single machines', and who of them answers."""
+"""Backend pools list the members of scale sets and single machines, and the members that answer the probe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is put in place of what the networks of a region say, Azure takes it or refuses it, and what it refuses changes nothing."""
+"""Any change of a region's network bodies is accepted or refused as on Azure, and a refused request changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peerings have two sides, whose states and address spaces Azure watches."""
+"""Peerings have two sides with states and address spaces as on Azure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The networks of the shipped regions are accepted as sent, answered in Azure's shape, and the same when they are asked for again."""
+"""The networks of the shipped regions are accepted as sent, returned in Azure's shape, and unchanged by a second PUT."""
 
 from __future__ import annotations
 

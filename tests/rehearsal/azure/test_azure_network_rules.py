@@ -1,4 +1,4 @@
-"""Security groups and route tables take rules and routes as Azure does."""
+"""Security groups and route tables accept rules and routes as on Azure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks and their subnets are taken, refused and changed as Azure does."""
+"""Virtual networks and their subnets are accepted, refused and changed as on Azure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is fixed at creation cannot be changed; what can, leaves machines behind the model or does not, and keeps what is left out."""
+"""Properties fixed at creation cannot change. Other changes leave machines behind the model or apply at once, and omitted properties are
+preserved.
+"""
 
 from __future__ import annotations
 

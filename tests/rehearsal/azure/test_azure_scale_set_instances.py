@@ -1,4 +1,4 @@
-"""Instances live as Azure's do: their names and numbers, what each operation keeps and loses, and which ones go first."""
+"""Instances behave as on Azure: their names and ids, the effect of each operation, and the order of scale-in."""
 
 from __future__ import annotations
 

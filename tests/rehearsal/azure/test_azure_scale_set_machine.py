@@ -1,4 +1,4 @@
-"""Whatever is done to scale sets, in whatever order: no address twice, capacity and quota as they should be, and every operation ends."""
+"""After any sequence of operations on scale sets: unique addresses, correct capacity and quota, and every operation ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Azure refuses what its published rules do not allow, with its own codes, and a refused request changes nothing."""
+"""A request that breaks a published rule is refused with Azure's code, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scale sets grow and shrink as Azure's do: the capacity, who goes first, and what happens where there is no hardware."""
+"""Scale sets grow and shrink as on Azure: the capacity, the order of scale-in, and allocation failures."""
 
 from __future__ import annotations
 

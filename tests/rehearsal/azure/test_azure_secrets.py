@@ -1,4 +1,4 @@
-"""Secrets, written through Azure Resource Manager or the vault itself, behave as Azure's do."""
+"""Secrets behave as on Azure, whether Azure Resource Manager or the vault itself writes them."""
 
 from __future__ import annotations
 

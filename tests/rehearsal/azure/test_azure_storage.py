@@ -1,4 +1,4 @@
-"""Storage accounts, their containers and their retention behave as Azure's do."""
+"""Storage accounts, their containers and their retention behave as on Azure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key vaults, deleted ones included, behave as Azure's do."""
+"""Key vaults, including deleted ones, behave as on Azure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A virtual machine has its interfaces and disks to itself, keeps what is fixed, and gives everything back."""
+"""A virtual machine has exclusive interfaces and disks, fixed properties, and releases all its resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of vaults and secrets for their tests, and a vault to put them into."""
+"""Bodies of vaults and secrets for their tests, and a vault that contains them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Azure does to machines by itself: notices before deletes, evictions, maintenance, repairs, and rolling upgrades."""
+"""Changes of machines that Azure starts: terminate notices, evictions, maintenance, repairs, and rolling upgrades."""
 
 from __future__ import annotations
 

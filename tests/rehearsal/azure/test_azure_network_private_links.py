@@ -1,4 +1,4 @@
-"""Private link services and private endpoints meet, and endpoints write their names into private zones."""
+"""Private link services and private endpoints connect, and endpoints write their records into private zones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private zones, their links and record sets, and DNS resolvers are taken, refused and changed as Azure does."""
+"""Private zones, their links and record sets, and DNS resolvers are accepted, refused and changed as on Azure."""
 
 from __future__ import annotations
 

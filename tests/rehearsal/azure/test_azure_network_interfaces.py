@@ -1,4 +1,4 @@
-"""Interfaces and load balancers hold addresses, and are taken, refused and changed as Azure does."""
+"""Network interfaces and load balancers allocate addresses, and are accepted, refused and changed as on Azure."""
 
 from __future__ import annotations
 

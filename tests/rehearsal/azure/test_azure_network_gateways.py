@@ -1,4 +1,4 @@
-"""Public addresses, NAT gateways and VPN gateways are taken as Azure does."""
+"""Public addresses, NAT gateways and VPN gateways are accepted as on Azure."""
 
 from __future__ import annotations
 
