@@ -49,9 +49,10 @@ class Capacity:
     def set_reserved(
         self, cloud: Cloud, *, subscription: str, location: str, size: str, group: str, zone: str, machines: int, attempt: int = 0
     ) -> None:
-        """Make a capacity reservation hold so many machines; AzureError for want of quota or hardware, and then nothing is changed.
+        """Set the size of a capacity reservation. Raises AzureError if quota or hardware is missing, and then changes nothing.
 
-        Unused machines of it count as used quota; attempt says how often it was tried to hold more.
+        Unused machines of it count as used quota; attempt is the number of earlier attempts to enlarge it.
+
         https://learn.microsoft.com/azure/virtual-machines/capacity-reservation-overview
         """
         known = size_of(size, location)
@@ -142,7 +143,7 @@ class Capacity:
 
     def _fails(self, cloud: Cloud, key: str, location: str, size: str, zone: str, spot: bool, attempt: int) -> bool:
         rows = enumerate(scenario_of(cloud).allocation_failures)
-        meant = (one for one in rows if _meets(one[1], location, size, zone, spot) and one[1].holds(elapsed(cloud)))
+        meant = (one for one in rows if _affects(one[1], location, size, zone, spot) and one[1].holds(elapsed(cloud)))
         return any(cloud.draw("allocation", number, key, attempt) < row.rate for number, row in meant)
 
 
@@ -159,7 +160,7 @@ def _reserved(group: str, size: str, zone: str) -> Reserved:
     return group.lower(), size.lower(), zone
 
 
-def _meets(row: AllocationFailure, location: str, size: str, zone: str, spot: bool) -> bool:
+def _affects(row: AllocationFailure, location: str, size: str, zone: str, spot: bool) -> bool:
     return row.takes(size) and row.location in (None, location.lower()) and row.zone in (None, zone) and row.spot in (None, spot)
 
 

@@ -31,14 +31,14 @@ class OtherRegionError(GpufleetError):
 
 
 def new_region_cloud(plan: RegionPlan, scenario: Scenario) -> Cloud:
-    """Return an empty Azure for a region, in a scenario that starts now. Raises FileRefusedError."""
+    """Return an empty Azure for a region, in a scenario that starts now. Raises InvalidFileError."""
     return new_cloud(region_subscriptions(plan), plan.spec.access.tenant, seed=scenario.seed, scenario=in_region(scenario, plan))
 
 
 def open_region_cloud(directory: StateDirectory, plan: RegionPlan, scenario: Scenario) -> Cloud:
     """Return the Azure of a state directory an hour after its last use, or a new one; a scenario starts now.
 
-    Raises StateCorruptError, OtherRegionError, or FileRefusedError for a scenario that does not apply to the region.
+    Raises StateCorruptError, OtherRegionError, or InvalidFileError for a scenario that does not apply to the region.
     """
     cloud = open_cloud(directory, lambda: new_region_cloud(plan, scenario))
     _refuse_other(directory.folder, plan, cloud)

@@ -31,12 +31,12 @@ def _among(known: tuple[str, ...], what: str, text: str) -> str:
 
 
 def known_size(text: str) -> str:
-    """Accept a VM size that a machine here can have, in any capitals."""
+    """Accept a VM size of the model, in any case."""
     return _among(tuple(VM_SIZES), "VM size", text)
 
 
 def known_service(text: str) -> str:
-    """Accept a resource provider that is answered here, in any capitals."""
+    """Accept a resource provider of the model, in any case."""
     return _among(SERVICES, "resource provider", text)
 
 
@@ -59,7 +59,7 @@ class MachineFilter(Model):
     """VM size that is meant; every size without one."""
 
     def takes(self, size: str) -> bool:
-        """Whether a size, in whatever capitals, is meant."""
+        """Return whether the row applies to a size, in any case."""
         return self.vm_size is None or self.vm_size.lower() == size.lower()
 
 
@@ -78,7 +78,7 @@ class TimeInterval(Model):
         return self
 
     def holds(self, elapsed: float) -> bool:
-        """Whether a moment, in seconds from the scenario's start, lies in it; the end does not."""
+        """Return whether a time, in seconds from the scenario's start, is in the interval; its end is not."""
         return span_seconds(self.starts) <= elapsed and (self.ends is None or elapsed < span_seconds(self.ends))
 
 
@@ -257,17 +257,17 @@ class Scenario(Model):
 
 @dataclass(slots=True)
 class ActiveScenario:
-    """A scenario and the moment, in seconds since 1970, that its spans count from."""
+    """Active scenario and its start in seconds since 1970."""
 
     scenario: Scenario
     began: float
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON of it."""
+        """Return plain JSON."""
         return {"scenario": self.scenario.model_dump(mode="json"), "began": self.began}
 
     def load(self, data: dict[str, Any]) -> None:
-        """Take up what dump told of: a saved model goes on in the scenario that it was in."""
+        """Restore the state that dump returned."""
         self.scenario, self.began = Scenario.model_validate_json(json.dumps(data["scenario"])), data["began"]
 
 
@@ -275,7 +275,7 @@ NOTHING_WRONG = Scenario()
 
 
 def begin_scenario(cloud: Cloud, scenario: Scenario) -> None:
-    """Put a scenario in force from now on; what befalls machines of itself is planned where the model has the service for it."""
+    """Activate a scenario from now on, and plan its faults if the model has the service for them."""
     cloud.services["scenario"] = ActiveScenario(scenario, cloud.now)
     happenings = cloud.services.get("happenings")
     if happenings is not None:
@@ -283,13 +283,13 @@ def begin_scenario(cloud: Cloud, scenario: Scenario) -> None:
 
 
 def scenario_of(cloud: Cloud) -> Scenario:
-    """The scenario in force; one in which nothing goes wrong where none was begun."""
+    """Return the active scenario; without one, a scenario without faults."""
     force: ActiveScenario | None = cloud.services.get("scenario")
     return force.scenario if force is not None else NOTHING_WRONG
 
 
 def elapsed(cloud: Cloud) -> float:
-    """Seconds since the scenario in force began; since the model did where none was begun."""
+    """Return the seconds since the active scenario started; without one, since the model's start."""
     force: ActiveScenario | None = cloud.services.get("scenario")
     return cloud.now - (force.began if force is not None else EPOCH)
 
@@ -300,9 +300,9 @@ _LEAST = 2.0**-57
 
 
 def operation_seconds(cloud: Cloud, what: str, *drawn_for: object) -> float:
-    """Seconds that an operation takes in the scenario in force; KeyError for what has no duration.
+    """Return the seconds of an operation in the active scenario. Raises KeyError for an operation without a duration.
 
-    drawn_for says which one it is (a key, a version, an attempt): the same ones take the same time in every run of a seed.
+    drawn_for identifies the operation (a key, a version, an attempt): the same arguments give the same seconds in every run of a seed.
     """
     scenario = scenario_of(cloud)
     duration = duration_of(scenario.durations.get(cast("OperationName", what)), what)
@@ -314,5 +314,5 @@ def operation_seconds(cloud: Cloud, what: str, *drawn_for: object) -> float:
 
 
 def duration_of(named: Duration | None, what: str) -> Duration:
-    """What a scenario names, else the default."""
+    """Return a scenario's duration, or the default."""
     return named if named is not None else DEFAULTS[cast("OperationName", what)]

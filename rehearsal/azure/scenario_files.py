@@ -24,7 +24,7 @@ def scenario_names() -> tuple[str, ...]:
 
 
 def load_scenario(scenario: str) -> Scenario:
-    """Return a scenario by its name under rehearsal/scenarios or by a path. Raises FileRefusedError."""
+    """Return a scenario by its name under rehearsal/scenarios or by a path. Raises InvalidFileError."""
     if "/" in scenario or scenario.endswith((".yaml", ".yml")):
         return read_model(pathlib.Path(scenario), Scenario)
     names = scenario_names()
@@ -38,7 +38,7 @@ def load_scenario(scenario: str) -> Scenario:
 def in_region(scenario: Scenario, plan: RegionPlan) -> Scenario:
     """Return the scenario with all grants of the region file that it does not replace, and with its shortages as grants.
 
-    Raises FileRefusedError if a shortage names a family that the region does not use.
+    Raises InvalidFileError if a shortage names a family that the region does not use.
     """
     own = scenario.quotas.granted
     taken = {(row.subscription, row.family.lower()) for row in own}

@@ -76,10 +76,10 @@ class ScheduledEvents:
         return notice.id
 
     def approve(self, cloud: Cloud, event_id: str) -> None:
-        """Let an event begin before its time, as a StartRequests entry does; AzureError where there is no such event.
+        """Approve an event before its time, as a StartRequests entry does. Raises AzureError for an unknown event.
 
-        An approved delete waits until no other delete of its scale set is pending without approval: each of them then goes by its own
-        approval or timeout. https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-terminate-notification
+        An approved delete waits until its scale set has no other pending delete without approval. Each delete then follows its own approval
+        or timeout. https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-terminate-notification
         """
         notice = self._notices.get(event_id.lower())
         if notice is None:
@@ -120,10 +120,10 @@ class ScheduledEvents:
         return tuple(notice for notice in self._of(key) if notice.status == SCHEDULED)
 
     def document(self, cloud: Cloud, key: str, instance_id: str) -> Json:
-        """What the metadata service answers an instance (API version 2020-07-01).
+        """Return the metadata service's document for an instance (API version 2020-07-01).
 
-        An instance sees every event of its set, which is taken for one placement group; GPU machines in sets with one fault domain see
-        their own alone.
+        An instance sees all events of its set, which counts as one placement group. GPU machines in sets with one fault domain see only
+        their own.
         """
         resource = cloud.resources[key]
         alone = resource.properties.get("platformFaultDomainCount") == 1 and _size(resource.body) in _GPU_SIZES

@@ -11,8 +11,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from rehearsal.azure import attribute_maps, rest_fields
 from rehearsal.azure.additional_shapes import WITHOUT_CLIENT
+from rehearsal.azure.sdk_models import attribute_map_shape, model_shape
 from rehearsal.azure.shapes import ObjectOf, Plain, Property, with_response_fields
 
 COMPUTE, NETWORK, STORAGE, KEY_VAULT = "azure.mgmt.compute", "azure.mgmt.network", "azure.mgmt.storage", "azure.mgmt.keyvault"
@@ -123,7 +123,7 @@ def _of_client(package: str, sent: str, answered: str = "") -> ObjectOf:
 
 
 def _model(kind: Any) -> ObjectOf:
-    shape = attribute_maps.model(kind) if hasattr(kind, "_attribute_map") else rest_fields.model(kind)
+    shape = attribute_map_shape(kind) if hasattr(kind, "_attribute_map") else model_shape(kind)
     if not isinstance(shape, ObjectOf):
         raise TypeError(f"{kind.__name__} is one of several models; a resource type has one body")
     return shape

@@ -35,7 +35,7 @@ class StateDirectory:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take hold of a directory, which is made where there is none; StateInUseError; OSError where it cannot be made."""
+        """Lock a directory and create it if it does not exist. Raises StateInUseError, or OSError if it cannot be created."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder = folder
         self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)

@@ -18,7 +18,7 @@ from rehearsal.azure.sdk_shapes import MODELS, add_shapes, shape_of
 from rehearsal.azure.shape_table import decode_shapes, encode_shapes
 from rehearsal.binaries.cache import base_folder
 
-SOURCES = ("attribute_maps.py", "additional_shapes.py", "rest_fields.py", "sdk_shapes.py", "shape_table.py", "shapes.py")
+SOURCES = ("additional_shapes.py", "sdk_models.py", "sdk_shapes.py", "shape_table.py", "shapes.py")
 """Files of rehearsal/azure on which the shapes depend."""
 
 

@@ -1,12 +1,15 @@
-"""Reads shapes out of the official SDK's present models, whose properties are `rest_field` descriptors beside type annotations.
+"""Shapes of the official SDK's models.
 
-https://github.com/Azure/azure-sdk-for-python/blob/main/sdk/core/azure-core/azure/core/serialization.py and, for the descriptors, the
-`_utils/model_base.py` that each management package carries.
+Most packages have `rest_field` descriptors beside type annotations:
+https://github.com/Azure/azure-sdk-for-python/blob/main/sdk/core/azure-core/azure/core/serialization.py and the `_utils/model_base.py` of
+each management package. Older ones name their properties in an `_attribute_map`, inner ones as `properties.x`:
+https://github.com/Azure/msrest-for-python#readme and the `_serialization.py` of each package.
 """
 
 from __future__ import annotations
 
 import datetime
+import inspect
 import types
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -20,7 +23,7 @@ from rehearsal.azure.shapes import Choice, ListOf, MapOf, ObjectOf, OneOf, Plain
 OPEN = frozenset({"NetworkApiVersion", "PrincipalType", "VirtualMachineSizeTypes"})
 """Enumerations that Azure extends without a new API version: VM sizes, network versions of interfaces, principal types."""
 
-PLAIN: Mapping[Any, Plain] = {
+PYTHON_TYPES: Mapping[Any, Plain] = {
     str: Plain.STRING,
     bool: Plain.BOOLEAN,
     int: Plain.INTEGER,
@@ -43,7 +46,7 @@ def enumeration(kind: type[Enum]) -> Shape:
 
 
 @cache
-def model(kind: type) -> ObjectOf | OneOf:
+def model_shape(kind: type) -> ObjectOf | OneOf:
     """Return the shape of a model class, or of its variants."""
     own = ObjectOf(kind.__name__, partial(_properties, kind), _flattened(kind), package_of(kind))
     chooser = next((rest_name(name, field) for name, field in vars(kind).items() if getattr(field, "_is_discriminator", False)), None)
@@ -68,7 +71,7 @@ def _flattened(kind: type) -> bool:
 
 def _variants(kind: type) -> Mapping[str, ObjectOf]:
     mapping: Mapping[str, type] = vars(kind)["__mapping__"]
-    shapes = ((value, model(variant)) for value, variant in mapping.items())
+    shapes = ((value, model_shape(variant)) for value, variant in mapping.items())
     return {value: shape for value, shape in shapes if isinstance(shape, ObjectOf)}
 
 
@@ -105,5 +108,62 @@ def shape_of_hint(hint: Any) -> Shape:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return enumeration(hint)
     if getattr(hint, "_is_model", False):
-        return model(hint)
-    return PLAIN.get(hint, Plain.ANYTHING)
+        return model_shape(hint)
+    return PYTHON_TYPES.get(hint, Plain.ANYTHING)
+
+
+ATTRIBUTE_TYPES: Mapping[str, Plain] = {
+    "bool": Plain.BOOLEAN,
+    "int": Plain.INTEGER,
+    "long": Plain.INTEGER,
+    "float": Plain.NUMBER,
+    "iso-8601": Plain.MOMENT,
+    "object": Plain.ANYTHING,
+    "str": Plain.STRING,
+}
+
+
+@cache
+def attribute_map_shape(kind: Any) -> ObjectOf:
+    """Return the shape of a model class."""
+    keys = [entry["key"] for entry in kind._attribute_map.values()]
+    return ObjectOf(
+        kind.__name__, partial(_attribute_properties, kind), any(key.startswith("properties.") for key in keys), package_of(kind)
+    )
+
+
+def _attribute_properties(kind: Any) -> Mapping[str, Property]:
+    outer: dict[str, Property] = {}
+    inner: dict[str, Property] = {}
+    for name, entry in kind._attribute_map.items():
+        rules = kind._validation.get(name, {})
+        held = Property(_attribute_shape(kind, name, entry["type"]), bool(rules.get("readonly")), bool(rules.get("required")))
+        within, _, key = entry["key"].rpartition(".")
+        (inner if within else outer)[key] = held
+    if inner:
+        required = any(held.required for held in inner.values())
+        outer["properties"] = Property(ObjectOf(f"{kind.__name__}Properties", lambda: inner), required=required)
+    return outer
+
+
+def _attribute_shape(kind: Any, name: str, type_name: str) -> Shape:
+    if type_name.startswith("["):
+        return ListOf(_attribute_shape(kind, name, type_name[1:-1]))
+    if type_name.startswith("{"):
+        return MapOf(_attribute_shape(kind, name, type_name[1:-1]))
+    if type_name == "str":
+        return _text_or_enumeration(kind, name)
+    if type_name in ATTRIBUTE_TYPES:
+        return ATTRIBUTE_TYPES[type_name]
+    return attribute_map_shape(getattr(import_module(kind.__module__.rpartition(".")[0]), type_name))
+
+
+def _text_or_enumeration(kind: Any, name: str) -> Shape:
+    """Return a string or an enumeration: the map does not distinguish them, but the constructor's annotation does."""
+    package = import_module(kind.__module__.rpartition(".")[0])
+    hint = inspect.signature(kind.__init__).parameters.get(name)
+    if hint is None or "_models." not in str(hint.annotation):
+        return Plain.STRING
+    hints = get_type_hints(kind.__init__, {**vars(import_module(kind.__module__)), "_models": package})
+    shape = shape_of_hint(hints[name])
+    return shape if isinstance(shape, Choice) else Plain.STRING
