@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_azure_native import network, privatedns
 
+from components.private_zone import private_zone
+
 ZONES: Mapping[str, str] = {"vault": "privatelink.vaultcore.azure.net", "blob": "privatelink.blob.core.windows.net"}
 """Private DNS zone by kind of endpoint (Azure's "group id"): https://learn.microsoft.com/azure/private-link/private-endpoint-dns"""
 
@@ -54,28 +56,17 @@ class Endpoints(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _zone(self, name: str, zone_name: str, args: EndpointsArgs) -> privatedns.PrivateZone:
-        child = pulumi.ResourceOptions(parent=self)
-        zone = privatedns.PrivateZone(
-            f"{name}-zone",
-            private_zone_name=zone_name,
-            resource_group_name=args.resource_group,
-            location="global",
-            tags=args.tags,
-            opts=child,
-        )
-        privatedns.VirtualNetworkLink(
-            f"{name}-zone-link",
-            virtual_network_link_name=args.link_name,
-            private_zone_name=zone.name,
-            resource_group_name=args.resource_group,
-            location="global",
-            virtual_network=privatedns.SubResourceArgs(id=args.vnet_id),
-            registration_enabled=False,
-            # The zone is authoritative for the whole service. Without the fallback, other owners' accounts and vaults with private
-            # endpoints would not resolve here: https://learn.microsoft.com/azure/dns/private-dns-fallback
-            resolution_policy=privatedns.ResolutionPolicy.NX_DOMAIN_REDIRECT,
-            tags=args.tags,
-            opts=child,
+        # The zone is authoritative for the whole service. Without the fallback, other owners' accounts and vaults with private
+        # endpoints would not resolve here: https://learn.microsoft.com/azure/dns/private-dns-fallback
+        zone, _ = private_zone(
+            name,
+            zone_name,
+            args.link_name,
+            args.vnet_id,
+            args.resource_group,
+            args.tags,
+            pulumi.ResourceOptions(parent=self),
+            privatedns.ResolutionPolicy.NX_DOMAIN_REDIRECT,
         )
         return zone
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_azure_native import dnsresolver, network, privatedns
+from pulumi_azure_native import dnsresolver, network
 
 from components.nat_gateway import nat_gateway
 from components.plan.locations import ALL_ZONES
 from components.plan.model import RegionPlan
+from components.private_zone import private_zone
 from components.spec.region import GatewaySize
 from components.subnets import Subnets, SubnetsArgs
 
@@ -63,7 +64,8 @@ class Hub(pulumi.ComponentResource):
         self._gateway(name, args, subnets)
         self.vnet_id = vnet.id
         self.subnet_ids = subnets.ids
-        self.private_zone = self._zone(name, args, vnet)
+        zone, _ = private_zone(name, plan.private_zone, plan.vnet_name, vnet.id, args.resource_group, tags, child)
+        self.private_zone = zone.name
         self.register_outputs({"vnet_id": self.vnet_id, "subnet_ids": self.subnet_ids, "private_zone": self.private_zone})
 
     def _resolver(self, name: str, args: HubArgs, vnet: network.VirtualNetwork, subnets: Subnets) -> None:
@@ -127,29 +129,6 @@ class Hub(pulumi.ComponentResource):
             # The gateway's creation locks the network for most of an hour, in which no subnet can be written.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[subnets.last]),
         )
-
-    def _zone(self, name: str, args: HubArgs, vnet: network.VirtualNetwork) -> pulumi.Output[str]:
-        plan = args.plan.hub
-        zone = privatedns.PrivateZone(
-            f"{name}-zone",
-            private_zone_name=plan.private_zone,
-            resource_group_name=args.resource_group,
-            location="global",
-            tags=args.plan.tags,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        privatedns.VirtualNetworkLink(
-            f"{name}-zone-link",
-            virtual_network_link_name=plan.vnet_name,
-            private_zone_name=zone.name,
-            resource_group_name=args.resource_group,
-            location="global",
-            virtual_network=privatedns.SubResourceArgs(id=vnet.id),
-            registration_enabled=False,
-            tags=args.plan.tags,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        return zone.name
 
 
 def vpn_clients(plan: RegionPlan) -> network.VpnClientConfigurationArgs:

@@ -11,6 +11,7 @@ from components.base_outputs import BaseOutputs
 from components.endpoints import Endpoint, Endpoints, EndpointsArgs
 from components.nat_gateway import nat_gateway
 from components.plan.model import ClusterPlan, RegionPlan
+from components.private_zone import private_zone
 from components.subnets import Subnets, SubnetsArgs
 
 RECORD_TTL_SECONDS = 300
@@ -82,25 +83,7 @@ class Network(pulumi.ComponentResource):
     def _zone(self, name: str, args: NetworkArgs, vnet: network.VirtualNetwork) -> tuple[pulumi.Resource, ...]:
         """Create the cluster's zone; return its link to the network, and the records of etcd members and API servers."""
         plan, child = args.plan, pulumi.ResourceOptions(parent=self)
-        zone = privatedns.PrivateZone(
-            f"{name}-zone",
-            private_zone_name=plan.network.private_zone,
-            resource_group_name=args.resource_group,
-            location="global",
-            tags=plan.tags,
-            opts=child,
-        )
-        link = privatedns.VirtualNetworkLink(
-            f"{name}-zone-link",
-            virtual_network_link_name=plan.network.vnet_name,
-            private_zone_name=zone.name,
-            resource_group_name=args.resource_group,
-            location="global",
-            virtual_network=privatedns.SubResourceArgs(id=vnet.id),
-            registration_enabled=False,
-            tags=plan.tags,
-            opts=child,
-        )
+        zone, link = private_zone(name, plan.network.private_zone, plan.network.vnet_name, vnet.id, args.resource_group, plan.tags, child)
         records = tuple(
             privatedns.PrivateRecordSet(
                 f"{name}-record-{record}",
