@@ -26,7 +26,7 @@ CONSOLES = "read the consoles of the API servers' scale set and of the etcd mach
 
 
 @dataclass(frozen=True)
-class Patience:
+class WaitTimes:
     """Times in seconds: deadline for a starting server, hopeless for obstacles that rarely disappear, between attempts, of progress.
 
     A machine boots in minutes and then reads its secrets. A resolver finds a new record after its negative cache entry has expired.
@@ -110,19 +110,19 @@ def one_line(text: str) -> str:
     return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 1]}…"
 
 
-def wait_until_ready(endpoint: Endpoint, patience: Patience, say: Callable[[str], None]) -> None:
+def wait_until_ready(endpoint: Endpoint, times: WaitTimes, report: Callable[[str], None]) -> None:
     """Request /readyz until an API server is ready, and report progress; raise ApiServerNotReadyError when the time is over."""
     start = time.monotonic()
-    said = start
+    reported = start
     while (failure := request_readyz(endpoint)) is not None:
         waited = time.monotonic() - start
-        bound = patience.deadline if failure.obstacle is Obstacle.STARTING else min(patience.hopeless, patience.deadline)
+        bound = times.deadline if failure.obstacle is Obstacle.STARTING else min(times.hopeless, times.deadline)
         if waited >= bound:
             raise ApiServerNotReadyError(endpoint, failure, bound)
-        if time.monotonic() - said >= patience.progress:
-            said = time.monotonic()
-            say(f"{endpoint}: not ready after {waited:.0f} s of at most {bound:g} s: {failure.message}")
-        time.sleep(patience.between)
+        if time.monotonic() - reported >= times.progress:
+            reported = time.monotonic()
+            report(f"{endpoint}: not ready after {waited:.0f} s of at most {bound:g} s: {failure.message}")
+        time.sleep(times.between)
 
 
 class ReadyProvider(ResourceProvider):
@@ -144,7 +144,7 @@ class ReadyProvider(ResourceProvider):
     def _wait(self, props: Mapping[str, Any]) -> None:
         endpoint = Endpoint(props["host"], int(props["port"]), props["ca_certificate"])
         # Pulumi shows the output of a dynamic provider immediately.
-        wait_until_ready(endpoint, Patience(), lambda line: print(line, flush=True))
+        wait_until_ready(endpoint, WaitTimes(), lambda line: print(line, flush=True))
 
 
 @dataclass(frozen=True)

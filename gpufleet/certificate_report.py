@@ -69,7 +69,7 @@ def _authorities() -> tuple[str, ...]:
 
 def _machines(cluster: ClusterPlan, role: str, secret: str) -> tuple[str, ...]:
     """Return the machines that fetch a secret from the vault of a role: one by name, several as a number."""
-    names = tuple(name for name, secrets in _fetching(cluster, role) if secret in secrets.keep + secrets.only_composed)
+    names = tuple(name for name, secrets in _fetching(cluster, role) if secret in secrets.stored + secrets.only_composed)
     return names if len(names) < 2 else (_counted(len(names), "etcd machine"),)
 
 

@@ -80,12 +80,12 @@ def model_problems(
     found = (details for details in error.errors(include_url=False) if not _miscounted(details))
     located = [(details, locate(model, details["loc"], data)) for details in found]
     best = list(islice(_best_members(located), MAX_PROBLEMS + 1))
-    slips = {(place.path[:-1], _nearest(place)) for details, place in best if details["type"] == "extra_forbidden"}
+    slips = {(location.path[:-1], _nearest(location)) for details, location in best if details["type"] == "extra_forbidden"}
     problems = []
-    for details, place in best:
-        if details["type"] == "missing" and (place.path[:-1], place.path[-1]) in slips:
+    for details, location in best:
+        if details["type"] == "missing" and (location.path[:-1], location.path[-1]) in slips:
             continue
-        path, value, reason, remedy = _describe(details, place)
+        path, value, reason, remedy = _describe(details, location)
         problems.append((path, problem(file, path, nearest_position(path, positions), value, reason, remedy)))
     return problems
 
@@ -101,77 +101,77 @@ def _best_members(located: list[tuple[ErrorDetails, ErrorLocation]]) -> Iterator
     The best member has the right type of value, then the right literals, then the fewest errors.
     """
     costs: dict[tuple[Path, tuple[str, ...]], dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0, 0]))
-    for details, place in located:
-        for choice in place.choices:
+    for details, location in located:
+        for choice in location.choices:
             cost = costs[choice.union, choice.before][choice.arm]
-            cost[0] += place.path == choice.union and details["type"] in EXPECTED
+            cost[0] += location.path == choice.union and details["type"] in EXPECTED
             cost[1] += details["type"] == "literal_error"
             cost[2] += 1
     best = {union: min(arms, key=lambda arm: arms[arm]) for union, arms in costs.items()}
     return (entry for entry in located if all(best[choice.union, choice.before] == choice.arm for choice in entry[1].choices))
 
 
-def _nearest(place: ErrorLocation) -> str | None:
+def _nearest(location: ErrorLocation) -> str | None:
     """Return the known key that is most similar to an unknown one."""
-    if place.model is None:
+    if location.model is None:
         return None
-    plain = {key.lower().replace("-", "_"): key for key in known_keys(place.model)}
-    wrong = str(place.path[-1])[:LONGEST_KEY].lower().replace("-", "_")
+    plain = {key.lower().replace("-", "_"): key for key in known_keys(location.model)}
+    wrong = str(location.path[-1])[:LONGEST_KEY].lower().replace("-", "_")
     return next((plain[near] for near in get_close_matches(wrong, plain, n=1)), None)
 
 
-def _describe(details: ErrorDetails, place: ErrorLocation) -> tuple[Path, str | None, str, str]:
+def _describe(details: ErrorDetails, location: ErrorLocation) -> tuple[Path, str | None, str, str]:
     """Return path, value, reason and remedy."""
     given, context = details["input"], details.get("ctx", {})
-    word, about = shown(given), _about(place)
+    word, about = shown(given), _about(location)
     match details["type"]:
         case "missing":
-            return place.path, None, "is missing", f"add it{about}"
+            return location.path, None, "is missing", f"add it{about}"
         case "extra_forbidden":
-            return place.path, word, "is not a known key", _known(place)
-        case "union_tag_not_found" if place.tags:
-            path = (*place.path, context["discriminator"].strip("'"))
-            return path, None, "is missing", f"write one of {', '.join(place.tags)}"
-        case "union_tag_invalid" if place.tags:
+            return location.path, word, "is not a known key", _known(location)
+        case "union_tag_not_found" if location.tags:
+            path = (*location.path, context["discriminator"].strip("'"))
+            return path, None, "is missing", f"write one of {', '.join(location.tags)}"
+        case "union_tag_invalid" if location.tags:
             tag = context["tag"]
-            return (*place.path, context["discriminator"].strip("'")), shown(tag), *_one_of(tag, place.tags)
+            return (*location.path, context["discriminator"].strip("'")), shown(tag), *_one_of(tag, location.tags)
         case "enum" | "literal_error":
-            return place.path, word, *_one_of(given, [choice.strip("'") for choice in CHOICES.split(context["expected"])])
+            return location.path, word, *_one_of(given, [choice.strip("'") for choice in CHOICES.split(context["expected"])])
         case "string_pattern_mismatch":
             words = FORMS.get(context["pattern"], f"what matches {context['pattern']}")
-            return place.path, word, f"{word} does not have the required form", f"write {words}{about}"
+            return location.path, word, f"{word} does not have the required form", f"write {words}{about}"
         case kind if kind in BOUNDS:
             bound, wrong, right = BOUNDS[kind]
-            return place.path, word, f"{word} {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
+            return location.path, word, f"{word} {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
         case kind if kind in LENGTHS:
             bound, unit, wrong, right = LENGTHS[kind]
-            return place.path, word, f"has {len(given)} {unit}, {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
+            return location.path, word, f"has {len(given)} {unit}, {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
         case kind if kind in EXPECTED:
             return (
-                place.path,
+                location.path,
                 word,
                 _kind_wrong(given, EXPECTED[kind]),
-                f"{_form(given, place) or _kind_right(given, EXPECTED[kind])}{about}",
+                f"{_form(given, location) or _kind_right(given, EXPECTED[kind])}{about}",
             )
         case "value_error" | "assertion_error":
-            return place.path, word, *_raised(str(context["error"]), given, f"correct it{about}")
+            return location.path, word, *_raised(str(context["error"]), given, f"correct it{about}")
         case kind if kind in BUILT_IN:
-            return place.path, word, f"{word} is refused: {details['msg']}", f"correct it{about}"
+            return location.path, word, f"{word} is refused: {details['msg']}", f"correct it{about}"
         case _:
-            return place.path, word, *_split(details["msg"], "")
+            return location.path, word, *_split(details["msg"], "")
 
 
-def _about(place: ErrorLocation) -> str:
+def _about(location: ErrorLocation) -> str:
     """Return the description of the nearest field, in brackets."""
-    description = " ".join((place.field.description or "").split()) if place.field else ""
+    description = " ".join((location.field.description or "").split()) if location.field else ""
     return f" ({description.removesuffix('.')})" if description else ""
 
 
-def _known(place: ErrorLocation) -> str:
+def _known(location: ErrorLocation) -> str:
     """Return the remedy for an unknown key: the known keys."""
-    if near := _nearest(place):
+    if near := _nearest(location):
         return f"did you mean {near}?"
-    return f"the keys here are {', '.join(known_keys(place.model))}" if place.model else "leave it out"
+    return f"the keys here are {', '.join(known_keys(location.model))}" if location.model else "leave it out"
 
 
 def _one_of(given: Any, choices: Sequence[str]) -> tuple[str, str]:
@@ -199,9 +199,9 @@ def _kind_right(given: object, expected: str) -> str:
     return HOW_TO_WRITE[expected]
 
 
-def _form(given: object, place: ErrorLocation) -> str:
+def _form(given: object, location: ErrorLocation) -> str:
     """Return the remedy if the quoted value would still not match the field's pattern, otherwise an empty string."""
-    patterns = [getattr(item, "pattern", None) for item in place.field.metadata] if place.field else []
+    patterns = [getattr(item, "pattern", None) for item in location.field.metadata] if location.field else []
     wrong = [pattern for pattern in patterns if pattern in FORMS and not re.fullmatch(pattern, shown(given))]
     return f"write {FORMS[wrong[0]]}" if wrong and isinstance(given, bool | int | float) else ""
 

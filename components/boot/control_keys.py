@@ -34,8 +34,8 @@ _COMPOSE = {
 
 def secrets_of(cluster: ClusterPlan) -> Secrets:
     """Return the secrets of an API server's machine: all secrets of the control plane's vault that programs read."""
-    keep = tuple(name for name in cluster.vault("control").secrets if name not in UNREAD and name not in ONLY_COMPOSED)
-    return Secrets(vault="control", directory=DIRECTORY, keep=keep, compose=_COMPOSE, only_composed=ONLY_COMPOSED)
+    stored = tuple(name for name in cluster.vault("control").secrets if name not in UNREAD and name not in ONLY_COMPOSED)
+    return Secrets(vault="control", directory=DIRECTORY, stored=stored, compose=_COMPOSE, only_composed=ONLY_COMPOSED)
 
 
 def path(name: str) -> str:

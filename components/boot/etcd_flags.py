@@ -32,7 +32,7 @@ def secrets_of(etcd: EtcdPlan, member: EtcdMemberPlan) -> Secrets:
     return Secrets(
         vault="etcd",
         directory=KEYS,
-        keep=(f"{etcd.role}-ca-cert", *own),
+        stored=(f"{etcd.role}-ca-cert", *own),
         compose={CLIENT_AUTHORITIES: tuple(f"{{{{{name}}}}}" for name in authorities)},
         only_composed=tuple(name for name in authorities if name != f"{etcd.role}-ca-cert"),
     )
@@ -51,7 +51,7 @@ def initial_cluster(etcd: EtcdPlan) -> str:
 def guard_arguments(etcd: EtcdPlan, member: EtcdMemberPlan) -> str:
     """Return the guard's arguments, with which it checks at the other members whether the etcd cluster is already running."""
     secrets = secrets_of(etcd, member)
-    authority, certificate, key = (secrets.path(name) for name in secrets.keep)
+    authority, certificate, key = (secrets.path(name) for name in secrets.stored)
     named = {"name": member.name, "own": peer_url(member), "authority": authority, "certificate": certificate, "key": key}
     peers = (peer_url(other) for other in etcd.members if other != member)
     return " \\\n  ".join((*(f"--{name}={value}" for name, value in named.items()), *peers))
@@ -60,7 +60,7 @@ def guard_arguments(etcd: EtcdPlan, member: EtcdMemberPlan) -> str:
 def flags(etcd: EtcdPlan, member: EtcdMemberPlan) -> dict[str, str | tuple[str, ...]]:
     """Return the flags of a member, without initial-cluster and its state: a flag would override the environment of a joining member."""
     secrets = secrets_of(etcd, member)
-    authority, certificate, key = (secrets.path(name) for name in secrets.keep)
+    authority, certificate, key = (secrets.path(name) for name in secrets.stored)
     return {
         "name": member.name,
         "data-dir": DATA_DIRECTORY,

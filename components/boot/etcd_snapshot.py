@@ -36,7 +36,7 @@ def minute(etcd: EtcdPlan, member: EtcdMemberPlan) -> int:
 def snapshot_files(cluster: ClusterPlan, etcd: EtcdPlan, member: EtcdMemberPlan) -> tuple[BootFile, ...]:
     """Return the program's settings, which an operator can use on all members, and for etcd also the hourly timer and its unit."""
     own = etcd_flags.secrets_of(etcd, member)
-    authority, certificate, key = (own.path(name) for name in own.keep)
+    authority, certificate, key = (own.path(name) for name in own.stored)
     manifest = {
         "container": cluster.backup_url,
         "identity": cluster.identity("etcd").id,

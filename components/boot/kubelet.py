@@ -38,7 +38,7 @@ def secrets_of(cluster: ClusterPlan) -> Secrets:
     return Secrets(
         vault="node",
         directory=f"{KUBERNETES}/pki",
-        keep=(AUTHORITY,),
+        stored=(AUTHORITY,),
         compose={BOOTSTRAP_KUBECONFIG: tuple(bootstrap.splitlines())},
         only_composed=("bootstrap-token",),
     )

@@ -28,20 +28,20 @@ _KINDS = {"encryption-key": "key32", "bootstrap-token": "token", "service-accoun
 
 @dataclass(frozen=True)
 class Secrets:
-    """Secrets of one machine: vault is the role of their vault; secrets in keep are stored in directory as NAME.pem.
+    """Secrets of one machine: vault is the role of their vault; secrets in stored are written to directory as NAME.pem.
 
     compose maps a path to lines in which {{NAME}} stands for a secret's value.
     """
 
     vault: str
     directory: str
-    keep: tuple[str, ...]
+    stored: tuple[str, ...]
     compose: dict[str, tuple[str, ...]] = field(default_factory=dict)
     only_composed: tuple[str, ...] = ()
 
     def path(self, name: str) -> str:
-        """Return the path of a stored secret; raise KeyError for a secret that is not in keep."""
-        if name not in self.keep:
+        """Return the path of a stored secret; raise KeyError for a secret that is not in stored."""
+        if name not in self.stored:
             raise KeyError(name)
         return f"{self.directory}/{name}.pem"
 
@@ -57,8 +57,8 @@ def secret_files(cluster: ClusterPlan, secrets: Secrets) -> tuple[BootFile, ...]
         "vault": cluster.vault(secrets.vault).uri,
         "identity": cluster.identity(secrets.vault).id,
         "directory": secrets.directory,
-        "secrets": {name: kind(name) for name in secrets.keep + secrets.only_composed},
-        "keep": secrets.keep,
+        "secrets": {name: kind(name) for name in secrets.stored + secrets.only_composed},
+        "keep": secrets.stored,
         "compose": secrets.compose,
     }
     return (scripts.FETCH_SECRETS, BootFile(MANIFEST, json.dumps(manifest, indent=1) + "\n"), *_units())

@@ -218,8 +218,8 @@ def _nodes(cluster: ClusterPlan) -> tuple[Alert, ...]:
     away = f'sum by (cluster) (node_collector_unhealthy_nodes_in_zone{{cluster="{name}"}})'
     all_nodes = f'sum by (cluster) (node_collector_zone_size{{cluster="{name}"}})'
     csr = f'cluster="{name}",resource="certificatesigningrequests"'
-    asked = f'sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="",verb="POST",code="201"}}[30m]))'
-    decided = f'(sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="approval",code="200"}}[30m])) or 0 * {asked})'
+    requested = f'sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="",verb="POST",code="201"}}[30m]))'
+    decided = f'(sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="approval",code="200"}}[30m])) or 0 * {requested})'
     # Prometheus 3 writes integer bounds with a decimal: https://prometheus.io/docs/prometheus/latest/migration/
     ending = f'apiserver_client_certificate_expiration_seconds_bucket{{cluster="{name}",le=~"{CERTIFICATE_SECONDS}([.]0)?"}}'
     return (
@@ -233,7 +233,7 @@ def _nodes(cluster: ClusterPlan) -> tuple[Alert, ...]:
         ),
         Alert(
             "CertificateRequestsUndecided",
-            f"{asked} - {decided} > {UNAPPROVED}",
+            f"{requested} - {decided} > {UNAPPROVED}",
             30,
             "ticket",
             "{{ $value | humanize }} certificate requests of the last half hour were not decided on: new nodes do not join",

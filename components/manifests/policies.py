@@ -86,6 +86,6 @@ REST_OF_NODE = Demand(
 
 def other_taints(key: str) -> str:
     """Return the expression that all taints with other keys are unchanged, without added or removed ones."""
-    kept = [f'variables.{side}_taints.filter(t, t.key != "{key}")' for side in ("new", "old")]
-    pairs = " && ".join(f"{one}.all(a, {other}.exists(b, {SAME_TAINT}))" for one, other in (kept, reversed(kept)))
-    return f"{pairs} && {kept[0]}.size() == {kept[1]}.size()"
+    others = [f'variables.{side}_taints.filter(t, t.key != "{key}")' for side in ("new", "old")]
+    pairs = " && ".join(f"{one}.all(a, {other}.exists(b, {SAME_TAINT}))" for one, other in (others, reversed(others)))
+    return f"{pairs} && {others[0]}.size() == {others[1]}.size()"

@@ -51,16 +51,16 @@ def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[InvalidV
     """Yield members of a list with the name or slot of an earlier member."""
     seen: dict[object, str] = {}
     taken = {member.get(key) for _, member in _mappings(parent, path) if isinstance(member.get(key), int | str)}
-    for place, member in _mappings(parent, path):
+    for where, member in _mappings(parent, path):
         value = member.get(key)
         if isinstance(value, bool) or not isinstance(value, int | str):
             continue
         if value in seen:
             free = next(slot for slot in range(len(taken) + 1) if slot not in taken)
             remedy = f"the lowest free slot is {free}" if key == "slot" else "give it a name of its own"
-            yield InvalidValue((*place, key), value, f"is the {key} of {seen[value]}", remedy)
+            yield InvalidValue((*where, key), value, f"is the {key} of {seen[value]}", remedy)
         else:
-            seen[value] = f"{what} {member.get('name', place[-1])}"
+            seen[value] = f"{what} {member.get('name', where[-1])}"
 
 
 def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[InvalidValue]:
@@ -85,11 +85,11 @@ def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Inv
         if network is not None and own.overlaps(network):
             free = _free_block(own.prefixlen, [*map(_network, others.values())])
             yield InvalidValue(("address_space",), str(own), f"overlaps {text} of region {other}", free)
-    for place, cluster in _mappings(document, ("clusters",)):
+    for where, cluster in _mappings(document, ("clusters",)):
         slot = whole_number(cluster.get("slot"))
         if slot is not None and 0 <= slot <= 30 and slot + 1 >= blocks >= 2:
             reason = f"is beyond the {blocks - 1} cluster slots of {own}"
-            yield InvalidValue((*place, "slot"), slot, reason, f"use a slot of 0 to {blocks - 2}, or a larger address_space")
+            yield InvalidValue((*where, "slot"), slot, reason, f"use a slot of 0 to {blocks - 2}, or a larger address_space")
 
 
 def _network(value: object) -> ipaddress.IPv4Network | None:
@@ -119,9 +119,9 @@ def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) 
         group = plane.get(key) if isinstance(plane, Mapping) else None
         if isinstance(group, Mapping):
             yield from _machines((*path, "control_plane", key), group, role, cluster, catalog, location)
-    for place, pool in _mappings(cluster, (*path, "pools")):
-        yield from _machines(place, pool, Role.NODE, cluster, catalog, location)
-        yield from _interconnect(place, pool)
+    for where, pool in _mappings(cluster, (*path, "pools")):
+        yield from _machines(where, pool, Role.NODE, cluster, catalog, location)
+        yield from _interconnect(where, pool)
     yield from _repeated(cluster, (*path, "pools"), "name", "pool")
     yield from _subnet_overlaps(path, cluster, catalog)
     yield from _tenants(path, cluster)
@@ -147,7 +147,7 @@ def _interconnect(path: Path, pool: Raw) -> Iterator[InvalidValue]:
 def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[InvalidValue]:
     """Yield pools of a cluster that would use the same node subnet as an earlier pool."""
     taken: dict[int, str] = {}
-    for place, pool in _mappings(cluster, (*path, "pools")):
+    for where, pool in _mappings(cluster, (*path, "pools")):
         slots = _pool_slots(pool, catalog)
         if slots is None:
             continue
@@ -159,7 +159,7 @@ def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterato
             )
             span = f"{slots[0]}" if len(slots) == 1 else f"{slots[0]} to {slots[-1]}"
             yield InvalidValue(
-                (*place, "slot"), slots[0], f"lets its machines fill node subnets {span}, and {clash} is pool {taken[clash]}'s", remedy
+                (*where, "slot"), slots[0], f"lets its machines fill node subnets {span}, and {clash} is pool {taken[clash]}'s", remedy
             )
         taken |= {slot: str(pool.get("name")) for slot in slots if slot not in taken}
 
@@ -192,11 +192,11 @@ def _tenants(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     teams = tuple(str(team.get("name")) for _, team in _mappings(tenancy, (*base, "teams")))
     pools = tuple(str(pool.get("name")) for _, pool in _mappings(cluster, (*path, "pools")))
     yield from _repeated(tenancy, (*base, "teams"), "name", "team")
-    for place, allocation in _mappings(tenancy, (*base, "allocations")):
+    for where, allocation in _mappings(tenancy, (*base, "allocations")):
         for key, known in (("team", teams), ("pool", pools)):
             value = allocation.get(key)
             if isinstance(value, str) and value not in known:
-                yield InvalidValue((*place, key), value, f"is no {key} of this cluster", nearest(value, known))
+                yield InvalidValue((*where, key), value, f"is no {key} of this cluster", nearest(value, known))
     purpose = cluster.get("purpose")
     owner = purpose.get("team") if isinstance(purpose, Mapping) and purpose.get("kind") == "dedicated" else None
     if isinstance(owner, str) and owner not in teams:
@@ -222,15 +222,15 @@ def _quotas(document: Raw) -> Iterator[InvalidValue]:
         family = quota.get("family") if isinstance(quota, Mapping) else None
         if not isinstance(family, str):
             continue
-        place = ("quotas", index, "family")
+        where = ("quotas", index, "family")
         if family not in FAMILIES:
             reason = (
                 f"is neither {ALL_FAMILIES} (all families together) nor {SPOT_FAMILY} (spot) nor the family of a size in {SIZES_LISTED}"
             )
-            yield InvalidValue(place, family, reason, nearest(family, FAMILIES))
+            yield InvalidValue(where, family, reason, nearest(family, FAMILIES))
         subscription = quota.get("subscription")
         key = (family, subscription if isinstance(subscription, str) else document.get("subscription"))
         if key in seen:
             reason = f"is declared already, by quotas[{seen[key]}]"
-            yield InvalidValue(place, family, reason, "leave one of the two out; a grant is one number per family and subscription")
+            yield InvalidValue(where, family, reason, "leave one of the two out; a grant is one number per family and subscription")
         seen.setdefault(key, index)

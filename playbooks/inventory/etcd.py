@@ -63,7 +63,7 @@ def _group_variables(cluster: ClusterPlan, etcd: EtcdPlan) -> dict[str, Any]:
             for member in etcd.members
         ],
         "etcd_token": etcd.token,
-        "etcd_authority": first.path(first.keep[0]),
+        "etcd_authority": first.path(first.stored[0]),
         "etcd_subscription": cluster.subscription,
         "etcd_resource_group": cluster.resource_group,
         "etcd_api_group": _api(cluster),
@@ -74,7 +74,7 @@ def _group_variables(cluster: ClusterPlan, etcd: EtcdPlan) -> dict[str, Any]:
 def _member(etcd: EtcdPlan, member: EtcdMemberPlan) -> dict[str, Any]:
     """Return a member's address and the paths of its certificate and key."""
     secrets = etcd_flags.secrets_of(etcd, member)
-    certificate, key = (secrets.path(name) for name in secrets.keep[1:])
+    certificate, key = (secrets.path(name) for name in secrets.stored[1:])
     return {"ansible_host": member.address, "ansible_user": USER, "etcd_certificate": certificate, "etcd_key": key}
 
 

@@ -42,7 +42,7 @@ def certificate(name: str = "localhost") -> tuple[str, str]:
 
 @dataclass
 class Azure:
-    """What the two services answer, and what they were asked.
+    """Responses of the two services, and the requests that they received.
 
     failures maps a path to statuses that come first, one per request; redirects maps a path to where it sends the caller.
     """

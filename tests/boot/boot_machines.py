@@ -1,4 +1,4 @@
-"""Which machines the tests of this folder look at: every role of every cluster of the three regions, planned once."""
+"""Boot files of one machine per role, cluster and region, for the tests in this folder."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def machines() -> dict[str, MachineBoot]:
 
 
 def _of_cluster(region: RegionPlan, cluster: ClusterPlan) -> dict[str, MachineBoot]:
-    rings = {ring.role: boot_etcd(cluster, ring, ring.members[0]) for ring in (cluster.etcd, cluster.events_etcd)}
+    etcd_clusters = {ring.role: boot_etcd(cluster, ring, ring.members[0]) for ring in (cluster.etcd, cluster.events_etcd)}
     nodes = {pool.name: boot_nodes(region, cluster, pool)[0] for pool in cluster.pools}
-    return {**rings, "api": boot_api_server(region, cluster), **nodes}
+    return {**etcd_clusters, "api": boot_api_server(region, cluster), **nodes}
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What services are started with fits the programs' versions, the plan and each other, and holds no secret."""
+"""Flags and configuration of services match the programs' versions, the plan and each other, and contain no secret."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def units(boot: MachineBoot) -> dict[str, dict[str, str]]:
 
 
 def manifest(boot: MachineBoot) -> dict[str, Any]:
-    """What the machine is to fetch from its vault."""
+    """Return the manifest of secrets that the machine fetches."""
     found: dict[str, Any] = json.loads(boot.file("/etc/gpufleet/secrets.json").content)
     return found
 
@@ -90,7 +90,7 @@ def test_an_etcd_member_reads_its_own_key_and_no_other_members() -> None:
     for cluster in CLUSTERS.values():
         for ring in (cluster.etcd, cluster.events_etcd):
             for member in ring.members:
-                keys = [name for name in etcd_flags.secrets_of(ring, member).keep if name.endswith("-key")]
+                keys = [name for name in etcd_flags.secrets_of(ring, member).stored if name.endswith("-key")]
                 assert keys == [f"{ring.role}-{member.member}-key"]
 
 

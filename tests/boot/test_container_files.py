@@ -1,4 +1,4 @@
-"""Every container on a machine with an NCCL topology file is handed NCCL's files, and is otherwise what containerd makes by default."""
+"""Containers on a machine with an NCCL topology file have NCCL's files, and are otherwise containerd's default."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NODES = {name: boot for name, boot in machines().items() if boot.role == "node"}
 
 
 def spec_of(size: VmSize) -> dict[str, Any]:
-    """The base specification that a machine of a size is given."""
+    """Return the base specification of a machine of a size."""
     found: dict[str, Any] = json.loads(runtime_spec.runtime_spec(gpu.container_files(size)).content)
     return found
 

@@ -1,4 +1,4 @@
-"""cloud-init and systemd take what machines are told, and its whole text is reviewed as a diff."""
+"""cloud-init and systemd accept the boot files of machines; goldens contain their whole text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_cloud_init_accepts_the_document(name: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def verified(tmp_path: Path) -> Callable[[MachineBoot], str]:
-    """What systemd-analyze finds wrong with a machine's units, empty where nothing is; programs are there in name only."""
+    """Return the errors of systemd-analyze in a machine's units; programs are empty files."""
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("systemd-analyze is not installed (Debian package systemd)")

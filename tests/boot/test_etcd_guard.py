@@ -1,4 +1,4 @@
-"""An etcd member whose disk is empty starts only where it has never been a member and no ring runs without it, or is let in anew."""
+"""An etcd member with an empty disk starts only if it has never been a member and no cluster runs without it, or if it was added again."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class Member:
         self.waiting: list[subprocess.Popen[str]] = []
 
     def no_ring_runs(self) -> None:
-        """The other members' answer: this machine may found the ring."""
+        """Response of the other members: this machine may start a new cluster."""
         self.ring.write_text("#!/bin/sh\nexit 0\n")
         self.ring.chmod(0o755)
 
     def a_ring_runs(self) -> None:
-        """The other members' answer: a ring runs without this machine. The guard gives its arguments on."""
+        """Response of the other members: a cluster runs without this machine. The guard passes its arguments on."""
         self.ring.write_text('#!/bin/sh\necho "a ring runs beside $*"\nexit 3\n')
 
     def guard(self, step: str) -> int:
-        """Status of a step that must not wait."""
+        """Return the status of a step that must not wait."""
         return subprocess.run(("sh", str(PROGRAM), step), env=self.environment, timeout=10, check=False).returncode
 
     def wait(self) -> subprocess.Popen[str]:
@@ -55,12 +55,12 @@ class Member:
         return process
 
     def start(self) -> None:
-        """What etcd does once it may: write its data, and become part of a quorum."""
+        """Write data and become part of a quorum, as etcd does after its start."""
         (self.data / "member").mkdir(parents=True, exist_ok=True)
         assert self.guard("started") == 0
 
     def redeploy(self) -> None:
-        """The disk is emptied, and what lives in memory is gone."""
+        """Erase the disk and the state in memory."""
         (self.data / "member").rmdir()
         self.join.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""A machine that finds a ring running without it founds no second one, and the members of a new ring do not wait for each other."""
+"""A machine that finds a running cluster without it starts no second cluster; members of a new cluster do not wait for each other."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def keys(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def ask(keys: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """Status and word of the program for member etcd-1, which asks the peers given."""
+    """Return status and output of the program for member etcd-1 with the given peers."""
     monkeypatch.setenv("GPUFLEET_ETCD_PROBE_SECONDS", "1")
 
     def call(*peers: str, authority: Path = keys[0]) -> tuple[int, str]:
@@ -58,7 +58,7 @@ def ask(keys: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Ask:
 
 @pytest.fixture
 def peer(keys: tuple[Path, Path]) -> Iterator[tuple[str, list[Any]]]:
-    """A peer's URL and the members that it lists, to whoever shows a certificate of its authority."""
+    """Serve a member list to clients with a certificate of the authority; return URL and list."""
     listed: list[Any] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Members of a ring take turns in saving it, with the certificate that they have and the container that is their cluster's."""
+"""Members of an etcd cluster take snapshots in turn, with their own certificate, into the container of their cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_events_are_saved_by_hand_alone(region: RegionPlan, cluster: ClusterPlan
 
 @pytest.mark.parametrize(("region", "cluster"), CLUSTERS)
 def test_the_program_is_told_the_container_that_the_region_makes(region: RegionPlan, cluster: ClusterPlan) -> None:
-    told = json.loads(boot_etcd(cluster, cluster.etcd, cluster.etcd.members[1]).file(etcd_snapshot.MANIFEST).content)
-    assert told["container"] == f"https://{region.backup.account}.blob.core.windows.net/{cluster.backup_container}"
-    assert told["certificate"] == "/etc/etcd/etcd-1-cert.pem"
-    assert told["identity"] == cluster.identity("etcd").id
+    result = json.loads(boot_etcd(cluster, cluster.etcd, cluster.etcd.members[1]).file(etcd_snapshot.MANIFEST).content)
+    assert result["container"] == f"https://{region.backup.account}.blob.core.windows.net/{cluster.backup_container}"
+    assert result["certificate"] == "/etc/etcd/etcd-1-cert.pem"
+    assert result["identity"] == cluster.identity("etcd").id

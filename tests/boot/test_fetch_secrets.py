@@ -34,7 +34,7 @@ def azure(tmp_path: Path) -> Iterator[Azure]:
 
 @pytest.fixture
 def run(azure: Azure, tmp_path: Path) -> Run:
-    """Run the program for a machine that wants all four secrets; keyword arguments change its manifest."""
+    """Run the program for a machine with all four secrets; keyword arguments change its manifest."""
 
     def call(deadline: float = 20, **changes: Any) -> subprocess.CompletedProcess[str]:
         manifest = {
@@ -57,7 +57,7 @@ def run(azure: Azure, tmp_path: Path) -> Run:
 
 
 def told(done: subprocess.CompletedProcess[str], azure: Azure) -> str:
-    """What the program said, once it is certain that no secret is in it."""
+    """Return the output of the program, after a check that it contains no secret."""
     said = done.stdout + done.stderr
     values = [value for value in azure.secrets.values() if isinstance(value, str)]
     lines = [line for value in values for line in value.splitlines() if len(line) > 10 and not line.startswith("-----")]

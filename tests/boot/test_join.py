@@ -1,4 +1,4 @@
-"""The program that tells a kubelet who its machine is, run against a metadata service on loopback."""
+"""gpufleet-join, which writes the kubelet's environment, run against a metadata service on loopback."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Run = Callable[..., tuple[int, str]]
 
 
 def instance(name: str = "frontier-h100-000_7") -> dict[str, Any]:
-    """What the metadata service says of a machine with two pods' addresses."""
+    """Return the metadata of a machine with two pod addresses."""
     addresses = [{"privateIpAddress": address} for address in ("127.0.0.1", "10.8.0.21", "10.8.0.22")]
     return {
         "compute": {
@@ -46,7 +46,7 @@ def instance(name: str = "frontier-h100-000_7") -> dict[str, Any]:
 
 @pytest.fixture
 def azure(tmp_path: Path) -> Iterator[Azure]:
-    """A metadata service that knows one machine."""
+    """Metadata service of one machine."""
     with azure_on_loopback(tmp_path) as services:
         services.instance = instance()
         yield services

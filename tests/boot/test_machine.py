@@ -1,4 +1,4 @@
-"""A boot document says exactly what the machine's files are, stays the same, and stays within Azure's bound."""
+"""A boot document contains exactly the machine's files, is stable, and is within Azure's bound."""
 
 from __future__ import annotations
 

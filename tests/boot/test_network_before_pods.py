@@ -1,4 +1,4 @@
-"""No pod is made on a node before its pod network stands, and its kubelet takes as many pods as its network card has addresses for."""
+"""A node runs pods only after its pod network is ready, and at most as many as its interface has addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program that makes the filesystem on local NVMe, run against stand-ins for the kernel's tools that keep a small world of devices."""
+"""The program that creates the filesystem on local NVMe, run with fakes of the system tools over simulated devices."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class Machine:
         return found
 
     def change(self, **changes: object) -> None:
-        """Set parts of the world."""
+        """Change the simulated devices."""
         self.state.write_text(json.dumps(self.world | changes))
 
     def calls(self) -> list[str]:
-        """What changed devices or mounts since the last time this was asked, paths below the test's folder shortened."""
+        """Return the changes of devices and mounts since the last call, with shortened paths."""
         calls = [call.replace(str(self.folder), "") for call in self.world["calls"]]
         self.change(calls=[])
         return calls

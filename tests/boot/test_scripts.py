@@ -1,4 +1,4 @@
-"""The programs that machines carry are sound before any machine runs them."""
+"""Programs on machines pass static checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rehearsed graphs of a region's own stack: the shipped dev region, and one small cluster with everything that dev lacks."""
+"""Resource graphs of clusters: the shipped dev region, and a small region with the features that dev lacks."""
 
 from __future__ import annotations
 

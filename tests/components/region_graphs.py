@@ -1,4 +1,4 @@
-"""Rehearsed graphs of the parts that several tests of the components look at: a region's base, and what its clusters stand on."""
+"""Resource graphs that several tests share: a region's base stack, and the foundation of its clusters."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -45,7 +45,7 @@ def base_graph(region: str) -> Graph:
 
 @cache
 def ground_graph(region: str) -> Graph:
-    """What the clusters of a shipped region stand on."""
+    """Return the foundation of the clusters of a shipped region."""
     return lay_ground(planned(region), base_graph(region))
 
 

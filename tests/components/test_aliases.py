@@ -1,4 +1,4 @@
-"""Version aliases go, aliases that a rename needs stay."""
+"""Version aliases are removed; aliases for renames remain."""
 
 import pulumi
 import pytest
@@ -14,7 +14,7 @@ RENAMED = pulumi.Alias(name="old")
 
 
 def aliases_sent(resource: str, *, dropped: bool, own: list[pulumi.Input[pulumi.Alias | str]]) -> list[object]:
-    """What a resource still carries after every transformation, the last of which looks."""
+    """Return the aliases of a resource after all transformations."""
     seen: list[object] = []
 
     def look(args: pulumi.ResourceTransformationArgs) -> None:

@@ -1,4 +1,4 @@
-"""What a reader of the clusters' stack is told where the base stack lacks an output."""
+"""Errors of the clusters' stack if the base stack lacks an output."""
 
 from __future__ import annotations
 

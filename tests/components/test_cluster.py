@@ -1,4 +1,4 @@
-"""What the region's own stack makes of machines is what its plan says, once each."""
+"""The region's stack creates the machines of its plan, once each."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _has_planned_values(made: Inputs, region: RegionPlan, cluster: ClusterPlan, 
 
 
 def _bought(pool: PoolPlan) -> Inputs:
-    """What the way in which machines are bought leaves in their profile."""
+    """Return the profile properties of a purchase option."""
     if pool.spec.capacity is Capacity.SPOT:
         return {"priority": "Spot", "evictionPolicy": "Delete", "billingProfile": {"maxPrice": -1}}
     notice = {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT15M"}}

@@ -1,4 +1,4 @@
-"""In the region's own stack everything waits for what it needs, and for nothing of another cluster."""
+"""In the region's stack, resources depend on all that they need, and on nothing of another cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RECORD = "azure-native:privatedns:PrivateRecordSet"
 
 @cache
 def _waits_for(name: str, urn: str) -> frozenset[str]:
-    """Everything that must be there before a resource, directly or not: dependencies, and its provider with its own."""
+    """Return all direct and indirect dependencies of a resource, including its provider's."""
     found = graph(name).by_urn[urn]
     direct = {*found.dependencies, *([found.provider] if found.provider else [])}
     return frozenset(direct.union(*(_waits_for(name, other) for other in direct)))

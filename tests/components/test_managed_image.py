@@ -1,4 +1,4 @@
-"""An image that is kept as a managed image is used as it is, and the gallery has no copy of it."""
+"""Machines use a managed image directly, and the gallery has no copy of it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_machines_are_made_from_a_managed_image_and_the_gallery_does_not_hold_it
     used += [item.inputs["storageProfile"] for item in clusters.of_type("azure-native:compute:VirtualMachine")]
     managed = {storage["imageReference"]["id"].rpartition("-")[0] for storage in used if storage["imageReference"]["id"].startswith(GROUP)}
     assert managed == {f"{GROUP}/{name}" for name in MANAGED}
-    kept = {item.inputs["galleryImageName"] for item in base.of_type("azure-native:compute:GalleryImage")}
-    assert kept
-    assert not kept & set(MANAGED)
+    stored = {item.inputs["galleryImageName"] for item in base.of_type("azure-native:compute:GalleryImage")}
+    assert stored
+    assert not stored & set(MANAGED)
     assert cross_check(plan, base, clusters) == ()

@@ -47,7 +47,7 @@ def peering_ids(region: RegionPlan, cluster: ClusterPlan, vnet: str) -> list[str
 
 
 def rules_of(group: Resource) -> tuple[SecurityRulePlan, ...]:
-    """A security group's rules, read back from what Azure is told."""
+    """Return a security group's rules from the request to Azure."""
     return tuple(
         SecurityRulePlan(
             name=rule["name"],

@@ -51,7 +51,7 @@ def verify_client(authority: str, certificate: x509.Certificate) -> None:
 
 
 def subject_of(certificate: x509.Certificate) -> Subject:
-    """What a certificate says of whom it stands for."""
+    """Return the subject of a certificate."""
     names, extensions = certificate.subject, certificate.extensions
     try:
         alternative = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -167,7 +167,7 @@ def test_an_etcd_member_and_an_api_server_shake_hands(tmp_path: Path) -> None:
 
 
 def shake(end: ssl.SSLObject) -> None:
-    """Go on with a handshake as far as what has arrived allows."""
+    """Continue a handshake with the received data."""
     try:
         end.do_handshake()
     except ssl.SSLWantReadError:

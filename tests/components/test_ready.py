@@ -21,13 +21,13 @@ import pytest
 from pulumi.dynamic import CheckResult
 
 from components.inside_hub import InsideHubProvider
-from components.ready import ApiServerNotReadyError, Endpoint, Obstacle, Patience, ReadyProvider, obstacle_of, wait_until_ready
+from components.ready import ApiServerNotReadyError, Endpoint, Obstacle, ReadyProvider, WaitTimes, obstacle_of, wait_until_ready
 from components.x509 import Authority, Issued, Subject, issue_authority, issue_leaf
 
 HOST = "localhost"
 LIFE = timedelta(days=1)
-PATIENT = Patience(deadline=20, hopeless=20, between=0.02, progress=60)
-HASTY = Patience(deadline=0.2, hopeless=0.1, between=0.02, progress=60)
+PATIENT = WaitTimes(deadline=20, hopeless=20, between=0.02, progress=60)
+HASTY = WaitTimes(deadline=0.2, hopeless=0.1, between=0.02, progress=60)
 READY, STARTING = (200, "ok"), (500, "[-]etcd failed: reason withheld\nreadyz check failed")
 
 
@@ -46,7 +46,7 @@ class _Server(ThreadingHTTPServer):
         self.socket = context.wrap_socket(self.socket, server_side=True)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that does not trust the server hangs up, which is no news."""
+        """Ignore a client that does not trust the server and disconnects."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -107,7 +107,7 @@ def test_a_ready_server_is_asked_once(authority: Authority, tmp_path: Path) -> N
 
 def test_a_server_that_starts_late_is_waited_for_with_progress_lines(authority: Authority, tmp_path: Path) -> None:
     said: list[str] = []
-    talkative = Patience(deadline=20, hopeless=20, between=0.02, progress=0)
+    talkative = WaitTimes(deadline=20, hopeless=20, between=0.02, progress=0)
     with _serving(_leaf(authority), tmp_path, [STARTING, STARTING, STARTING, READY]) as server:
         wait_until_ready(Endpoint(HOST, server.server_port, authority.certificate), talkative, said.append)
         assert server.asked == 4

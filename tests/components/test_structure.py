@@ -1,4 +1,4 @@
-"""Every component is built alike: its source says so, without being run."""
+"""All components have the same structure, checked in their source."""
 
 from __future__ import annotations
 

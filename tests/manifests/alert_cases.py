@@ -1,4 +1,4 @@
-"""What a control plane of the dev region may go through, as series of its metrics, and which alerts that must raise, at which minute."""
+"""Cases for alerts of the dev region's control plane: metric series, and the alerts that must fire at a minute."""
 
 from __future__ import annotations
 

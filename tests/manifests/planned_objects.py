@@ -1,4 +1,4 @@
-"""Which clusters' objects the tests of this folder look at: every cluster of the three regions, planned once."""
+"""Objects of all clusters of the three regions, planned once."""
 
 from __future__ import annotations
 

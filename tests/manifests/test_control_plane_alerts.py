@@ -1,4 +1,4 @@
-"""The alerting rules are Prometheus', fire for what should wake somebody, and stay silent for what passes by itself."""
+"""Alerting rules are valid for Prometheus, fire for lasting failures, and do not fire for short ones."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def test_every_selector_names_the_cluster_and_known_jobs() -> None:
 
 @needs_promtool
 def test_the_command_writes_two_files_that_prometheus_takes_for_every_cluster(tmp_path: Path) -> None:
-    told = CliRunner().invoke(group, ["alerts", "southcentralus", "--out", str(tmp_path)])
-    assert told.exit_code == 0, told.output
+    result = CliRunner().invoke(group, ["alerts", "southcentralus", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
     files = sorted(tmp_path.iterdir())
-    assert [str(path) for path in files] == sorted(told.output.split())
+    assert [str(path) for path in files] == sorted(result.output.split())
     assert len(files) == 2 * len(load_plan("southcentralus").clusters)
     _promtool("check", "rules", *files)

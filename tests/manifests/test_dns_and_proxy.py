@@ -1,4 +1,4 @@
-"""What the cluster's DNS and service proxy must be, by the size of the cluster and the plan's addresses."""
+"""DNS and service proxy match the size of the cluster and the plan's addresses."""
 
 from __future__ import annotations
 

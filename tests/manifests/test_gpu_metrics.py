@@ -1,4 +1,4 @@
-"""What the DCGM exporter is told to measure."""
+"""Metrics of the DCGM exporter."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from components.plan.pod_network import host_network_daemons
 
 
 def runs_on(spec: dict[str, Any], labels: dict[str, str]) -> bool:
-    """Whether a pod spec's selector and required affinity take a node with these labels."""
+    """Return True if a pod spec's selector and required affinity match a node's labels."""
     required = spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
     terms = [term["matchExpressions"] for term in required.get("nodeSelectorTerms", [])]
     assert all(expression["operator"] == "Exists" for term in terms for expression in term)

@@ -1,4 +1,4 @@
-"""Rules that every Kubernetes object of every cluster keeps."""
+"""Rules for all Kubernetes objects of all clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the traffic exporter may do, and that it is the program that its image holds."""
+"""Rights and arguments of the traffic exporter."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def plan_of(document: dict[str, Any]) -> RegionPlan:
 
 
 def layout(plan: RegionPlan) -> dict[str, object]:
-    """All that is deployed under a name and must not move, by a key that says what it is; capacities, replicas and sizes left out."""
+    """Return all deployed names and addresses that must not move, by key, without capacities, replicas and sizes."""
     facts: dict[str, object] = {
         "hub": (plan.hub.vnet_name, plan.hub.address_prefix, plan.hub.client_pool, plan.hub.subnets, plan.hub.resolver_address),
         "gallery": plan.gallery.name,
@@ -114,7 +114,7 @@ def test_growth_moves_no_address_name_subnet_or_set(name: str, steps: list[Any])
 
 
 def assert_only_last_sets_grow(old: RegionPlan, new: RegionPlan) -> None:
-    """Demand that no set shrank, and that only the last set of a pool was not full before."""
+    """Check that no set shrank, and that only the last set of a pool grew."""
     clusters = {cluster.name: cluster for cluster in new.clusters}
     for cluster in old.clusters:
         pools = {pool.name: pool for pool in clusters[cluster.name].pools}

@@ -16,11 +16,11 @@ MACHINE = "/subscriptions/3f1d2c5a-6b7e-4c8d-9e0f-1a2b3c4d5e6f/resourceGroups/bu
 
 
 def found(catalog: ImageCatalog, region: str = "southcentralus", **pool: Any) -> list[tuple[str, str, str]]:
-    """Contradictions of a shipped region, its first pool changed: place, reason and remedy."""
+    """Return the invalid values of a shipped region with a changed first pool: path, reason and remedy."""
     document = yaml.safe_load((REGIONS / f"{region}.yaml").read_text())
     document["clusters"][0]["pools"][0] |= pool
-    told = validate_region(document, region, catalog, {})
-    return [("/".join(map(str, item.path)), item.reason, item.remedy) for item in told]
+    result = validate_region(document, region, catalog, {})
+    return [("/".join(map(str, item.path)), item.reason, item.remedy) for item in result]
 
 
 def with_store(name: str, store: ImageStore, capture: str | None = None) -> ImageCatalog:
@@ -48,9 +48,9 @@ def test_no_shipped_region_contradicts_the_catalog(region: str) -> None:
 
 
 def test_a_managed_image_of_which_a_machine_was_captured_is_refused_at_every_pin() -> None:
-    told = found(with_store("nd-h100", ImageStore.MANAGED_IMAGE, MACHINE))
-    assert [place for place, _, _ in told] == [f"clusters/{cluster}/pools/0/image" for cluster in range(3)]
-    assert {(reason, remedy) for _, reason, remedy in told} == {
+    result = found(with_store("nd-h100", ImageStore.MANAGED_IMAGE, MACHINE))
+    assert [place for place, _, _ in result] == [f"clusters/{cluster}/pools/0/image" for cluster in range(3)]
+    assert {(reason, remedy) for _, reason, remedy in result} == {
         (
             "is a managed image, but its build captured build-7 of virtualMachines",
             "capture a managed image, or write store: gallery in node-images/nd-h100.yaml",
@@ -65,8 +65,8 @@ def test_a_gallery_takes_a_captured_machine_and_a_managed_image_alike() -> None:
 
 def test_an_image_that_is_captured_elsewhere_only_is_refused_at_every_pin() -> None:
     entries = tuple(entry.model_copy(update={"captures": {"swedencentral": MACHINE}}) for entry in CATALOG.published["nd-a100"])
-    told = found(CATALOG.model_copy(update={"published": {**CATALOG.published, "nd-a100": entries}}))
-    assert told == [
+    result = found(CATALOG.model_copy(update={"published": {**CATALOG.published, "nd-a100": entries}}))
+    assert result == [
         (
             "clusters/2/pools/1/image",
             "is not captured in southcentralus, and a gallery takes a version from its own location only",
@@ -90,17 +90,17 @@ def test_an_image_that_is_captured_elsewhere_only_is_refused_at_every_pin() -> N
     ],
 )
 def test_an_image_without_what_its_role_or_machine_needs_is_refused(name: str, package: str, why: str) -> None:
-    told = found(without(name, package))
-    assert told
-    assert {reason for _, reason, _ in told} == {f"carries no {package}, {why}"}
-    assert all(place.endswith("/image") and f"packages.{package}" in remedy for place, _, remedy in told)
+    result = found(without(name, package))
+    assert result
+    assert {reason for _, reason, _ in result} == {f"carries no {package}, {why}"}
+    assert all(place.endswith("/image") and f"packages.{package}" in remedy for place, _, remedy in result)
 
 
 def test_an_image_for_machines_without_gpu_is_refused_for_those_with() -> None:
-    told = found(CATALOG, image="cpu@2026.11.0")
-    assert [reason for _, reason, _ in told] == ["carries no nvidia_driver, which the GPUs of Standard_ND96isr_H100_v5 need"]
+    result = found(CATALOG, image="cpu@2026.11.0")
+    assert [reason for _, reason, _ in result] == ["carries no nvidia_driver, which the GPUs of Standard_ND96isr_H100_v5 need"]
 
 
 def test_infiniband_machines_over_ethernet_need_no_infiniband_driver() -> None:
-    told = found(without("nd-h100", "doca_ofed"), interconnect="ethernet")
-    assert [place for place, _, _ in told] == ["clusters/1/pools/0/image", "clusters/2/pools/0/image"]
+    result = found(without("nd-h100", "doca_ofed"), interconnect="ethernet")
+    assert [place for place, _, _ in result] == ["clusters/1/pools/0/image", "clusters/2/pools/0/image"]

@@ -29,7 +29,7 @@ def planned(region: str, edit: Edit) -> tuple[LimitRow, ...]:
 
 
 def edit(path: str, value: object) -> Edit:
-    """An edit that sets one place of a document, written as clusters.0.pools.0.nodes."""
+    """Return an edit that sets one path of a document, written as clusters.0.pools.0.nodes."""
 
     def apply(document: Document) -> None:
         node: object = document
@@ -177,7 +177,7 @@ def test_what_machines_fetch_through_a_nat_gateway_has_a_use_and_no_bound_since_
 
 
 def etcd_remedy(count: int, zones: list[str]) -> str:
-    """What the zone rule advises the first cluster's etcd of so many members over these zones."""
+    """Return the remedy of the zone rule for the first cluster's etcd with a number of members over zones."""
 
     def apply(document: Document) -> None:
         edit("clusters.0.control_plane.etcd.count", count)(document)

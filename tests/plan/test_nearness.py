@@ -1,4 +1,4 @@
-"""The terminal and the report tell limits in one order, name one place among equals, and call the same rows tight."""
+"""Terminal and report show limits in the same order and scope, and mark the same rows as tight."""
 
 from __future__ import annotations
 

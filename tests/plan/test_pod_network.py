@@ -1,4 +1,4 @@
-"""What a cluster's pods are told of networks follows from the region file, and what no machine could do is refused with a remedy."""
+"""The pod network follows from the region file, and impossible values are rejected with a remedy."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ CATALOG = load_catalog()
 NORDIC: dict[str, Any] = yaml.safe_load((REGIONS / "swedencentral.yaml").read_text())
 
 
-def with_network(told: dict[str, Any], **pool: Any) -> dict[str, Any]:
+def with_network(result: dict[str, Any], **pool: Any) -> dict[str, Any]:
     """Sweden Central with such a pod_network, and with changes to its first pool."""
     document = copy.deepcopy(NORDIC)
-    document["clusters"][0]["pod_network"] = told
+    document["clusters"][0]["pod_network"] = result
     document["clusters"][0]["pools"][0] |= pool
     return document
 
 
-def planned(**told: Any) -> PodNetworkPlan:
+def planned(**result: Any) -> PodNetworkPlan:
     """Plan of Sweden Central's cluster with such a pod_network."""
-    region = Region.model_validate_json(json.dumps(with_network(told)), strict=True)
+    region = Region.model_validate_json(json.dumps(with_network(result)), strict=True)
     return plan_region(region, CATALOG).clusters[0].pod_network
 
 
-def faults(told: dict[str, Any], **pool: Any) -> list[tuple[str, str]]:
-    """Place and words of each contradiction of Sweden Central with such a pod_network, and with changes to its first pool."""
-    found = validate_region(with_network(told, **pool), "swedencentral", CATALOG, {})
+def faults(result: dict[str, Any], **pool: Any) -> list[tuple[str, str]]:
+    """Path and reason of each invalid value of Sweden Central with such a pod_network, and with changes to its first pool."""
+    found = validate_region(with_network(result, **pool), "swedencentral", CATALOG, {})
     return [("/".join(map(str, one.path[2:])), f"{one.value} {one.reason}; {one.remedy}") for one in found]
 
 

@@ -1,4 +1,4 @@
-"""What several regions draw from one subscription is counted together, and only that."""
+"""Uses of one subscription by several regions are added, and nothing else."""
 
 from __future__ import annotations
 

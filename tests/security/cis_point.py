@@ -1,4 +1,4 @@
-"""What is said of one point of a benchmark."""
+"""One point of a benchmark."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ class Point:
 
     @property
     def test(self) -> str:
-        """Which test holds it, for the document."""
-        told = [f"`test_cis.py[{self.number}]`"] if self.checks else []
-        return "; ".join(told + ([f"live: `{self.live}`"] if self.live else [])) or "none: nothing to look at"
+        """Tests of the point, for the document."""
+        result = [f"`test_cis.py[{self.number}]`"] if self.checks else []
+        return "; ".join(result + ([f"live: `{self.live}`"] if self.live else [])) or "none: nothing to look at"

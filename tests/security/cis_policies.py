@@ -1,4 +1,4 @@
-"""Checks of a benchmark that look into a configuration: who is believed, what is encrypted, what is written down."""
+"""Checks of configurations: authentication, encryption and audit policy."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def kubelets_ask_for_certificates(one: Rendered) -> None:
 
 
 def level(policy: Mapping[str, Any], **request: str) -> str:
-    """What the audit policy's first matching rule says of a request: verb, user, group (of the user), api, resource."""
+    """Return the level of the audit policy's first matching rule for a request: verb, user, group (of the user), api, resource."""
     for rule in policy["rules"]:
         if "nonResourceURLs" in rule:
             continue

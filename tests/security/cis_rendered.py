@@ -1,4 +1,4 @@
-"""What a benchmark looks at on machines of the control plane, read back from the custom data that they are given."""
+"""Files of control-plane machines for a benchmark, read from their custom data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WRITABLE_BY_OTHERS, OPEN_TO_OTHERS = 0o022, 0o077
 
 @dataclass(frozen=True)
 class Rendered:
-    """One cluster as its machines are told: an API server's, and one member of each ring."""
+    """Boot files of a cluster: an API server and the members of both etcd clusters."""
 
     region: RegionPlan
     cluster: ClusterPlan
@@ -42,9 +42,9 @@ class Rendered:
 
     @cached_property
     def members(self) -> tuple[BootFiles, ...]:
-        """A machine of each member of both rings."""
-        rings = (self.cluster.etcd, self.cluster.events_etcd)
-        return tuple(_read(member.name, boot_etcd(self.cluster, ring, member)) for ring in rings for member in ring.members)
+        """Machines of all members of both etcd clusters."""
+        etcd_clusters = (self.cluster.etcd, self.cluster.events_etcd)
+        return tuple(_read(member.name, boot_etcd(self.cluster, ring, member)) for ring in etcd_clusters for member in ring.members)
 
     def flags(self, program: str) -> Mapping[str, str]:
         """Flags with which an API server's machine starts a program, as systemd reads its unit."""
@@ -93,12 +93,12 @@ def flags_of(unit: Unit, program: str) -> Mapping[str, str]:
 Check = Callable[[Rendered], None]
 
 
-def flag(program: str, **wanted: str) -> Check:
+def flag(program: str, **expected: str) -> Check:
     """The program's flags have these values; _ stands for -."""
 
     def check(one: Rendered) -> None:
         given = one.flags(program)
-        assert {name: given.get(name.replace("_", "-")) for name in wanted} == wanted
+        assert {name: given.get(name.replace("_", "-")) for name in expected} == expected
 
     return check
 
@@ -149,16 +149,16 @@ def keys(program: str, *names: str) -> Check:
 
 def _fetched(cluster: ClusterPlan) -> set[str]:
     secrets = secrets_of(cluster)
-    return {secrets.path(name) for name in secrets.keep} | set(secrets.compose)
+    return {secrets.path(name) for name in secrets.stored} | set(secrets.compose)
 
 
-def members_flag(**wanted: str) -> Check:
-    """Every member of both rings has these flags."""
+def members_flag(**expected: str) -> Check:
+    """All members of both etcd clusters have these flags."""
 
     def check(one: Rendered) -> None:
         for machine in one.members:
             given = flags_of(one.unit(machine, ETCD), ETCD)
-            assert {name: given.get(name.replace("_", "-")) for name in wanted} == wanted
+            assert {name: given.get(name.replace("_", "-")) for name in expected} == expected
 
     return check
 
@@ -175,7 +175,7 @@ def members_lack(*names: str) -> Check:
 
 
 def members_keys(*names: str) -> Check:
-    """Every member of both rings has a certificate and a key of its own."""
+    """All members of both etcd clusters have their own certificate and key."""
 
     def check(one: Rendered) -> None:
         used = [tuple(flags_of(one.unit(machine, ETCD), ETCD)[name] for name in names) for machine in one.members]
@@ -186,7 +186,7 @@ def members_keys(*names: str) -> Check:
 
 
 def private(path: str) -> Check:
-    """A file of an API server's machine is root's alone."""
+    """Only root can access a file of an API server's machine."""
 
     def check(one: Rendered) -> None:
         assert not file_at(one.api, path).mode & OPEN_TO_OTHERS
@@ -219,9 +219,9 @@ def _fetched_files(name: str) -> tuple[tuple[str, int], ...]:
     """Mode of every file, and of every folder, that the machine's own program writes of a cluster's secrets."""
     secrets = secrets_of(rendered()[name].cluster)
     with tempfile.TemporaryDirectory() as root:
-        at = {"directory": f"{root}{secrets.directory}", "keep": secrets.keep}
+        at = {"directory": f"{root}{secrets.directory}", "keep": secrets.stored}
         manifest = {**at, "compose": {f"{root}{path}": lines for path, lines in secrets.compose.items()}}
-        values = dict.fromkeys((*secrets.keep, *secrets.only_composed), "no secret\n")
+        values = dict.fromkeys((*secrets.stored, *secrets.only_composed), "no secret\n")
         asides = [fetch_secrets.write_aside(Path(path), text) for path, text in fetch_secrets.files_of(manifest, values).items()]
         folders = {aside.parent for aside in asides if aside.parent.name == "pki"}
         return tuple((str(path)[len(root) :], path.stat().st_mode & 0o777) for path in (*asides, *folders))

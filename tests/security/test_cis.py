@@ -1,4 +1,4 @@
-"""Every point of the benchmark is met as the document says, on what is rendered for every cluster of the three regions."""
+"""The rendered files of all clusters satisfy the benchmark as documented."""
 
 from __future__ import annotations
 

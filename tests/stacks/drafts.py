@@ -1,4 +1,4 @@
-"""Texts of region files, the shipped ones and drafts of tests, and how a draft is refused."""
+"""Texts of region files and drafts, and the problems of a draft."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mistake is told once: what only follows from it is left out, and remedies send a person where they find what is right."""
+"""An error is reported once, without its consequences, and the remedy leads to the correct value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a problem is written."""
+"""Text of problems of a file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from stacks.file_problems import MAX_PROBLEMS, InvalidFileError, Position, inval
 
 
 def test_a_problem_is_one_line_with_file_line_path_reason_and_remedy() -> None:
-    told = problem("r/x.yaml", ("clusters", 1, "pools", 0, "nodes"), Position(41, 9), "7501", "7501 is more than 7500", "give at most 7500")
-    assert str(told) == "r/x.yaml:41: clusters[1].pools[0].nodes: 7501 is more than 7500; give at most 7500"
-    assert (told.line, told.column, told.value) == (41, 9, "7501")
+    result = problem(
+        "r/x.yaml", ("clusters", 1, "pools", 0, "nodes"), Position(41, 9), "7501", "7501 is more than 7500", "give at most 7500"
+    )
+    assert str(result) == "r/x.yaml:41: clusters[1].pools[0].nodes: 7501 is more than 7500; give at most 7500"
+    assert (result.line, result.column, result.value) == (41, 9, "7501")
 
 
 def test_a_problem_of_the_text_itself_names_the_column() -> None:
@@ -65,10 +67,10 @@ def test_no_text_makes_a_problem_longer_than_one_line(file: str, reason: str, re
 
 
 def test_a_long_message_keeps_its_beginning_and_end() -> None:
-    told = problem("x.yaml", (), None, None, f"value {'x' * 100_000} is too long", "shorten it")
-    assert len(str(told)) < 500
-    assert str(told).startswith("x.yaml: value xxx")
-    assert str(told).endswith("xxx is too long; shorten it")
+    result = problem("x.yaml", (), None, None, f"value {'x' * 100_000} is too long", "shorten it")
+    assert len(str(result)) < 500
+    assert str(result).startswith("x.yaml: value xxx")
+    assert str(result).endswith("xxx is too long; shorten it")
 
 
 def test_a_refusal_tells_each_problem_once_in_the_order_of_the_file() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of files: typed values of valid ones, problems at the right place of all others."""
+"""Files become typed values, or problems with positions."""
 
 from __future__ import annotations
 
@@ -65,22 +65,22 @@ REGIONS = st.fixed_dictionaries({"name": NAMES, "clusters": st.lists(CLUSTERS, m
 
 
 def written(value: Any, path: Path = ()) -> Iterator[tuple[Path | None, str]]:
-    """Write a document a key to a line, each with the path that stands there; the dash of a list entry has a line of its own."""
+    """Return a document with one key per line, each with its path; the dash of a list entry has its own line."""
     indent = "  " * len(path)
     for key, below in value.items() if isinstance(value, dict) else enumerate(value):
         inner = (*path, key)
-        told = None if isinstance(key, int) else inner
+        result = None if isinstance(key, int) else inner
         head = f"{indent}-" if isinstance(key, int) else f"{indent}{json.dumps(key)}:"
         if isinstance(below, dict | list) and below:
-            yield told, head
+            yield result, head
             yield from written(below, inner)
         else:
-            yield told, f"{head} {json.dumps(below)}"
+            yield result, f"{head} {json.dumps(below)}"
 
 
 def line_of(lines: list[tuple[Path | None, str]], path: Path) -> int:
     """Line of a path, or of the first key below it where it is a list entry."""
-    return next(number for number, (told, _) in enumerate(lines, 1) if told is not None and told[: len(path)] == path)
+    return next(number for number, (result, _) in enumerate(lines, 1) if result is not None and result[: len(path)] == path)
 
 
 def places(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -106,7 +106,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def refused(file: pathlib.Path, text: str) -> tuple[FileProblem, ...]:
-    """Faults of a text that is no region; each of them one printable line."""
+    """Return the problems of a text that is no region; each is one printable line."""
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidFileError) as caught:
         read_model(file, Region)

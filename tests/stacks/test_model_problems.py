@@ -1,4 +1,4 @@
-"""How each kind of error that a model finds is told."""
+"""Problems from each type of pydantic error."""
 
 from __future__ import annotations
 
@@ -154,9 +154,9 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), TOLD.items())
-def test_each_error_is_one_line_with_its_place_and_what_is_right(tmp_path: pathlib.Path, text: str, told: str) -> None:
-    assert [str(problem).removeprefix(f"{tmp_path}/x.yaml:") for problem in problems_of(tmp_path, text)] == [told]
+@pytest.mark.parametrize(("text", "result"), TOLD.items())
+def test_each_error_is_one_line_with_its_place_and_what_is_right(tmp_path: pathlib.Path, text: str, result: str) -> None:
+    assert [str(problem).removeprefix(f"{tmp_path}/x.yaml:") for problem in problems_of(tmp_path, text)] == [result]
 
 
 def test_every_error_of_a_file_is_told_at_once(tmp_path: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a region file, each problem is a line that names its place."""
+"""Each problem of a mutated region file is one line with its path."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def places(node: Any, path: Path_ = ()) -> list[Path_]:
 
 
 def at(document: Any, path: Path_) -> Any:
-    """What stands at a path."""
+    """Return the value at a path."""
     for part in path:
         document = document[part]
     return document
@@ -51,7 +51,7 @@ FREE_TEXT = ("domain", "labels", "name", "team")
 
 
 def fits(item: object, key: str | int) -> bool:
-    """Whether a key takes a value that is wrong elsewhere, or says of it no more than of any other text."""
+    """Return True if a key accepts a value that is invalid elsewhere, or has no specific message for it."""
     return (item is None and key in NULLABLE) or (item == "Standard_Nope" and key != "vm_size")
 
 

@@ -1,4 +1,4 @@
-"""What should be seen to before an update is said in one line each: identities that are nobody's, and settings that are missing."""
+"""Notes before an update, one line each: example identities and missing stack settings."""
 
 from __future__ import annotations
 

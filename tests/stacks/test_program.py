@@ -1,4 +1,4 @@
-"""What Pulumi is given: a program for every stack, and settings that hold nothing of a region."""
+"""Pulumi has a program for every stack, and settings without values of a region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A region file with mistakes is refused with every mistake at once, one line each, at its place; the shipped files are read."""
+"""A region file with errors is rejected with all errors, one line each; the shipped files are valid."""
 
 from __future__ import annotations
 

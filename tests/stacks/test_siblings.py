@@ -1,4 +1,4 @@
-"""The other regions' files: which are counted with a region, which are left out, and how that is told."""
+"""Files of other regions: counted with a region, or left out with a message."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def test_check_of_a_sound_region_beside_a_faulty_one_succeeds_and_says_what_it_l
     path = near_southcentralus(tmp_path)
     path.write_text(path.read_text().replace("slot: 0\n", "slot: zero\n", 1))
     (tmp_path / "southcentralus.yaml").write_text(TEXTS["southcentralus"])
-    told = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml")])
-    assert told.exit_code == 0
-    lines = [line for line in told.output.splitlines() if line.startswith("left out: ")]
+    result = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml")])
+    assert result.exit_code == 0
+    lines = [line for line in result.output.splitlines() if line.startswith("left out: ")]
     assert lines == [f"left out: {path} is not counted: it has 1 problem, which gpufleet check {path} lists"]
     as_json = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml"), "--json"])
     assert [f"left out: {line}" for line in json.loads(as_json.output)["left_out"]] == lines

@@ -1,4 +1,4 @@
-"""What the strict reader takes, what it refuses, and at which place."""
+"""Input that the strict reader accepts or rejects, and positions of problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNTIMED = settings(deadline=None)
 
 
 def problems_of(text: str | bytes) -> tuple[FileProblem, ...]:
-    """Every problem of a text, whether it left a document or not."""
+    """Return all problems of a text, with or without a document."""
     content = text.encode() if isinstance(text, str) else text
     try:
         return read(content, "x.yaml").problems
@@ -153,10 +153,10 @@ SYNTAX = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), SYNTAX.items())
-def test_broken_syntax_is_told_with_line_and_column(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "result"), SYNTAX.items())
+def test_broken_syntax_is_told_with_line_and_column(text: str, result: str) -> None:
     line = str(only_problem(text))
-    assert line.startswith(f"x.yaml:{told}; ")
+    assert line.startswith(f"x.yaml:{result}; ")
     assert "\n" not in line
 
 
@@ -177,9 +177,9 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("content", "told"), UNREADABLE.items(), ids=range(len(UNREADABLE)))
-def test_bytes_that_are_no_visible_text_are_refused_with_their_place(content: bytes, told: str) -> None:
-    assert str(only_problem(content)) == f"x.yaml:{told}"
+@pytest.mark.parametrize(("content", "result"), UNREADABLE.items(), ids=range(len(UNREADABLE)))
+def test_bytes_that_are_no_visible_text_are_refused_with_their_place(content: bytes, result: str) -> None:
+    assert str(only_problem(content)) == f"x.yaml:{result}"
 
 
 @pytest.mark.parametrize("escape", ["\\0", "\\e", "\\ud800", "\\u202e"])

@@ -1,4 +1,4 @@
-"""Which words without quotes are refused, and what is said to write instead."""
+"""Scalars without quotes that are rejected, with their remedies."""
 
 from __future__ import annotations
 

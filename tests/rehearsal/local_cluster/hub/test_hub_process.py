@@ -21,11 +21,11 @@ pytestmark = [pytest.mark.usefixtures("namespaces")]
 CHECKS = """
 import base64, sys, yaml
 from components.inside_hub import outside
-from components.ready import Endpoint, Patience, wait_until_ready
+from components.ready import Endpoint, WaitTimes, wait_until_ready
 resolver, zone, host, port, kubeconfig = sys.argv[1:]
 print(outside(resolver, 53, zone, "gateway"))
 authority = yaml.safe_load(open(kubeconfig))["clusters"][0]["cluster"]["certificate-authority-data"]
-wait_until_ready(Endpoint(host, int(port), base64.b64decode(authority).decode()), Patience(20, 20, 1, 5), print)
+wait_until_ready(Endpoint(host, int(port), base64.b64decode(authority).decode()), WaitTimes(20, 20, 1, 5), print)
 print("ready")
 """
 CALL = """
