@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import pytest
 import yaml
+from click.testing import CliRunner
 from doc_pages import ROOT, Block, Page, pages
 
 from gpufleet.cli import group
@@ -136,3 +137,12 @@ def test_the_code_of_a_page_is_valid(page: Page) -> None:
 def test_invalid_code_is_reported(code: str, error: str) -> None:
     (found, *_) = errors(Page(Path("page.md"), code))
     assert error in found
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/everyday-commands.md"])
+def test_the_example_of_an_invalid_region_file_is_printed(name: str, tmp_path: Path) -> None:
+    (example,) = [block.text.strip() for block in Page(ROOT / name).blocks if block.language == "text"]
+    draft = tmp_path / "southcentralus.yaml"
+    draft.write_text((ROOT / "stacks/regions/southcentralus.yaml").read_text().replace("nodes: 7500", "nodes: 7501", 1))
+    done = CliRunner().invoke(group, ["check", str(draft)])
+    assert str(draft) + example.removeprefix("stacks/regions/southcentralus.yaml") in str(done.exception) + done.output
