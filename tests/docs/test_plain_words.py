@@ -45,11 +45,7 @@ def errors(page: Page) -> list[str]:
     return found
 
 
-UNREVISED: tuple[str, ...] = ("docs/real-control-plane.md",)
-"""Pages whose prose is not yet revised."""
-
-
-@pytest.mark.parametrize("page", [page for page in pages() if page.name not in UNREVISED], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_a_page_uses_plain_words(page: Page) -> None:
     assert errors(page) == []
 

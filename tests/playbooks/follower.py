@@ -41,7 +41,7 @@ class Follower(threading.Thread):
                     self._list()
 
     def _list(self) -> None:
-        reply = Client(self.path).ask("GET", self.what)
+        reply = Client(self.path).request("GET", self.what)
         if reply.status == 200:
             self.names = {item["metadata"]["name"] for item in reply.body["items"]}
             self._version = str(reply.body["metadata"]["resourceVersion"])

@@ -84,7 +84,7 @@ def test_a_cluster_is_saved_and_restored_by_the_runbooks_and_its_clients_go_on(c
         backup.run("Save a snapshot now")
         saved = json.loads(backup.run("List the snapshots"))[-1]
         cluster.make("made-later")
-        assert cluster.client.ask("DELETE", f"{OBJECTS}/deleted-later").status == 200
+        assert cluster.client.request("DELETE", f"{OBJECTS}/deleted-later").status == 200
         until(lambda: follower.names == before - {"deleted-later"} | {"made-later"})
         assert saved["name"] in restore.run("Choose the snapshot")
         said = " ".join(restore.run("Restore the etcd cluster").split())
@@ -98,6 +98,6 @@ def test_a_cluster_is_saved_and_restored_by_the_runbooks_and_its_clients_go_on(c
     assert all(len(list(machine.path("/var/lib/etcd").glob("data.discarded-*/member"))) == 1 for machine in etcd.machines.values())
     # Controllers go on too: one of theirs makes the account of a new namespace.
     cluster.client.make(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}})
-    until(lambda: cluster.client.ask("GET", f"{NAMESPACES}/new/serviceaccounts/default").status == 200)
+    until(lambda: cluster.client.request("GET", f"{NAMESPACES}/new/serviceaccounts/default").status == 200)
     assert backup.left == []
     assert restore.left == []

@@ -77,7 +77,7 @@ class Asker(threading.Thread):
         while not self.over.wait(PAUSE_SECONDS):
             began = time.monotonic()
             try:
-                reply = self._client.ask(*self._request)
+                reply = self._client.request(*self._request)
             except OSError as error:
                 self.asked.failures.append(str(error))
             else:
@@ -97,7 +97,7 @@ class Flood:
     def observe(self, client: Client, over: threading.Event) -> None:
         """Note the seats in use, until it is over."""
         while not over.wait(PAUSE_SECONDS):
-            for schema, used in EXECUTING.findall(client.ask("GET", "/metrics").text):
+            for schema, used in EXECUTING.findall(client.request("GET", "/metrics").text):
                 self.seats[schema] = max(self.seats.get(schema, 0), int(float(used)))
 
     def asked(self, who: str) -> Asked:
@@ -131,9 +131,9 @@ def askers(plane: FaultyPlane, kubeconfig: Path) -> dict[str, Asker]:
     beat = {"spec": {"holderIdentity": node}}
     patching = {"Content-Type": "application/merge-patch+json"}
     return {
-        "break-glass": Asker(Client(kubeconfig, kept=True), "GET", "/api/v1/nodes?limit=5"),
-        "operator": Asker(Client(kubeconfig, headers=headers, kept=True), "GET", "/api/v1/nodes?limit=5"),
-        "heartbeat": Asker(Client(_as_node(plane, kubeconfig, node), headers=patching, kept=True), "PATCH", f"{LEASES}/{node}", beat),
+        "break-glass": Asker(Client(kubeconfig, keep_open=True), "GET", "/api/v1/nodes?limit=5"),
+        "operator": Asker(Client(kubeconfig, headers=headers, keep_open=True), "GET", "/api/v1/nodes?limit=5"),
+        "heartbeat": Asker(Client(_as_node(plane, kubeconfig, node), headers=patching, keep_open=True), "PATCH", f"{LEASES}/{node}", beat),
     }
 
 
@@ -144,7 +144,7 @@ def flood(plane: FaultyPlane, seconds: float) -> Iterator[Flood]:
     kubeconfig = plane.control.direct_kubeconfig(server)
     client = Client(kubeconfig)
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
-    reply = client.ask("POST", path, {"spec": {"expirationSeconds": 600}})
+    reply = client.request("POST", path, {"spec": {"expirationSeconds": 600}})
     token = plane.folder / "token"
     token.write_text(reply.body["status"]["token"])
     program = Path(__file__).parent / "node_agents.py"

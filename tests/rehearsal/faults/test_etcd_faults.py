@@ -109,10 +109,10 @@ def test_without_a_majority_writes_say_why_and_caches_answer_until_etcd_ends_the
             # Longer than the balancer needs to mark a server down, and than members wait before they end watches for want of a leader.
             time.sleep(max(0.0, began + OUTAGE_SECONDS - time.monotonic()))
             # A member without a leader for three elections' time ends its watches; a server whose cache lived by one fills it anew.
-            later = newcomer.ask("GET", f"{CONFIG_MAPS}?resourceVersion=0")
+            later = newcomer.request("GET", f"{CONFIG_MAPS}?resourceVersion=0")
             assert later.status == 200 or later.message.startswith("storage is (re)initializing"), later
             assert plane.up() == {one.name for one in plane.control.api_servers}
-            assert "[-]etcd failed" in newcomer.ask("GET", "/readyz?verbose").text
+            assert "[-]etcd failed" in newcomer.request("GET", "/readyz?verbose").text
         finally:
             at_once(one.start for one in gone)
         back = time.monotonic()
@@ -127,9 +127,9 @@ def test_without_a_majority_writes_say_why_and_caches_answer_until_etcd_ends_the
 
 def _refused_in_words(plane: FaultyPlane) -> None:
     """A write says why it failed; a consistent read is over when its time is, by an answer, or by a connection that is closed just then."""
-    written, began = plane.client().ask("POST", CONFIG_MAPS, {"metadata": {"name": "never"}}), time.monotonic()
+    written, began = plane.client().request("POST", CONFIG_MAPS, {"metadata": {"name": "never"}}), time.monotonic()
     try:
-        read = plane.client().ask("GET", f"{CONFIG_MAPS}?timeout=3s")
+        read = plane.client().request("GET", f"{CONFIG_MAPS}?timeout=3s")
     except ConnectionError as error:
         told = str(error)
     else:
@@ -201,7 +201,7 @@ def test_an_events_ring_that_lost_its_disks_waits_until_it_is_founded_anew(plane
 
 def _made(plane: FaultyPlane, name: str) -> bool:
     with suppress(OSError):
-        return plane.client(5).ask("POST", EVENTS, _event(name)).status in (201, 409)
+        return plane.client(5).request("POST", EVENTS, _event(name)).status in (201, 409)
     return False
 
 

@@ -68,12 +68,12 @@ class ApiWriter(Writer):
     """Creates numbered ConfigMaps through a kubeconfig's server, a request tried no longer than so many seconds."""
 
     def __init__(self, kubeconfig: Path, name: str, seconds: float = 5.0) -> None:
-        self._client = client = Client(kubeconfig, seconds, kept=True)
+        self._client = client = Client(kubeconfig, seconds, keep_open=True)
         self._kubeconfig, self._prefix = kubeconfig, name
 
         def write(number: int) -> None:
             metadata = {"name": f"{name}-{number:06d}", "labels": {"writer": name}}
-            reply = client.ask("POST", CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+            reply = client.request("POST", CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
             if reply.status != 201:
                 raise NotWrittenError(reply.status, reply.message)
 

@@ -1,4 +1,4 @@
-"""How tests call an API server while it fails: nothing is tried twice, and every kind of failure is an OSError."""
+"""Requests of tests to an API server that may fail: no request is retried, and every failure is an OSError."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 75.0
 
 @dataclass(frozen=True)
 class Reply:
-    """Status, headers by name in any capitals, and body of an answer."""
+    """A response: status, case-insensitive headers, and body."""
 
     status: int
     headers: HTTPHeaderDict
@@ -31,7 +31,7 @@ class Reply:
 
     @property
     def message(self) -> str:
-        """What the server says of a refusal."""
+        """Return the server's message of a refusal."""
         try:
             return str(self.body.get("message", ""))
         except ValueError:
@@ -41,27 +41,27 @@ class Reply:
 def reply_on(
     connection: http.client.HTTPConnection, method: str, path: str, text: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """One request and its whole answer on a connection that stays with whoever made it."""
+    """Send one request on a connection of the caller; return the whole response."""
     connection.request(method, path, text, headers or {})
     answer = connection.getresponse()
     return Reply(answer.status, HTTPHeaderDict(answer.getheaders()), answer.read().decode(errors="replace"))
 
 
 class Client:
-    """One client with a kubeconfig's certificate, and other headers beside it (impersonation); not for several threads.
+    """A client with a kubeconfig's certificate and additional headers (impersonation), for one thread.
 
-    Each request goes by a connection of its own, or, kept, by one that whoever made the client closes.
+    Each request uses a new connection. With keep_open all requests use one, which the caller closes.
     """
 
     def __init__(
-        self, path: Path, seconds: float = PATIENCE_SECONDS, headers: Mapping[str, str] | None = None, *, kept: bool = False
+        self, path: Path, seconds: float = PATIENCE_SECONDS, headers: Mapping[str, str] | None = None, *, keep_open: bool = False
     ) -> None:
         self._connection = _connection(path, seconds)
-        self._kept = kept
+        self._keep_open = keep_open
         self._headers = {"Content-Type": "application/json", **(headers or {})}
 
-    def ask(self, method: str, path: str, item: object = None) -> Reply:
-        """One request; OSError where no whole answer came, after which the next goes by a new connection."""
+    def request(self, method: str, path: str, item: object = None) -> Reply:
+        """Send one request; raise OSError without a complete response, after which the next request uses a new connection."""
         try:
             return reply_on(self._connection, method, path, None if item is None else json.dumps(item), self._headers)
         except http.client.HTTPException as error:
@@ -71,18 +71,18 @@ class Client:
             self._connection.close()
             raise
         finally:
-            if not self._kept:
+            if not self._keep_open:
                 self._connection.close()
 
     def get(self, path: str) -> Any:
-        """Body of an answer that must be good."""
-        reply = self.ask("GET", path)
+        """Return the body of a successful response."""
+        reply = self.request("GET", path)
         assert reply.status == 200, reply.message
         return reply.body
 
     def make(self, path: str, item: object) -> None:
-        """Create an object, or leave the one that is there."""
-        reply = self.ask("POST", path, item)
+        """Create an object unless it exists."""
+        reply = self.request("POST", path, item)
         assert reply.status in (201, 409), reply.message
 
     def close(self) -> None:
@@ -90,15 +90,15 @@ class Client:
 
 
 def _connection(path: Path, seconds: float) -> http.client.HTTPSConnection:
-    """A connection with a kubeconfig's certificate, none of whose steps takes longer than so many seconds."""
+    """Return a connection with a kubeconfig's certificate and a timeout in seconds."""
     access = kubeconfig.read(path)
     return http.client.HTTPSConnection(access.host, access.port, timeout=seconds, context=access.tls)
 
 
 def watched(path: Path, what: str, query: str, seconds: float) -> Iterator[dict[str, Any]]:
-    """Events of a watch as they come, until the server ends it; OSError where it breaks or is silent for so long.
+    """Return the events of a watch until the server ends it; raise OSError if it breaks or is silent for that many seconds.
 
-    A watch that is refused at once is an ERROR, as one is that the server gives up later.
+    A watch that is refused at once yields an ERROR event, as one that the server ends later.
     """
     connection = _connection(path, seconds)
     try:
@@ -117,7 +117,7 @@ def watched(path: Path, what: str, query: str, seconds: float) -> Iterator[dict[
 
 @dataclass
 class Watch:
-    """A watch that is held open by hand: names of the objects that were told of, in order."""
+    """A watch that the test keeps open: names of the reported objects in order."""
 
     path: Path
     what: str
@@ -125,7 +125,7 @@ class Watch:
     version: str = ""
 
     def events(self, seconds: float) -> Iterator[str]:
-        """Names as they come, on from where it was, until the server ends the watch; OSError where it breaks or is silent for so long."""
+        """Return names from the last position until the server ends the watch; raise OSError if it breaks or is silent."""
         for event in watched(self.path, self.what, f"allowWatchBookmarks=true&resourceVersion={self.version}", seconds):
             assert event["type"] != "ERROR", event
             self.version = event["object"]["metadata"]["resourceVersion"]

@@ -1,4 +1,4 @@
-"""One real control plane of region dev for all tests that leave it as they found it."""
+"""One real control plane of region dev for all tests that do not change it permanently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rehearsal.local_cluster.run_directory import RunDirectory
 # Before xdist, which reads the groups in the same hook.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one worker run all tests that share the control plane, so that there is one."""
+    """Let one worker run all tests that share the control plane, so that it starts once."""
     for item in items:
         if "running_plane" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("control plane"))
@@ -24,25 +24,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def real_engines() -> Binaries:
-    """The real programs, built first where they are not there."""
+    """Return the real programs, which are built first if they are missing."""
     return find_binaries()
 
 
 @pytest.fixture(scope="session")
 def running_plane(real_engines: Binaries) -> Iterator[RunningPlane]:
-    """The control plane with all that it runs in."""
+    """Return the control plane with its run and its Azure."""
     with running("dev", real_engines) as plane:
         yield plane
 
 
 @pytest.fixture(scope="session")
 def control_plane(running_plane: RunningPlane) -> ControlPlane:
-    """The control plane alone."""
+    """Return the control plane."""
     return running_plane.control
 
 
 @pytest.fixture
 def supervised() -> Iterator[SupervisedServices]:
-    """A run and a supervisor in it."""
+    """Return a supervisor in a new run."""
     with RunDirectory() as run:
         yield SupervisedServices(run)

@@ -1,4 +1,4 @@
-"""A real control plane as tests use it: its engines, and etcd's and Kubernetes' own clients."""
+"""A real control plane for tests, with etcd's and Kubernetes' command line clients."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.support.unit_control import UnitControl
 
 WHOLE = ControlPlaneSize()
 READY_SECONDS = 300.0
-"""Ten times and more what it takes: a machine may be busy with much else."""
+"""More than ten times the usual time, because the machine may be busy."""
 
 
 @dataclass(frozen=True)
 class RunningPlane:
-    """A control plane that answers, all that it runs in, and the graph of what the program registered for it."""
+    """A ready control plane, its environment, and the graph of the program's resources."""
 
     plan: RegionPlan
     cluster: ClusterPlan
@@ -44,7 +44,7 @@ class RunningPlane:
     control: ControlPlane
 
     def kubectl(self, *words: str, document: object = None) -> str:
-        """What kubectl prints, as the break-glass administrator through the balancer; document is its standard input, as JSON."""
+        """Return kubectl's output as the break-glass administrator through the balancer; document is JSON for its standard input."""
         command = [str(self.binaries.program("kubectl")), f"--kubeconfig={self.control.kubeconfig}", "--request-timeout=30s", *words]
         given = None if document is None else json.dumps(document)
         done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
@@ -52,7 +52,7 @@ class RunningPlane:
         return done.stdout
 
     def get(self, *words: str) -> Any:
-        """A kubectl get as JSON."""
+        """Return the JSON of a kubectl get."""
         return json.loads(self.kubectl("get", "-o", "json", *words))
 
     def make(self, item: object) -> None:
@@ -60,16 +60,16 @@ class RunningPlane:
         self.kubectl("create", "-f", "-", document=item)
 
     def up(self) -> set[str]:
-        """API servers that the balancer lets connections go to."""
+        """Return the API servers that the balancer considers up."""
         return {one["name"] for one in load_balancer.read_state(self.control.balancer.program.directory)["backends"] if one["up"]}
 
     def shell(self, systemctl: UnitControl) -> dict[str, str]:
-        """Environment of a person on a machine: its systemctl, and the programs of the pinned versions."""
+        """Return the environment of a shell on a machine: its systemctl, and the pinned programs."""
         programs = (systemctl.folder, self.binaries.program("kubectl").parent, Path(sys.executable).parent)
         return {**os.environ, "PATH": ":".join([*map(str, programs), os.environ["PATH"]])}
 
     def etcdctl_on(self, members: Sequence[Machine]) -> list[str]:
-        """Command line of etcdctl for these members, with the first one's keys."""
+        """Return the command line of etcdctl for these members, with the first one's keys."""
         first = members[0]
         own = f"{first.role}-{first.name.rpartition('-')[2]}"
         keys = {"cacert": f"{first.role}-ca-cert", "cert": f"{own}-cert", "key": f"{own}-key"}
@@ -78,7 +78,7 @@ class RunningPlane:
         return [str(self.binaries.program("etcdctl")), f"--endpoints={urls}", *flags]
 
     def etcdctl(self, member: Machine, *words: str) -> bytes:
-        """What etcdctl prints, asked of one member with its own certificate."""
+        """Return etcdctl's output for one member, with the member's certificate."""
         done = subprocess.run([*self.etcdctl_on([member]), *words], capture_output=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout
@@ -86,7 +86,7 @@ class RunningPlane:
 
 @contextmanager
 def running(region: str, binaries: Binaries, size: ControlPlaneSize = WHOLE) -> Iterator[RunningPlane]:
-    """A region's first cluster, brought up in its embedded Azure: its control plane, in which nothing has been applied."""
+    """Run the control plane of a region's first cluster in the embedded Azure, without objects."""
     plan = load_plan(region)
     cluster = plan.clusters[0]
     outcome = bring_up_anew(plan)

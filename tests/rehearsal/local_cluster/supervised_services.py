@@ -1,4 +1,4 @@
-"""Services of a run of their own, with programs made short."""
+"""Services of a separate run, with short programs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rehearsal.local_cluster import reaper
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinition, Supervisor
 
-SAY = "import os, socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto({!r}, os.environ['NOTIFY_SOCKET'])"
+SEND = "import os, socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto({!r}, os.environ['NOTIFY_SOCKET'])"
 
 
 class SupervisedServices:
-    """A supervisor in a run, with programs made short."""
+    """A supervisor in a run, with short programs."""
 
     def __init__(self, run: RunDirectory) -> None:
         self.run, self.said = run, list[str]()
@@ -43,8 +43,8 @@ def ready(service: Service) -> Service:
 
 
 def notifying(*messages: bytes, then: str = "exec sleep 1000") -> str:
-    """A shell script that says things by sd_notify."""
-    python = "\n".join(SAY.format(message) for message in messages)
+    """Return a shell script that sends messages by sd_notify."""
+    python = "\n".join(SEND.format(message) for message in messages)
     return f'"{sys.executable}" -c "{python}" && {then}'
 
 

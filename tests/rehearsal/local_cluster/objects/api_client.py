@@ -1,4 +1,4 @@
-"""How tests ask a real API server: as the break-glass administrator, as anybody whom the administrator names, or by a token."""
+"""Client of a real API server for tests: as the break-glass administrator, as an impersonated user, or by a token."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AUTHENTICATED = "system:authenticated"
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: user, groups, and what a token would tell beside them."""
+    """An impersonated client: user, groups, and the extra fields of a token."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -37,19 +37,19 @@ class Caller:
 
 
 def service_account(namespace: str, name: str) -> Caller:
-    """A service account, as its token names it."""
+    """Return a service account with the groups of its token."""
     return Caller(
         f"system:serviceaccount:{namespace}:{name}", ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
     )
 
 
 def node(name: str) -> Caller:
-    """A node's kubelet."""
+    """Return a node's kubelet."""
     return Caller(f"system:node:{name}", ("system:nodes", AUTHENTICATED))
 
 
 class Api:
-    """An API server, asked over one connection pool."""
+    """An API server, reached over connection pools with and without the administrator's certificate."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,7 +57,7 @@ class Api:
         self._pool = urllib3.HTTPSConnectionPool(
             access.host, access.port, ssl_context=access.tls, server_hostname=access.name, retries=False, maxsize=4
         )
-        self._strangers = urllib3.HTTPSConnectionPool(
+        self._anonymous = urllib3.HTTPSConnectionPool(
             access.host, access.port, ssl_context=self._without_certificate(), server_hostname=access.name, retries=False, maxsize=4
         )
 
@@ -68,11 +68,11 @@ class Api:
         return context
 
     def close(self) -> None:
-        """Ends all connections."""
+        """Close all connections."""
         self._pool.close()
-        self._strangers.close()
+        self._anonymous.close()
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -82,25 +82,25 @@ class Api:
         token: str | None = None,
         kind: str = "application/json",
     ) -> Reply:
-        """By nobody named: as the administrator; with a token "": without any name."""
+        """Send a request as the administrator, as an impersonated caller, or with a token; token "" sends no credentials."""
         headers = urllib3.HTTPHeaderDict([("Content-Type", kind), *(by.headers() if by else [])])
         if token:
             headers.add("Authorization", f"Bearer {token}")
-        pool = self._pool if token is None else self._strangers
+        pool = self._pool if token is None else self._anonymous
         response = pool.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
         return Reply(response.status, response.headers, response.data.decode())
 
     def make(self, path: str, item: Mapping[str, Any]) -> Any:
-        """Create an object, or leave the one of its name that is there."""
-        reply = self.ask("POST", path, item)
+        """Create an object unless one of its name exists."""
+        reply = self.request("POST", path, item)
         assert reply.status in (201, 409), reply.message
         return reply.body
 
     def remove(self, path: str) -> None:
         """Delete an object at once."""
-        reply = self.ask("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
+        reply = self.request("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
         assert reply.status in (200, 202, 404), reply.message
 
 
 eventually = partial(until, seconds=120.0)
-"""Waits until something holds, no longer than a controller may take; what is said where it never does."""
+"""Waits until a condition holds, at most as long as a controller may take."""

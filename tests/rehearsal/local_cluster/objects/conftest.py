@@ -17,20 +17,20 @@ from rehearsal.local_cluster.objects.results import KubernetesObject
 
 @pytest.fixture(scope="session")
 def declared() -> tuple[KubernetesObject, ...]:
-    """What the program registers for the dev region's cluster."""
+    """Return the objects that the program registers for the dev region's cluster."""
     region = rehearsed("dev")
     return objects_of(region.clusters, region.plan.clusters[0])
 
 
 @pytest.fixture(scope="session")
 def kubeconfig(control_plane: ControlPlane) -> Path:
-    """The break-glass administrator's."""
+    """Return the break-glass administrator's kubeconfig."""
     return control_plane.kubeconfig
 
 
 @pytest.fixture(scope="session")
 def api(kubeconfig: Path, declared: tuple[KubernetesObject, ...]) -> Iterator[Api]:
-    """The API servers, with the program's objects."""
+    """Return a client of the API servers, which have the program's objects."""
     applied = apply(kubeconfig, declared, print)
     assert applied.complete, (applied.failed, applied.conflicts)
     server = Api(kubeconfig)

@@ -1,4 +1,4 @@
-"""A network that now and then resets a connection: a relay before a real server."""
+"""Relay to a server that resets connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 @contextmanager
 def resets(server: str, every: int) -> Iterator[int]:
-    """Port of a relay to a server that resets each connection after so many answers; 0: at once."""
+    """Yield the port of a relay that resets each connection after `every` responses; 0 resets at once."""
     target = urlsplit(server)
     assert target.hostname
     listener = socket.create_server(("127.0.0.1", 0))
@@ -37,7 +37,7 @@ def resets(server: str, every: int) -> Iterator[int]:
 
 
 def _relay(near: socket.socket, address: tuple[str, int], every: int) -> None:
-    """One connection, until it has carried so many answers."""
+    """Relay one connection until it has carried that many responses."""
     with near, socket.create_connection(address) as far:
 
         def up() -> None:
@@ -54,7 +54,7 @@ def _relay(near: socket.socket, address: tuple[str, int], every: int) -> None:
                 if not (data := far.recv(65_536)):
                     break
                 near.sendall(data)
-            # Closed with unsent data thrown away: a reset, not an end.
+            # Closing with SO_LINGER 0 sends a reset.
             near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             near.shutdown(socket.SHUT_RD)
         near.close()

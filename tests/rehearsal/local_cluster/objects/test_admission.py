@@ -22,7 +22,7 @@ PODS = f"/api/v1/namespaces/{FLEET_NAMESPACE}/pods"
 def _token(api: Api, account: str, bound_to: dict[str, str] | None = None) -> str:
     spec: dict[str, Any] = {"expirationSeconds": 600} | ({"boundObjectRef": bound_to} if bound_to else {})
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-    reply = api.ask("POST", f"/api/v1/namespaces/{FLEET_NAMESPACE}/serviceaccounts/{account}/token", request)
+    reply = api.request("POST", f"/api/v1/namespaces/{FLEET_NAMESPACE}/serviceaccounts/{account}/token", request)
     assert reply.status == 201, reply.message
     return str(reply.body["status"]["token"])
 
@@ -67,7 +67,7 @@ def rotation(api: Api, nodes: None) -> str:  # noqa: ARG001
 
 
 def _patch(api: Api, name: str, token: str, change: dict[str, Any], kind: str = MERGE) -> Reply:
-    return api.ask("PATCH", f"/api/v1/nodes/{name}", change, token=token, kind=kind)
+    return api.request("PATCH", f"/api/v1/nodes/{name}", change, token=token, kind=kind)
 
 
 def _change(api: Api, name: str, token: str, *, preflight: bool, **more: Any) -> Reply:
@@ -76,7 +76,7 @@ def _change(api: Api, name: str, token: str, *, preflight: bool, **more: Any) ->
     Taints are changed all or none, and those of others come and go meanwhile: so the change is of the version that was read.
     """
     while True:
-        seen = api.ask("GET", f"/api/v1/nodes/{name}").body
+        seen = api.request("GET", f"/api/v1/nodes/{name}").body
         others = [taint for taint in seen["spec"].get("taints", []) if taint["key"] != PREFLIGHT_KEY]
         labels = {PREFLIGHT_KEY: "pending" if preflight else None}
         change = {
@@ -183,13 +183,13 @@ def test_a_rotation_changes_nothing_else_of_a_node(api: Api, rotation: str, what
 
 def _ready(api: Api, status: str) -> None:
     condition = {"type": "Ready", "status": status, "reason": "Test", "message": "", "lastHeartbeatTime": None, "lastTransitionTime": None}
-    reply = api.ask("PATCH", f"/api/v1/nodes/{OTHER}/status", {"status": {"conditions": [condition]}}, kind=MERGE)
+    reply = api.request("PATCH", f"/api/v1/nodes/{OTHER}/status", {"status": {"conditions": [condition]}}, kind=MERGE)
     assert reply.status == 200, reply.message
 
 
 def test_a_rotation_deletes_a_node_only_when_it_is_cordoned_and_silent(api: Api, rotation: str) -> None:
     def delete() -> Reply:
-        return api.ask("DELETE", f"/api/v1/nodes/{OTHER}", token=rotation)
+        return api.request("DELETE", f"/api/v1/nodes/{OTHER}", token=rotation)
 
     _ready(api, "True")
     assert _patch(api, OTHER, rotation, {"spec": {"unschedulable": True}}).status == 200
@@ -214,7 +214,7 @@ def test_a_rotation_deletes_a_node_only_when_it_is_cordoned_and_silent(api: Api,
 )
 @pytest.mark.usefixtures("nodes")
 def test_a_kubelet_does_not_change_of_its_own_node(api: Api, what: str, change: dict[str, Any]) -> None:
-    refused = api.ask("PATCH", f"/api/v1/nodes/{OWN}", change, by=node(OWN), kind=MERGE)
+    refused = api.request("PATCH", f"/api/v1/nodes/{OWN}", change, by=node(OWN), kind=MERGE)
     assert refused.status == 403, what
     assert "is not allowed" in refused.message
 
@@ -222,14 +222,14 @@ def test_a_kubelet_does_not_change_of_its_own_node(api: Api, what: str, change: 
 @pytest.mark.usefixtures("nodes")
 def test_a_kubelet_changes_its_own_node_and_no_other(api: Api) -> None:
     change = {"metadata": {"annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}}
-    assert api.ask("PATCH", f"/api/v1/nodes/{OWN}", change, by=node(OWN), kind=MERGE).status == 200
+    assert api.request("PATCH", f"/api/v1/nodes/{OWN}", change, by=node(OWN), kind=MERGE).status == 200
     for path in (f"/api/v1/nodes/{OTHER}", f"/api/v1/nodes/{OTHER}/status"):
-        refused = api.ask("PATCH", path, change, by=node(OWN), kind=MERGE)
+        refused = api.request("PATCH", path, change, by=node(OWN), kind=MERGE)
         assert refused.status == 403, path
         assert "is not allowed to modify node" in refused.message
 
 
 @pytest.mark.usefixtures("nodes")
 def test_nobody_elses_changes_are_looked_at(api: Api) -> None:
-    eventually(lambda: api.ask("GET", f"/api/v1/nodes/{OTHER}").status == 200, "the node")
-    assert api.ask("PATCH", f"/api/v1/nodes/{OTHER}", _label("gpufleet.io/pool", "other"), kind=MERGE).status == 200
+    eventually(lambda: api.request("GET", f"/api/v1/nodes/{OTHER}").status == 200, "the node")
+    assert api.request("PATCH", f"/api/v1/nodes/{OTHER}", _label("gpufleet.io/pool", "other"), kind=MERGE).status == 200

@@ -53,7 +53,7 @@ def _versions(api: Api, objects: Objects) -> dict[ObjectKey, str]:
             "PriorityClass": "priorityclasses",
             "RuntimeClass": "runtimeclasses",
         }
-        for item in api.ask("GET", f"{root}/{plural.get(kind, kind.lower() + 's')}").body["items"]:
+        for item in api.request("GET", f"{root}/{plural.get(kind, kind.lower() + 's')}").body["items"]:
             metadata = item["metadata"]
             found[ObjectKey(kind, metadata.get("namespace", ""), metadata["name"], version)] = metadata["resourceVersion"]
     return {key: found[key] for key in map(key_of, objects) if key.kind not in ("Deployment", "DaemonSet", "PodDisruptionBudget")}
@@ -83,32 +83,32 @@ def test_a_new_object_is_created_a_changed_one_changed_and_one_that_is_dropped_t
     # Within the second in which it was made, so that the server's record of when shows no difference.
     assert again(_settings("plain", one="1", two="3")).changed == (_key("plain"),)
     assert again(_settings("plain", one="1")).changed == (_key("plain"),)
-    assert api.ask("GET", f"{SPACE}/configmaps/plain").body["data"] == {"one": "1"}
+    assert api.request("GET", f"{SPACE}/configmaps/plain").body["data"] == {"one": "1"}
     assert again().pruned == (_key("plain"),)
-    assert api.ask("GET", f"{SPACE}/configmaps/plain").status == 404
+    assert api.request("GET", f"{SPACE}/configmaps/plain").status == 404
 
 
 def test_what_a_controller_writes_beside_our_fields_is_no_change_of_ours(again: Callable[..., Any], api: Api) -> None:
     again(_settings("shared", ours="1"))
     for number in range(2):
         change = {"data": {"theirs": str(number)}, "metadata": {"annotations": {"controller": str(number)}}}
-        assert api.ask("PATCH", f"{SPACE}/configmaps/shared", change, kind="application/merge-patch+json").status == 200
+        assert api.request("PATCH", f"{SPACE}/configmaps/shared", change, kind="application/merge-patch+json").status == 200
         assert _key("shared") in again(_settings("shared", ours="1")).unchanged
 
 
 def test_a_field_that_somebody_else_owns_is_told_with_its_owner_and_left(again: Callable[..., Any], api: Api) -> None:
     again(_settings("contested", replicas="2"))
     theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "contested"}, "data": {"replicas": "9"}}
-    assert api.ask("PATCH", f"{SPACE}/configmaps/contested?fieldManager=night-shift&force=true", theirs, kind=APPLY).status == 200
+    assert api.request("PATCH", f"{SPACE}/configmaps/contested?fieldManager=night-shift&force=true", theirs, kind=APPLY).status == 200
     applied = again(_settings("contested", replicas="2"), _settings("beside", a="b"))
     (conflict,) = applied.conflicts
     assert (conflict.key, conflict.field, conflict.manager) == (_key("contested"), "data.replicas", "night-shift")
     assert "night-shift" in conflict.remedy
     assert applied.created == (_key("beside"),)
     assert not applied.complete
-    assert api.ask("GET", f"{SPACE}/configmaps/contested").body["data"] == {"replicas": "9"}
+    assert api.request("GET", f"{SPACE}/configmaps/contested").body["data"] == {"replicas": "9"}
     assert again(_settings("contested", replicas="2"), force=True).changed == (_key("contested"),)
-    assert api.ask("GET", f"{SPACE}/configmaps/contested").body["data"] == {"replicas": "2"}
+    assert api.request("GET", f"{SPACE}/configmaps/contested").body["data"] == {"replicas": "2"}
 
 
 def test_an_object_that_is_refused_is_told_with_path_and_reason_and_the_others_go_on(
@@ -135,19 +135,19 @@ def test_an_object_that_is_refused_is_told_with_path_and_reason_and_the_others_g
     assert applied.created == (_key("good"),)
     # What could not be changed may still need it.
     assert [key.name for key, _ in applied.retained] == ["earlier"]
-    assert api.ask("GET", f"{SPACE}/configmaps/earlier").status == 200
+    assert api.request("GET", f"{SPACE}/configmaps/earlier").status == 200
 
 
 def test_only_what_we_applied_and_no_controller_made_is_taken_away(again: Callable[..., Any], api: Api) -> None:
     copied = _settings("copied", a="b")
     api.make(f"{SPACE}/configmaps", copied)
     again(_settings("owner", a="b"), _settings("made", a="b"), owned("v1", "ServiceAccount", "idle", "test", FLEET_NAMESPACE))
-    uid = api.ask("GET", f"{SPACE}/configmaps/owner").body["metadata"]["uid"]
+    uid = api.request("GET", f"{SPACE}/configmaps/owner").body["metadata"]["uid"]
     reference = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]
-    api.ask("PATCH", f"{SPACE}/configmaps/made", {"metadata": {"ownerReferences": reference}}, kind="application/merge-patch+json")
+    api.request("PATCH", f"{SPACE}/configmaps/made", {"metadata": {"ownerReferences": reference}}, kind="application/merge-patch+json")
     assert again(_settings("owner", a="b")).pruned == (_key("idle", "ServiceAccount"),)
     for name in ("copied", "made", "owner"):
-        assert api.ask("GET", f"{SPACE}/configmaps/{name}").status == 200, name
+        assert api.request("GET", f"{SPACE}/configmaps/{name}").status == 200, name
     api.remove(f"{SPACE}/configmaps/copied")
 
 
@@ -162,7 +162,7 @@ def test_a_teams_namespace_and_what_is_in_it_go_only_when_that_is_asked_for(agai
     assert all("a team's" in reason for _, reason in applied.retained)
     assert applied.complete
     assert {str(key) for key in again(prune_teams=True).pruned} == {"Namespace dropped-team", "ConfigMap dropped-team/inside"}
-    eventually(lambda: api.ask("GET", "/api/v1/namespaces/dropped-team").status == 404, "the namespace is gone")
+    eventually(lambda: api.request("GET", "/api/v1/namespaces/dropped-team").status == 404, "the namespace is gone")
 
 
 def test_a_config_map_stays_until_every_pod_of_its_namespace_is_of_the_newest_revision(again: Callable[..., Any], api: Api) -> None:
@@ -178,7 +178,9 @@ def test_a_config_map_stays_until_every_pod_of_its_namespace_is_of_the_newest_re
     workload = owned("apps/v1", "Deployment", "rolled", "test", FLEET_NAMESPACE) | {"spec": spec}
     again(old, workload)
     eventually(
-        lambda: api.ask("GET", f"/apis/apps/v1/namespaces/{FLEET_NAMESPACE}/deployments/rolled").body["status"].get("updatedReplicas") == 1,
+        lambda: (
+            api.request("GET", f"/apis/apps/v1/namespaces/{FLEET_NAMESPACE}/deployments/rolled").body["status"].get("updatedReplicas") == 1
+        ),
         "the deployment's pod is made",
     )
     changed = copy.deepcopy(workload)
@@ -188,10 +190,10 @@ def test_a_config_map_stays_until_every_pod_of_its_namespace_is_of_the_newest_re
     assert [(key.name, reason) for key, reason in applied.retained] == [
         (old["metadata"]["name"], "pods of an unfinished rollout may still mount it")
     ]
-    assert api.ask("GET", f"{SPACE}/configmaps/{old['metadata']['name']}").status == 200
+    assert api.request("GET", f"{SPACE}/configmaps/{old['metadata']['name']}").status == 200
     again(new)
     eventually(lambda: again(new).retained == (), "nothing rolls any more")
-    assert api.ask("GET", f"{SPACE}/configmaps/{old['metadata']['name']}").status == 404
+    assert api.request("GET", f"{SPACE}/configmaps/{old['metadata']['name']}").status == 404
 
 
 def test_a_definition_and_objects_of_its_kind_are_applied_in_one_run(again: Callable[..., Any], api: Api) -> None:
@@ -229,6 +231,6 @@ def test_a_kind_that_is_never_served_is_refused_after_some_patience_and_the_othe
 
 def test_a_system_namespace_that_is_not_ours_is_used_and_never_taken_away(again: Callable[..., Any], api: Api) -> None:
     assert again().pruned == ()
-    assert api.ask("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}").body["metadata"]["labels"] == {
+    assert api.request("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}").body["metadata"]["labels"] == {
         "kubernetes.io/metadata.name": "kube-system"
     }

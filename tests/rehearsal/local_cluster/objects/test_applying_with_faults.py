@@ -74,7 +74,7 @@ def test_an_answer_of_too_many_requests_is_waited_out(
     schema = {"matchingPrecedence": 50, "priorityLevelConfiguration": {"name": "narrow"}, "rules": [rule]}
     uid = api.make(f"{flows}/flowschemas", {"metadata": {"name": "narrow"}, "spec": schema})["metadata"]["uid"]
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
-    token = api.ask("POST", f"{SPACE}/serviceaccounts/throttled/token", request).body["status"]["token"]
+    token = api.request("POST", f"{SPACE}/serviceaccounts/throttled/token", request).body["status"]["token"]
     document = yaml.safe_load(kubeconfig.read_text())
     document["users"][0]["user"] = {"token": token}
     mine = tmp_path / "kubeconfig"

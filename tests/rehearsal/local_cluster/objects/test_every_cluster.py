@@ -41,7 +41,7 @@ def foreign(api: Api, kubeconfig: Path, declared: tuple[KubernetesObject, ...]) 
             "spec": {"cidrs": [cidr]},
         }
         api.make(RANGES, made)
-        eventually(lambda path=path: "conditions" in api.ask("GET", path).body.get("status", {}), "the range is ready")
+        eventually(lambda path=path: "conditions" in api.request("GET", path).body.get("status", {}), "the range is ready")
     yield api
     api.remove(KUBE_DNS)
     # Without nodes its rollout from one cluster's size to the next's would never finish, and keep what it mounted.
@@ -71,7 +71,7 @@ def test_every_object_of_every_cluster_and_every_pod_of_them_is_accepted_without
             for item in objects:
                 if item["kind"] in WORKLOADS:
                     path = f"/api/v1/namespaces/{item['metadata']['namespace']}/pods?dryRun=All"
-                    admitted = foreign.ask("POST", path, _pod(item))
+                    admitted = foreign.request("POST", path, _pod(item))
                     assert admitted.status == 201, (where, admitted.message)
                     assert "Warning" not in admitted.headers, (where, admitted.headers["Warning"])
 
@@ -87,9 +87,9 @@ def test_every_object_of_every_cluster_and_every_pod_of_them_is_accepted_without
 )
 def test_a_teams_namespace_admits_no_pod_that_reaches_the_host(api: Api, what: str, spec: dict[str, Any], status: int) -> None:
     team = load_plan("dev").clusters[0].spec.tenancy.teams[0].name
-    eventually(lambda: api.ask("GET", f"/api/v1/namespaces/{team}/serviceaccounts/default").status == 200, "the team's default account")
+    eventually(lambda: api.request("GET", f"/api/v1/namespaces/{team}/serviceaccounts/default").status == 200, "the team's default account")
     container = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tried"}, "spec": {"containers": [container], **spec}}
-    reply = api.ask("POST", f"/api/v1/namespaces/{team}/pods?dryRun=All", pod)
+    reply = api.request("POST", f"/api/v1/namespaces/{team}/pods?dryRun=All", pod)
     assert reply.status == status, (what, reply.message)
     assert status == 201 or "PodSecurity" in reply.message

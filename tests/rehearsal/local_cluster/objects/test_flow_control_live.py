@@ -70,31 +70,31 @@ CASES = (
 @pytest.fixture
 def schemas(api: Api) -> dict[str, str]:
     """Names of the flow schemas by their uid, which is what an answer tells."""
-    items = api.ask("GET", f"{FLOW_CONTROL}/flowschemas").body["items"]
+    items = api.request("GET", f"{FLOW_CONTROL}/flowschemas").body["items"]
     return {item["metadata"]["uid"]: item["metadata"]["name"] for item in items}
 
 
 def test_every_kind_of_caller_is_put_where_it_is_meant(api: Api, schemas: dict[str, str]) -> None:
-    found = {case.what: schemas[api.ask("GET", case.path, by=case.by).headers["X-Kubernetes-PF-FlowSchema-UID"]] for case in CASES}
+    found = {case.what: schemas[api.request("GET", case.path, by=case.by).headers["X-Kubernetes-PF-FlowSchema-UID"]] for case in CASES}
     assert found == {case.what: case.schema for case in CASES}
 
 
 def test_no_flow_schema_leads_to_a_level_that_is_not_there(api: Api) -> None:
-    for item in api.ask("GET", f"{FLOW_CONTROL}/flowschemas").body["items"]:
+    for item in api.request("GET", f"{FLOW_CONTROL}/flowschemas").body["items"]:
         dangling = {row["type"]: row["status"] for row in item["status"]["conditions"]}
         assert dangling["Dangling"] == "False", item["metadata"]["name"]
 
 
 def _figures(api: Api, metric: str) -> dict[str, int]:
     pattern = re.compile(rf'^{metric}{{priority_level="([^"]+)"}} (\S+)$', re.MULTILINE)
-    return {name: int(float(value)) for name, value in pattern.findall(api.ask("GET", "/metrics").text)}
+    return {name: int(float(value)) for name, value in pattern.findall(api.request("GET", "/metrics").text)}
 
 
 def test_every_level_has_the_seats_that_its_annotation_says(api: Api) -> None:
     nominal = _figures(api, "apiserver_flowcontrol_nominal_limit_seats")
     assert {level.name: nominal[level.name] for level in LEVELS} == {level.name: seats(level, CLUSTER.api_servers) for level in LEVELS}
     for level in LEVELS:
-        live = api.ask("GET", f"{FLOW_CONTROL}/prioritylevelconfigurations/{level.name}").body
+        live = api.request("GET", f"{FLOW_CONTROL}/prioritylevelconfigurations/{level.name}").body
         assert live["metadata"]["annotations"][SEATS_ANNOTATION] == f"{nominal[level.name]} of 600 per API server"
 
 

@@ -201,7 +201,7 @@ def _allowed(api: Api, row: Row) -> bool:
         "kind": "SubjectAccessReview",
         "spec": {"user": row.by.user, "groups": list(row.by.groups), **asked},
     }
-    reply = api.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    reply = api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
     assert reply.status == 201, reply.message
     return bool(reply.body["status"]["allowed"])
 
@@ -222,7 +222,7 @@ def two_nodes(api: Api) -> Iterator[None]:
         }
         space = f"/api/v1/namespaces/{TEAM.name}"
         # Made by this: a pod of a service account is refused until its account is there.
-        eventually(lambda: api.ask("GET", f"{space}/serviceaccounts/default").status == 200, "the team's default account")  # noqa: B023
+        eventually(lambda: api.request("GET", f"{space}/serviceaccounts/default").status == 200, "the team's default account")  # noqa: B023
         for path, item in (
             ("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}),
             (f"{space}/secrets", secret),
@@ -248,7 +248,7 @@ def test_every_caller_may_do_what_the_table_says_and_nothing_that_it_denies(api:
 
 
 def test_a_stranger_gets_no_answer_but_on_the_health_paths(api: Api) -> None:
-    assert api.ask("GET", "/readyz", token="").status == 200
+    assert api.request("GET", "/readyz", token="").status == 200
     for path in ("/api/v1/namespaces", "/metrics", "/openapi/v2", "/version"):
-        assert api.ask("GET", path, token="").status == 401, path
-    assert api.ask("GET", "/readyz", token="forged").status == 401  # noqa: S106 (nobody's)
+        assert api.request("GET", path, token="").status == 401, path
+    assert api.request("GET", "/readyz", token="forged").status == 401  # noqa: S106 (nobody's)

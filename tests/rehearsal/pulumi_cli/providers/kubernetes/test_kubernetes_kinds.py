@@ -41,10 +41,10 @@ def test_every_kind_in_a_table_is_one(served: dict[Kind, bool]) -> None:
 
 def test_which_fields_kinds_have_is_known_without_a_server(api: Api, served: dict[Kind, bool]) -> None:
     wrong, seen = [], set()
-    for path, one in api.ask("GET", "/openapi/v3").body["paths"].items():
+    for path, one in api.request("GET", "/openapi/v3").body["paths"].items():
         if not path.startswith(("api/", "apis/")):
             continue
-        for schema in api.ask("GET", one["serverRelativeURL"]).body["components"]["schemas"].values():
+        for schema in api.request("GET", one["serverRelativeURL"]).body["components"]["schemas"].values():
             for said in schema.get("x-kubernetes-group-version-kind", ()):
                 kind = Kind(f"{said['group']}/{said['version']}" if said["group"] else said["version"], said["kind"])
                 fields = schema.get("properties", {}).keys() - COMMON

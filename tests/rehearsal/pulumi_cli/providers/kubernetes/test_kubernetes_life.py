@@ -42,7 +42,7 @@ def test_an_object_is_made_changed_looked_up_and_deleted(objects: Objects, api: 
     assert not found.replaces
     changed = objects.change(made, labelled)
     assert changed.uid == made.uid
-    live = api.ask("GET", f"{MAPS}/{name}").body
+    live = api.request("GET", f"{MAPS}/{name}").body
     # The label that the program gave up is gone, and one name owns all fields.
     assert live["metadata"]["labels"] == {"c": "d"}
     assert {one["manager"] for one in live["metadata"]["managedFields"]} == {changed.outputs["__fieldManager"]}
@@ -51,7 +51,7 @@ def test_an_object_is_made_changed_looked_up_and_deleted(objects: Objects, api: 
     refreshed = objects.refreshed(changed)
     assert refreshed == changed
     objects.remove(changed)
-    assert api.ask("GET", f"{MAPS}/{name}").status == 404
+    assert api.request("GET", f"{MAPS}/{name}").status == 404
     assert objects.refreshed(changed) is None
     objects.remove(changed)
 
@@ -63,7 +63,7 @@ def test_previews_ask_the_server_and_change_nothing(objects: Objects, api: Api) 
     assert made == ""
     assert outputs["spec"]["type"] == "ClusterIP"
     assert "status" not in outputs
-    assert api.ask("GET", f"/api/v1/namespaces/default/services/{name}").status == 404
+    assert api.request("GET", f"/api/v1/namespaces/default/services/{name}").status == 404
     unknown = {**inputs, "spec": {"ports": UNKNOWN}}
     assert objects.client.create(SERVICE, unknown, preview=True) == ("", unknown)
     with pytest.raises(ProviderCallError, match=r"Service default/.*: spec.ports\[0\].port: .*80000"):
@@ -71,7 +71,7 @@ def test_previews_ask_the_server_and_change_nothing(objects: Objects, api: Api) 
     real = objects.make(CONFIG_MAP, config_map(name, a="1"))
     previewed = objects.change(real, {"metadata": {"name": name, "labels": {"a": "b"}}, "data": {"a": "1"}}, preview=True)
     assert previewed.outputs["metadata"]["labels"] == {"a": "b"}
-    assert "labels" not in api.ask("GET", f"{MAPS}/{name}").body["metadata"]
+    assert "labels" not in api.request("GET", f"{MAPS}/{name}").body["metadata"]
     objects.remove(real)
 
 
@@ -116,7 +116,7 @@ def test_an_object_that_is_there_is_not_taken_over_unless_asked(
         ProviderCallError, match=f"ConfigMap default/{name} is already in the cluster.*pulumi import.*upsertExistingObjects"
     ):
         objects.make(CONFIG_MAP, config_map(name, ours="1"))
-    assert api.ask("GET", f"{MAPS}/{name}").body["data"] == {"theirs": "1"}
+    assert api.request("GET", f"{MAPS}/{name}").body["data"] == {"theirs": "1"}
     upserting = make_objects(kubeconfig=kubeconfig.read_text(), upsertExistingObjects="true")
     made = upserting.make(CONFIG_MAP, config_map(name, ours="1"))
     assert made.outputs["data"] == {"theirs": "1", "ours": "1"}
@@ -127,7 +127,7 @@ def test_a_field_of_somebody_else_is_taken_over_only_where_the_object_says_so(ob
     name = fresh("conflict")
     made = objects.make(CONFIG_MAP, {"metadata": {"name": name, "labels": {"a": "ours"}}})
     theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"a": "theirs"}}}
-    reply = api.ask("PATCH", f"{MAPS}/{name}?fieldManager=autoscaler&force=true", theirs, kind=APPLY)
+    reply = api.request("PATCH", f"{MAPS}/{name}?fieldManager=autoscaler&force=true", theirs, kind=APPLY)
     assert reply.status == 200, reply.message
     again: Json = {"metadata": {"name": name, "labels": {"a": "again"}}}
     with pytest.raises(ProviderCallError) as failed:
@@ -147,7 +147,7 @@ def test_what_somebody_else_changed_is_seen_by_a_refresh_and_undone_by_an_update
     inputs: Json = {"metadata": {"name": name, "labels": {"a": "ours"}}, "data": {"key": "value"}}
     made = objects.make(CONFIG_MAP, inputs)
     drift = {"metadata": {"labels": {"a": "drifted", "b": "theirs"}}}
-    assert api.ask("PATCH", f"{MAPS}/{name}?fieldManager=pulumi-kubernetes", drift, kind=MERGE).status == 200
+    assert api.request("PATCH", f"{MAPS}/{name}?fieldManager=pulumi-kubernetes", drift, kind=MERGE).status == 200
     refreshed = objects.refreshed(made)
     assert refreshed is not None
     assert refreshed.inputs["metadata"]["labels"] == {"a": "drifted"}
@@ -179,7 +179,7 @@ def test_a_namespace_takes_what_is_in_it_along(objects: Objects, api: Api) -> No
     space = objects.make(NAMESPACE, {"metadata": {"name": name}})
     inside = objects.make(CONFIG_MAP, {"metadata": {"name": "one", "namespace": name}, "data": {"a": "1"}})
     objects.remove(space)
-    assert api.ask("GET", f"/api/v1/namespaces/{name}").status == 404
+    assert api.request("GET", f"/api/v1/namespaces/{name}").status == 404
     assert objects.refreshed(inside) is None
     objects.remove(inside)
 
@@ -194,7 +194,7 @@ def test_a_deletion_that_does_not_end_names_the_finalizers(objects: Objects, api
         ProviderCallError, match=r"was deleted and is still there after 0.5 s: its finalizers .*example.com/held.* block its deletion"
     ):
         objects.client.call("Delete", request)
-    assert api.ask("PATCH", f"{MAPS}/{name}", {"metadata": {"finalizers": None}}, kind=MERGE).status == 200
+    assert api.request("PATCH", f"{MAPS}/{name}", {"metadata": {"finalizers": None}}, kind=MERGE).status == 200
     objects.remove(made)
 
 
@@ -260,7 +260,7 @@ def test_secrets_are_secret_in_every_answer(objects: Objects, api: Api) -> None:
     with pytest.raises(ProviderCallError) as failed:
         objects.make(CONFIG_MAP, bad)
     assert word not in failed.value.sentence
-    assert api.ask("GET", f"{MAPS}/{name}").status == 404
+    assert api.request("GET", f"{MAPS}/{name}").status == 404
 
 
 def test_what_the_server_warns_of_is_told(objects: Objects, engine: Heard) -> None:

@@ -41,7 +41,7 @@ def test_every_object_of_the_region_lives_through_all_calls(objects: Objects, ap
     for one in made:
         # The end of what is marked with skipAwait nobody waits for either.
         eventually(lambda: objects.refreshed(one) is None, f"{one.id} is gone")  # noqa: B023
-    left = {item["metadata"]["name"] for item in api.ask("GET", "/api/v1/namespaces").body["items"]}
+    left = {item["metadata"]["name"] for item in api.request("GET", "/api/v1/namespaces").body["items"]}
     assert not left.intersection(one.id for one in spaces)
 
 

@@ -27,7 +27,7 @@ CONTAINER = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
 @pytest.fixture(scope="module", autouse=True)
 def _accounts(api: Api) -> None:
     """No pod is made before its namespace has an account."""
-    eventually(lambda: api.ask("GET", "/api/v1/namespaces/default/serviceaccounts/default").status == 200, "the default account")
+    eventually(lambda: api.request("GET", "/api/v1/namespaces/default/serviceaccounts/default").status == 200, "the default account")
 
 
 def deployment(name: str, **annotations: str) -> Json:
@@ -103,7 +103,7 @@ def test_a_pod_is_waited_for_until_it_is_ready(objects: Objects, api: Api, engin
     eventually(lambda: any("is not scheduled" in message for _, _, message in engine.lines), "the engine hears what is waited for")
     conditions = [{"type": one, "status": "True"} for one in ("PodScheduled", "Initialized", "Ready")]
     assert not under_way.done()
-    assert api.ask("PATCH", f"{path}/status", {"status": {"conditions": conditions}}, kind=MERGE).status == 200
+    assert api.request("PATCH", f"{path}/status", {"status": {"conditions": conditions}}, kind=MERGE).status == 200
     answer = under_way.result(timeout=60)
     assert answer.id == f"default/{name}"
     api.remove(path)
@@ -123,7 +123,7 @@ def test_an_object_that_is_deleted_while_it_is_waited_for_is_told_of(objects: Ob
     name = fresh("gone")
     path = f"/api/v1/namespaces/default/pods/{name}"
     under_way = creating(objects, POD, {"metadata": {"name": name}, "spec": {"containers": [CONTAINER]}})
-    eventually(lambda: api.ask("GET", path).status == 200, "the pod is there")
+    eventually(lambda: api.request("GET", path).status == 200, "the pod is there")
     api.remove(path)
     assert f"Pod default/{name} was deleted by somebody" in under_way.exception(timeout=60).details()
 
