@@ -1,4 +1,4 @@
-"""Measures how many requests the embedded Azure answers over HTTPS, beside what its HTTP server alone could answer."""
+"""Benchmark of requests to the embedded Azure over HTTPS, compared with its HTTP server alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures what a fleet's instances cost in the embedded Azure, and prints each figure beside its bound and beside plain dictionaries."""
+"""Benchmark of a fleet's instances in the embedded Azure, compared with plain dictionaries."""
 
 from __future__ import annotations
 

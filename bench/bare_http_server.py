@@ -1,4 +1,4 @@
-"""Answers every request with the same bytes over TLS: what aiohttp alone costs, as a floor for the embedded Azure."""
+"""Bare HTTPS server with a constant answer: the cost of aiohttp alone, a lower limit for the embedded Azure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rehearsal.arm.tls import TlsFiles, server_context
 
 
 async def serve(folder: Path, size: int) -> None:
-    """Serve until SIGTERM, and print the base URL when it is so far; the body has size bytes."""
+    """Serve until SIGTERM, and print the base URL when ready; the body has size bytes."""
     body = b"{" + b" " * (size - 2) + b"}"
     headers = {f"x-ms-constant-{number}": "00000000-0000-0000-0000-000000000000" for number in range(3)}
 

@@ -1,4 +1,4 @@
-"""What it costs to register a recorded graph again with nothing of ours: one SDK call per resource, its inputs ready beforehand."""
+"""Bare program: a recorded graph registered again with one SDK call per resource, its inputs prepared beforehand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROVIDERS = {"pulumi:providers:azure-native": azure.Provider, "pulumi:providers:
 DYNAMIC = "pulumi-python:dynamic/"
 
 Maker = Callable[..., pulumi.Resource]
-"""Called with a logical name, opts and the inputs: a class of an SDK, or what stands for one."""
+"""A class of an SDK or its substitute, called with a logical name, opts and the inputs."""
 Inputs = list[tuple[str, str, Any]]
 """The provider's name, the SDK's, and the value."""
 

@@ -1,4 +1,4 @@
-"""Runs one measured process at a time, and ends it with the bench."""
+"""Measured child processes: one at a time, ended with the benchmark."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS = 600.0
-"""A process that takes longer has gone wrong."""
+"""Time limit of a process."""
 
 
 @dataclass(frozen=True)
 class Child:
-    """What a process took: wall and CPU seconds from its start to its end, peak resident memory in MB, and what it printed."""
+    """Result of a process: wall and CPU seconds of its whole life, peak resident memory in MB, and its output."""
 
     wall: float
     cpu: float

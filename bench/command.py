@@ -1,4 +1,4 @@
-"""Decides how a bench speaks while it measures, how its figures are printed, and with which status it ends."""
+"""Progress, figures, exit status and signals of benchmark commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 
 class BenchOutput:
-    """What a bench prints: a line with the seconds since its start on standard error while it measures, its figures at the end."""
+    """Output of a benchmark: progress with elapsed seconds on standard error, and the figures at the end."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -32,7 +32,7 @@ class BenchOutput:
         print(f"bench {time.monotonic() - self._began:4.0f} s: {text}", file=sys.stderr, flush=True)
 
     def conclude(self, figures: Sequence[Figure], *more: RenderableType) -> None:
-        """Print the figures beside their bounds, what else there is, and on what they were taken; exit where a bound is missed."""
+        """Print figures with their bounds, other tables and the machine; exit with status 1 where a bound is missed."""
         for one in (figures_table(figures), *more, self._machine()):
             self.console.print(one)
         if missed := [figure.name for figure in figures if not figure.kept]:
@@ -50,7 +50,7 @@ class BenchOutput:
 
 
 def run_command(command: click.Command, *failures: type[Exception]) -> None:
-    """Run a bench as a person has typed it, to its end however it ends; failures are what keeps it from measuring, each in a sentence."""
+    """Run a benchmark as a command; failures are errors that prevent a measurement, each printed as one sentence."""
     signal.signal(signal.SIGTERM, _stop)
     try:
         command(standalone_mode=False)

@@ -1,4 +1,4 @@
-"""Decides what each part of Pulumi's own engine has cost: CPU seconds of the processes that a command starts, by what they are."""
+"""CPU seconds of the processes that Pulumi's engine starts, by part."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from contextlib import contextmanager, suppress
 import psutil
 
 LOOKS_APART = 0.1
-"""Seconds between two looks: what a process does in its last moment before it ends is not seen."""
+"""Seconds between two readings; CPU time after a process's last reading is not counted."""
 PARTS: Mapping[str, tuple[str, ...]] = {
     "providers": ("rehearsal.pulumi_cli.providers.",),
     "keys and certificates": ("pulumi-resource-pulumi-python", "pulumi.dynamic", "dynamic/__main__"),
     "language host and program": ("pulumi-language-python",),
     "engine": ("/pulumi ",),
 }
-"""By what stands in their command lines, the first that fits: the program runs below the language host, through uv."""
+"""Parts by text in their command lines; the first match applies. The program runs below the language host, through uv."""
 
 
 class Seconds:
-    """CPU seconds so far, by part; what belongs to none (Azure, the clusters, this bench) is not counted."""
+    """CPU seconds by part; other processes (Azure, the clusters, this benchmark) are not counted."""
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[str, float]] = {}
 
     def look(self) -> None:
-        """Look at every process that this one has started."""
+        """Read all child processes."""
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 with process.oneshot():
@@ -36,13 +36,13 @@ class Seconds:
                     self._seen[process.pid] = (part, times.user + times.system)
 
     def by_part(self) -> dict[str, float]:
-        """CPU seconds by part."""
+        """Return CPU seconds by part."""
         return {part: sum(seconds for one, seconds in self._seen.values() if one == part) for part in PARTS}
 
 
 @contextmanager
 def watched() -> Iterator[Seconds]:
-    """Count what runs meanwhile."""
+    """Count CPU seconds while the context is active."""
     seconds, ended = Seconds(), threading.Event()
 
     def watch() -> None:

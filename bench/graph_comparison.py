@@ -1,4 +1,4 @@
-"""Decides whether two graphs register the same resources, components and parents left out."""
+"""Comparison of two graphs: whether they register the same resources, apart from components and parents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measured processes: each does one thing once, alone in its process, and prints what it took as one line of JSON.
+"""Work of the measured child processes: each measures one thing in a fresh process and prints one line of JSON.
 
 Each imports what it needs itself: Pulumi's SDKs take seconds, and a plan needs none.
 """
@@ -19,7 +19,7 @@ from stacks.load import load_plan
 
 
 def plan(region: str) -> dict[str, Any]:
-    """Read, plan and check a region: wall and CPU seconds, without the start of Python and the imports."""
+    """Read, plan and check a region; return wall and CPU seconds, without Python's start and imports."""
     wall, cpu = time.monotonic(), time.process_time()
     planned = load_plan(region)
     limits.raise_if_broken(planned)
@@ -27,7 +27,7 @@ def plan(region: str) -> dict[str, Any]:
 
 
 def region(clusters: str, folder: str) -> dict[str, Any]:
-    """Rehearse a region of a number of clusters whole, in a folder: its size, and CPU seconds by phase."""
+    """Rehearse a region of a number of clusters in a folder; return its size and CPU seconds by phase."""
     began: list[tuple[str, float]] = []
     size = _rehearsed(clusters, folder, lambda phase: began.append((phase, time.process_time())))
     ends = [*(moment for _, moment in began[1:]), time.process_time()]
@@ -35,7 +35,7 @@ def region(clusters: str, folder: str) -> dict[str, Any]:
 
 
 def calls(clusters: str, folder: str) -> dict[str, Any]:
-    """Rehearse a region as region does: its size, and calls of Python functions by phase, which nothing else on the machine changes."""
+    """Rehearse a region; return its size and calls of Python functions by phase, which other programs do not influence."""
     profiles: dict[str, cProfile.Profile] = {}
 
     def begin(phase: str) -> None:
@@ -51,7 +51,7 @@ def calls(clusters: str, folder: str) -> dict[str, Any]:
 
 
 def _rehearsed(clusters: str, folder: str, begin: Callable[[str], None]) -> dict[str, int]:
-    """Rehearse a region, telling of each phase as it begins; ValueError where its cross-checks find anything."""
+    """Rehearse a region and report the start of each phase; ValueError where its checks have findings."""
     from bench.regions import write_region
     from rehearsal.rehearse import rehearse
 
@@ -64,7 +64,7 @@ def _rehearsed(clusters: str, folder: str, begin: Callable[[str], None]) -> dict
 
 
 def overhead(region: str, pairs: str) -> dict[str, Any]:
-    """Our program beside bare ones: CPU seconds by pair."""
+    """Return CPU seconds of gpufleet's program and of bare ones, by pair."""
     from bench.overhead import measure
 
     return {"pairs": [asdict(pair) for pair in measure(region, int(pairs))]}

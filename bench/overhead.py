@@ -1,4 +1,4 @@
-"""Measures what our program costs beside the bare cost of the same registrations, alternately and in one process."""
+"""Cost of gpufleet's program compared with the bare cost of the same registrations, alternately in one process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWN = 5
 
 
 class GraphMismatchError(Exception):
-    """The bare program does not register what ours does, so that a ratio would say nothing."""
+    """The bare program registers other resources, so that a ratio would be meaningless."""
 
     def __init__(self, found: list[str]) -> None:
         more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
@@ -37,7 +37,7 @@ class GraphMismatchError(Exception):
 
 @dataclass(frozen=True)
 class RecordedStacks:
-    """Both stacks of a region as our program registered them."""
+    """Both stacks of a region as gpufleet's program registered them."""
 
     plan: RegionPlan
     base: Graph
@@ -55,7 +55,7 @@ class BareProgram:
 
     @classmethod
     def of(cls, recorded: RecordedStacks, *, dependencies: bool) -> BareProgram:
-        """Prepare the program and run it once; NotTheSame where it registers anything else than was recorded."""
+        """Prepare the program and run it once; GraphMismatchError where it registers other resources than recorded."""
         subscription, tenant = recorded.plan.spec.subscription, recorded.plan.spec.access.tenant
         base, clusters = (RecordedBackend(graph, subscription=subscription, tenant=tenant) for graph in (recorded.base, recorded.clusters))
         bare = cls(
@@ -80,7 +80,7 @@ class BareProgram:
 
 
 def run_ours(region: str) -> RecordedStacks:
-    """Our program, whole: region file, plan, limits, boot files, Kubernetes objects and components of both stacks."""
+    """Run gpufleet's whole program: region file, plan, limits, boot files, Kubernetes objects and components of both stacks."""
     plan = load_plan(region)
     raise_if_broken(plan)
     backend = AcceptingCloud(tenant=plan.spec.access.tenant)
@@ -93,10 +93,9 @@ def run_ours(region: str) -> RecordedStacks:
 
 @dataclass(frozen=True)
 class Pair:
-    """CPU seconds of one run of our program, and of the bare ones beside it.
+    """CPU seconds of one run of gpufleet's program, and of the bare ones beside it.
 
-    keys is the part of ours in which dynamic providers made keys and certificates; bare waits for what ours waits for, independent for
-    nothing.
+    keys is the part in which dynamic providers made keys and certificates. bare has the same dependencies, independent has none.
     """
 
     ours: float
@@ -106,10 +105,9 @@ class Pair:
 
 
 def measure(region: str, pairs: int) -> list[Pair]:
-    """Pairs of our program and the bare one, telling of each on standard error.
+    """Return pairs of gpufleet's program and the bare one, and report each on standard error.
 
-    Bare runs come before and after each of ours, and count as the mean of both: so a machine that grows slower or faster meanwhile
-    favours neither.
+    Bare runs precede and follow each run, and count as the mean of both, so that a change of the machine's speed favours neither.
     """
     recorded = run_ours(region)
     bare, independent = BareProgram.of(recorded, dependencies=True), BareProgram.of(recorded, dependencies=False)
@@ -126,7 +124,7 @@ def measure(region: str, pairs: int) -> list[Pair]:
 
 
 def _seconds(work: Callable[[], Any]) -> float:
-    """CPU seconds of a piece of work, garbage of earlier work collected before."""
+    """Return CPU seconds of a piece of work, after a garbage collection."""
     gc.collect()
     began = time.process_time()
     work()
@@ -135,7 +133,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 @contextmanager
 def _keys_timed() -> Iterator[list[float]]:
-    """Time what dynamic providers do themselves, which under `pulumi up` happens in a process of its own."""
+    """Measure the time of dynamic providers, which run in a separate process under `pulumi up`."""
     spent: list[float] = []
     create = DynamicProviders.create
 

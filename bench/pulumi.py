@@ -1,4 +1,4 @@
-"""Measures what Pulumi's own engine takes for a region, from the first up to destroy, and prints each figure beside its bound."""
+"""Benchmark of Pulumi's engine for a region, from the first up to destroy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RegionNotUpError(Exception):
 
 @dataclass(frozen=True)
 class VerbResult:
-    """What one verb took: wall seconds, CPU seconds by part, and the size of the clusters' state in MB after it."""
+    """Result of one verb: wall seconds, CPU seconds by part, changes, and the size of the clusters' state in MB."""
 
     name: str
     wall: float

@@ -1,4 +1,4 @@
-"""Decides where a recorded input came from: which texts in it were outputs of other resources, so that they can be again."""
+"""Recorded inputs as SDK arguments: texts that were outputs of other resources become those outputs again."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rehearsal.program.graph import Resource, Secret, reveal
 
 @dataclass
 class CreatedResources:
-    """What a program has made so far: resources by the URN of the one that each repeats, and outputs derived from them, each once."""
+    """Resources that a program has created so far, by recorded URN, and outputs derived from them."""
 
     resources: dict[str, pulumi.Resource] = field(default_factory=dict)
     derived: dict[tuple[tuple[str, ...], str], pulumi.Output[str]] = field(default_factory=dict)
 
     def output(self, urn: str, attribute: str) -> Any:
-        """A resource's output, by the provider's name for it."""
+        """Return a resource's output, by the provider's name of it."""
         resource = self.resources[urn]
         return getattr(resource, _types.resource_pulumi_to_py_names(type(resource)).get(attribute, attribute))
 
     def carrying(self, sources: tuple[str, ...], text: str) -> pulumi.Output[str]:
-        """A text that depends on resources without being an output of theirs."""
+        """Return a text that depends on resources without being their output."""
         if (sources, text) not in self.derived:
             ids = [self.output(urn, "id") for urn in sources]
             self.derived[sources, text] = pulumi.Output.all(*ids).apply(lambda _: text)
@@ -33,12 +33,12 @@ class CreatedResources:
 
 
 Deferred = Callable[[CreatedResources], Any]
-"""A value that is known once the resources that it comes from are made."""
+"""A value that is known once its source resources are created."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of an SDK's class; with later, its value holds Later ones at any depth."""
+    """One argument of an SDK's class; with later, its value contains Deferred values at any depth."""
 
     name: str
     value: Any
@@ -50,14 +50,14 @@ class Argument:
 
 
 def plain(name: str, value: Any) -> Argument:
-    """An argument as a value; secrets stay secret."""
+    """Return an argument as a value; secrets stay secret."""
     return Argument.of(name, _replaced(value, {}, set()))
 
 
 def wired(name: str, value: Any, sources: list[Resource]) -> Argument:
-    """An argument with every text in it that was an output of one of its sources as that output again.
+    """Return an argument in which each text that was an output of a source is that output again.
 
-    Sources of whose outputs no trace is left, because a text was composed of them (a kubeconfig), are carried by the first text in it.
+    Sources without such a text, because a text was composed of them (a kubeconfig), are carried by the first text.
     """
     known = {text: (source.urn, attribute) for source in sources for text, attribute in _texts(source)}
     used: set[str] = set()
@@ -67,12 +67,12 @@ def wired(name: str, value: Any, sources: list[Resource]) -> Argument:
 
 
 def keyword_arguments(arguments: tuple[Argument, ...], made: CreatedResources) -> dict[str, Any]:
-    """Keyword arguments for the SDK."""
+    """Return keyword arguments for the SDK."""
     return {argument.name: _filled(argument.value, made) if argument.later else argument.value for argument in arguments}
 
 
 def _texts(source: Resource) -> Iterator[tuple[str, str | None]]:
-    """Texts among a resource's outputs, with the SDK's attribute where it has one for them; the most direct one last, so that it wins."""
+    """Yield texts among a resource's outputs, with the SDK's attribute if there is one; the most direct one last, so that it wins."""
     yield from ((text, None) for text in _leaves(reveal(source.outputs)) if isinstance(text, str))
     yield from ((reveal(value), key) for key, value in source.outputs.items() if isinstance(reveal(value), str))
     if source.id:
@@ -119,7 +119,7 @@ def _secret(value: Any) -> Deferred:
 
 
 def _carried(value: Any, sources: tuple[str, ...]) -> Any:
-    """The value, its first text made to depend on the sources."""
+    """Return the value with its first text depending on the sources."""
     match value:
         case Mapping():
             first = next(iter(value))

@@ -1,4 +1,4 @@
-"""Measures what planning and rehearsing a region costs, and prints each figure beside its bound."""
+"""Benchmark of planning and rehearsing a region."""
 
 from __future__ import annotations
 

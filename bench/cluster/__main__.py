@@ -1,4 +1,4 @@
-"""Measures how long our cluster takes to join nodes and to run pods beside a bare cluster of the same programs, in one run."""
+"""Benchmark of a cluster: time to join nodes and to run pods, compared with a bare cluster of the same programs."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
 from rehearsal.local_cluster.run_directory import RunDirectoryError
 
 RATIO = 1.2
-"""Bound of our time over the bare cluster's, for joins and for pods."""
+"""Bound of gpufleet's time over the bare cluster's, for joins and for pods."""
 COMPARED_NODES = 500
-"""From so many nodes on the ratios are held to the bound: below, waits of a second decide."""
+"""Smallest number of nodes for which the bound applies: below it, waits of a second dominate."""
 IDENTITIES = (Identities.IMPERSONATED, Identities.ISSUED, Identities.BOOTSTRAP)
 IDLE_PROGRAM = "kube-scheduler"
-"""What has nothing to decide while nodes join, so that its CPU time hints at how fast the machine was. kwok's does not: now and then its
-watch ends, and it is told of all nodes again."""
+"""A program without decisions while nodes join, so that its CPU time indicates the machine's speed. kwok is unsuitable: its watch ends
+at times, and it then receives all nodes again.
+"""
 MIB = 2**20
 BOTH = ("ours", "bare")
 Pair = Sequence[Measured]
-"""Ours and the bare cluster, or the one that was asked for."""
+"""gpufleet's and the bare cluster, or the selected one."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -114,24 +115,24 @@ def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int
 
 
 def order(number: int, only: str | None) -> Sequence[str]:
-    """Which clusters are measured in a pair, counted from 0, and in which order."""
+    """Return the clusters of a pair, counted from 0, in the order of their measurement."""
     return [only] if only else BOTH if number % 2 == 0 else BOTH[::-1]
 
 
 def as_pair(taken: Iterable[Measured]) -> Pair:
-    """Ours before the bare cluster, whichever was measured first."""
+    """Return gpufleet's cluster before the bare one, in any order of measurement."""
     return sorted(taken, key=lambda one: BOTH.index(one.name))
 
 
 def _one(name: str, nodes: int, setting: Setting, programs: Binaries, how: Identities, limit: float, say: Say) -> Measured:
-    """One cluster from its start to its end."""
+    """Measure one cluster from its start to its end."""
     running = ours(nodes, setting, programs, how, say) if name == "ours" else bare(nodes, setting, programs, say)
     with running as cluster:
         return measure(cluster, nodes, setting, limit, say)
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were taken on."""
+    """Return a description of the machine."""
     return {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system(), "load": os.getloadavg()}
 
 
@@ -144,7 +145,7 @@ def write(document: dict[str, Any], path: Path) -> tuple[Path, ...]:
 
 
 def figures_of(done: Sequence[Pair], nodes: int) -> Iterable[Figure]:
-    """Seconds of each cluster, and where both were measured their ratios: medians of all pairs."""
+    """Yield seconds of each cluster, and ratios if both were measured: medians of all pairs."""
     median = f"median of {len(done)}; " if len(done) > 1 else ""
     for of_one in zip(*done, strict=True):
         name = of_one[0].name
@@ -180,12 +181,12 @@ def figures_of(done: Sequence[Pair], nodes: int) -> Iterable[Figure]:
 
 
 def join_details(one: Measured) -> str:
-    """What a join says of itself."""
+    """Return the details of a join as text."""
     return ", ".join(f"{name} {value:.3g}" for name, value in one.details.items())
 
 
 def processes_table(done: Sequence[Measured], title: str) -> Table:
-    """What each process took."""
+    """Return a table of CPU and memory by process."""
     table = Table(title=title, title_justify="left")
     for heading in ("cluster", "process", "CPU s, join", "CPU s, pods", "peak MiB"):
         table.add_column(heading, justify="left" if heading in ("cluster", "process") else "right")

@@ -1,4 +1,4 @@
-"""Writes down what a program's own work cost its process: CPU seconds from a moment after the imports to the end."""
+"""CPU seconds of a program's own work, from after its imports to its end, written to a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CPU_FILE, GRAPH_FILE = "GPUFLEET_BENCH_CPU", "GPUFLEET_BENCH_GRAPH"
 
 
 def recorded_graph() -> Graph:
-    """The graph that the bench has recorded, with the SDK's modules for it imported, which the SDK does late, in the midst of the work."""
+    """Return the recorded graph, and import the SDK's modules for it, which the SDK would import late."""
     graph: Graph = pickle.loads(Path(os.environ[GRAPH_FILE]).read_bytes())  # noqa: S301 (the bench has just written it)
     for module in {item.type.split(":")[1] for item in graph if item.type.startswith(AZURE)}:
         importlib.import_module(f"pulumi_azure_native.{module}")
@@ -24,6 +24,6 @@ def recorded_graph() -> Graph:
 
 
 def write_cpu_at_exit() -> None:
-    """Count from now on."""
+    """Start counting, and write the CPU seconds at exit."""
     began = time.process_time()
     atexit.register(lambda: Path(os.environ[CPU_FILE]).write_text(str(time.process_time() - began)))

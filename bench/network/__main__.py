@@ -1,4 +1,4 @@
-"""Measures what pod networking, accounting and shaping cost, on machines in network namespaces that it makes and removes."""
+"""Benchmark of pod networking, accounting and shaping, on machines in network namespaces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.azure_network.namespaces import CommandError, why_not
 from tests.support.azure_network.network import Azure, fabric
 
 KEPT = 0.97
-"""Bound of what is forwarded over what is forwarded bare, for TCP and for packets between pods."""
+"""Lowest ratio of forwarding over bare forwarding, for TCP and for packets between pods."""
 
 ADD_MS, ADD_AT_ONCE_MS = 60.0, 500.0
 SCRAPE_MS, SCRAPE_MB = 20.0, 40.0
@@ -78,9 +78,9 @@ def _of_additions(added: Added, bound: float) -> Iterator[Figure]:
 
 
 def _of_ratios(ratios: Ratios) -> Iterator[Figure]:
-    """What passed per second and, which is the same where nothing else runs, per second of CPU: that one is held to the bound.
+    """Yield ratios per second and per CPU second; the latter has the bound, and is the same where nothing else runs.
 
-    Without a bound are packets to the internet, each of which is to be counted, and what is shaped, which is there to be held back.
+    Packets to the internet, each of which is counted, and shaped ones have no bound.
     """
     tcp, internal = ratios.measure.startswith("TCP"), ratios.measure.endswith("between pods")
     bound = KEPT if internal or (tcp and ratios.way != SHAPED) else None

@@ -1,4 +1,4 @@
-"""Decides what stands in a packet's way while it is measured: nothing, the four published rules, all of accounting, or shaping too."""
+"""Setups of the forwarding benchmark: nothing, the four published rules, all of accounting, or shaping too."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ SHAPING: dict[str, Any] = {
     "default_weight": 1,
     "connections_per_pod": 4000,
 }
-"""A rate that this machine does not reach: what shaping costs is measured, not what it holds back."""
+"""A rate that the machine does not reach, so that the cost of shaping is measured and not its limit."""
 
 PUBLISHED = "iptables-exporter openai"
 TABLES = ("mangle", "filter")
-"""Not nat, of whose rules a connection's first packet alone knows."""
+"""Without nat, whose rules only a connection's first packet passes."""
 
 
 @dataclass
 class Switch:
-    """Puts one of the ways in place on a machine where the node program has put all; a table changes in one transaction."""
+    """Switches a machine with the whole node program between the setups; a table changes in one transaction."""
 
     machine: Machine
     links: Sequence[str]
@@ -44,7 +44,7 @@ class Switch:
         self.tables = {table: self.machine.run("iptables-save", "-t", table).splitlines() for table in TABLES}
 
     def to(self, way: str) -> None:
-        """Have this way stand."""
+        """Apply a setup."""
         self._attach(way == SHAPED)
         for table, lines in self.tables.items():
             kept = [line for line in lines if not line.startswith("-A ") or _applies(line, way)]

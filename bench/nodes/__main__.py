@@ -1,4 +1,4 @@
-"""Measures what hollow nodes at rest ask of the API server, and scales it to a cluster of 7,500."""
+"""Benchmark of nodes at rest: their requests to the API server, and their open watches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides how many bytes the API server has sent, from its metrics: answers by verb and resource, and events of watches by kind."""
+"""Bytes that the API server has sent, from its metrics: answers by verb and resource, and events of watches by kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 def sent(kubeconfig: Path) -> Counter[str]:
-    """Bytes since the API server's start, by what they were sent for."""
+    """Return bytes since the API server's start, by purpose."""
     access = read(kubeconfig)
     connection = http.client.HTTPSConnection(access.host, access.port, timeout=60, context=access.tls)
     try:

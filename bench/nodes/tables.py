@@ -1,4 +1,4 @@
-"""Decides how counted requests are shown: for one node, for a full cluster, and what of them our kubelet's settings change."""
+"""Tables of counted requests: for one node, for 7,500 nodes, and with the settings of gpufleet's kubelet."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ BYTES_HERE = {
     "events of leases": LEASE_SECONDS / shared_settings.LEASE_SECONDS,
     "events of nodes": REPORT_SECONDS / shared_settings.REPORT_SECONDS,
 }
-"""What our kubelet's settings make of the bytes that kubemark's kubelet causes."""
+"""Factors of gpufleet's kubelet settings on the bytes that kubemark's kubelet causes."""
 RARE_BYTES = 10.0
-"""Bytes per node and second below which a row is left out."""
+"""Bytes per node and second below which a row is omitted."""
 
 
 def markdown(nodes: int, seconds: float, counted: Counted, sent: Mapping[str, float]) -> str:
-    """All tables."""
+    """Return all tables as Markdown."""
     return "\n\n".join(f"{one.title}:\n\n{_table(one.headings, one.rows)}" for one in tables(nodes, seconds, counted, sent))
 
 
@@ -52,7 +52,7 @@ def tables(nodes: int, seconds: float, counted: Counted, sent: Mapping[str, floa
 
 
 def ours(what: RequestKind, rate: float) -> float:
-    """A rate of kubemark's kubelet as our kubelet's settings make it: leases and reports are less frequent."""
+    """Return a rate of kubemark's kubelet with the settings of gpufleet's kubelet: less frequent leases and reports."""
     if what.component == KUBELET and what.resource == LEASE and what.verb in ("update", "patch", "get"):
         return rate * LEASE_SECONDS / shared_settings.LEASE_SECONDS
     if what.component == KUBELET and what.resource == REPORT:
@@ -61,7 +61,7 @@ def ours(what: RequestKind, rate: float) -> float:
 
 
 def _requests(nodes: int, seconds: float, counted: Counted) -> Iterator[tuple[str, ...]]:
-    """Each kind of request, measured and as our settings make it, and the sum."""
+    """Yield each kind of request, measured and with gpufleet's settings, and the sum."""
     total = 0.0
     for what, count in sorted(_merged(counted.requests).items()):
         measured = count / nodes / seconds * HOUR

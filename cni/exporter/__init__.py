@@ -1,1 +1,1 @@
-"""The exporter gpufleet-traffic-exporter: what the machine and each of its pods send to the internet and get from it, for Prometheus."""
+"""Exporter gpufleet-traffic-exporter: internet traffic of the machine and of each of its pods, for Prometheus."""

@@ -1,4 +1,4 @@
-"""Starts the exporter as `python3 -m cni.exporter`, as its container does."""
+"""Entry point of `python3 -m cni.exporter`, which the container runs."""
 
 from __future__ import annotations
 

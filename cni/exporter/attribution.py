@@ -1,9 +1,9 @@
-"""Decides whose the bytes of an address are, and what is told of each pod; pure, with the time as an argument.
+"""Attribution of bytes to pods; pure, with the time as an argument.
 
-An address outlives its pods. Its counter is read when its reservation is freed and when the next one is made: what was counted until then
-is the pod's before, and what is counted from then on waits until the kubelet has said which pod it is, and is nobody's where it never does.
-A reading that comes late, as on a machine that starts thirty pods at once, finds bytes of an address that nobody held: they are the next
-pod's, if one comes at once, for the processes of the one before had ended when its address was freed.
+An address is reused by later pods. Its counter is read when its reservation is freed and when the next one is made. Bytes counted until
+then belong to the previous pod. Bytes counted from then on wait until the kubelet has named the pod, and are nobody's where it never does.
+A late reading, as on a machine that starts thirty pods at once, finds bytes of a free address. They belong to the next pod if one follows
+at once, because the processes of the previous pod had ended.
 """
 
 from __future__ import annotations
@@ -16,19 +16,22 @@ from cni.node.addresses import Holder
 
 DIRECTIONS = tuple(SETS)
 LINGER_SECONDS = 300.0
-"""Time for which a pod that is gone is told, after its last bytes were: as long as Prometheus takes a series for alive without asking.
-https://prometheus.io/docs/prometheus/latest/querying/basics/#staleness"""
+"""Time for which a deleted pod is reported after its last bytes: as long as Prometheus considers a series alive.
+https://prometheus.io/docs/prometheus/latest/querying/basics/#staleness
+"""
 UNNAMED_SECONDS = 120.0
-"""Time in which the kubelet tells of a pod that has ended; after it, what an address counted unnamed is nobody's."""
+"""Time in which the kubelet still reports a pod that has ended; after it, unnamed bytes of an address are nobody's."""
 SAME_POD_SECONDS = 10.0
-"""Time in which a kubelet may still tell of the pod that held an address before."""
-MOST_BILLS = 1_000
-"""Pods told at once: four times what a machine runs. Beyond it, those that ended first are told in one sum of their namespace."""
+"""Time in which a kubelet may still report the previous pod of an address."""
+MOST_PODS = 1_000
+"""Most pods reported at once: four times what a machine runs. Above it, the pods that ended first are added to one sum of their
+namespace.
+"""
 
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod as the kubelet tells it; over says that it has ended."""
+    """A pod as the kubelet reports it; over is true when it has ended."""
 
     uid: str
     namespace: str
@@ -37,17 +40,17 @@ class Pod:
 
 
 Owner = tuple[str, str]
-"""Namespace and name of a pod; name is empty for the sum of a namespace's ended pods, both for what cannot be attributed."""
+"""Namespace and name of a pod. The name is empty for the sum of a namespace's ended pods; both are empty for unattributed bytes."""
 NOBODY: Owner = ("", "")
 UNWRITTEN = "unwritten"
-"""Container of a reservation whose file is made, and not yet written."""
+"""Container of a reservation whose file exists and is still empty."""
 
 
 @dataclass
-class Tenant:
-    """Who holds an address since a time; container is the reservation's, empty where addresses are not reserved on this machine.
+class AddressTenancy:
+    """The use of an address by one pod; container is the reservation's, empty where addresses are not reserved on this machine.
 
-    waiting holds the bytes of a pod that is not named yet; former is the uid of the pod that held the address before.
+    waiting contains the bytes of a pod without a name so far; former is the uid of the address's previous pod.
     """
 
     container: str
@@ -60,8 +63,10 @@ class Tenant:
 
 
 @dataclass
-class Bill:
-    """Bytes of one pod by direction; first is when it was told first, told what last, ended since when it holds no address."""
+class PodBytes:
+    """Bytes of one pod by direction; first is the time of its first report, told its last report, ended the time when it lost its
+    address.
+    """
 
     bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DIRECTIONS, 0))
     first: float | None = None
@@ -70,25 +75,25 @@ class Bill:
     ended: float | None = None
 
 
-class Ledger:
-    """The bytes of every pod; every public method leaves it whole."""
+class PodTraffic:
+    """The bytes of every pod; every public method leaves them consistent."""
 
     def __init__(self) -> None:
         self.seen: dict[str, dict[str, int]] = {direction: {} for direction in DIRECTIONS}
-        self.tenants: dict[str, Tenant] = {}
-        self.bills: dict[Owner, Bill] = {NOBODY: Bill()}
+        self.tenants: dict[str, AddressTenancy] = {}
+        self.bills: dict[Owner, PodBytes] = {NOBODY: PodBytes()}
         self.late: dict[str, dict[str, int]] = {}
         self.resets = 0
 
     def resume(self, reservations: Mapping[str, str]) -> None:
-        """Before the first count() after a pause: what was gained in it by an address that changed hands meanwhile is nobody's."""
+        """Prepare the first count() after a pause: bytes of an address that changed its pod during the pause are nobody's."""
         for address, tenant in self.tenants.items():
             if tenant.container and reservations.get(address, tenant.container) != tenant.container:
                 self._pay(tenant, NOBODY)
                 tenant.owner = NOBODY
 
     def count(self, counters: Mapping[str, Mapping[str, int]]) -> None:
-        """Add what each address's counter has gained; one that is smaller than before was set to 0 in between, and has gained it all."""
+        """Add the increase of each address's counter; a counter that is smaller than before was reset, and its whole value is added."""
         for direction, table in counters.items():
             seen = self.seen[direction]
             for address, value in table.items():
@@ -102,7 +107,7 @@ class Ledger:
                 seen[address] = value
 
     def reserve(self, reservations: Mapping[str, str], now: float) -> bool:
-        """Follow the reservations, container by address, just after count(); says whether an address changed hands."""
+        """Follow the reservations, container by address, just after count(); return whether an address changed its pod."""
         changed = False
         for address, sandbox in reservations.items():
             tenant, container = self.tenants.get(address), sandbox or UNWRITTEN
@@ -118,7 +123,9 @@ class Ledger:
         return changed
 
     def name(self, pods: Mapping[str, Iterable[Pod]], asked: float) -> bool:
-        """Take over what the kubelet, asked at that time, says of each address; says whether anything was learnt. Just after reserve()."""
+        """Apply the kubelet's answer, requested at that time, to each address; return whether anything changed. Call just after
+        reserve().
+        """
         before = [(tenant.uid, tenant.released) for tenant in self.tenants.values()]
         for address in {*pods, *self.tenants}:
             here = list(pods.get(address, ()))
@@ -129,11 +136,11 @@ class Ledger:
                 self._settle(tenant, pod)
         return before != [(tenant.uid, tenant.released) for tenant in self.tenants.values()]
 
-    def tell(self, now: float, zero_seconds: float) -> Iterator[tuple[Owner, str, int]]:
-        """Owner, direction and bytes of every series.
+    def samples(self, now: float, zero_seconds: float) -> Iterator[tuple[Owner, str, int]]:
+        """Yield owner, direction and bytes of every series.
 
-        A pod is told as 0 at first, and for so many seconds: Prometheus counts what a series gains after its first sample, and more than
-        one may ask, each of which must have seen the 0.
+        A new pod is reported as 0 for `zero_seconds`: Prometheus counts the increase after a series' first sample, and each of several
+        servers must have seen the 0.
         """
         for owner, bill in self.bills.items():
             bill.first = now if bill.first is None else bill.first
@@ -144,12 +151,12 @@ class Ledger:
             for direction, value in told.items():
                 yield owner, direction, value
 
-    def untold(self) -> bool:
-        """Whether a pod will be told for the first time."""
+    def has_unreported(self) -> bool:
+        """Return whether a pod will be reported for the first time."""
         return any(bill.first is None for bill in self.bills.values())
 
     def tidy(self, now: float) -> None:
-        """Give up naming what nobody named, and forget pods whose last bytes were told long enough ago."""
+        """Attribute bytes that stayed unnamed to nobody, and forget pods whose last bytes were reported long enough ago."""
         for address, gained in self.late.items():
             late = self.tenants.get(address)
             if late and late.owner is None:
@@ -166,23 +173,23 @@ class Ledger:
             bill = self.bills[owner]
             if bill.told == bill.bytes and now - max(at, bill.told_at) > LINGER_SECONDS:
                 del self.bills[owner]
-        for _, owner in ended[: max(len(self.bills) - MOST_BILLS, 0)]:
+        for _, owner in ended[: max(len(self.bills) - MOST_PODS, 0)]:
             if gone := self.bills.pop(owner, None):
                 self._add((owner[0], ""), gone.bytes)
 
     def holders(self, teams: frozenset[str]) -> dict[str, Holder]:
-        """Pods that are known to hold an address now."""
+        """Return the known pods that have an address now."""
         held = {
             address: tenant.owner for address, tenant in self.tenants.items() if tenant.owner and tenant.uid and tenant.released is None
         }
         return {address: Holder(*owner, team_of(owner, teams)) for address, owner in held.items()}
 
     def unnamed(self) -> int:
-        """Addresses that are held by a pod which is not known yet."""
+        """Return the number of addresses whose pod is not known yet."""
         return sum(tenant.owner is None and tenant.released is None for tenant in self.tenants.values())
 
     def _end_bills(self, now: float) -> None:
-        """A pod has ended when it holds no address; sums have no name and do not end."""
+        """Mark pods without an address as ended; sums have no name and do not end."""
         alive = {tenant.owner for tenant in self.tenants.values() if tenant.released is None}
         for owner, bill in self.bills.items():
             if owner in alive or not owner[1]:
@@ -200,26 +207,26 @@ class Ledger:
             self._add(tenant.owner, {direction: gained})
 
     def _add(self, owner: Owner, gained: Mapping[str, int]) -> None:
-        _merge(self.bills.setdefault(owner, Bill()).bytes, gained)
+        _merge(self.bills.setdefault(owner, PodBytes()).bytes, gained)
 
-    def _pay(self, tenant: Tenant, owner: Owner) -> None:
+    def _pay(self, tenant: AddressTenancy, owner: Owner) -> None:
         self._add(owner, tenant.waiting)
         tenant.waiting = dict.fromkeys(DIRECTIONS, 0)
 
-    def _open(self, address: str, container: str, now: float) -> Tenant:
+    def _open(self, address: str, container: str, now: float) -> AddressTenancy:
         former = self.tenants.get(address)
         if former and former.owner is None:
             self._pay(former, NOBODY)
-        tenant = self.tenants[address] = Tenant(container, now, former=former.uid or former.former if former else "")
+        tenant = self.tenants[address] = AddressTenancy(container, now, former=former.uid or former.former if former else "")
         _merge(tenant.waiting, self.late.pop(address, {}))
         return tenant
 
-    def _settle(self, tenant: Tenant, pod: Pod) -> None:
+    def _settle(self, tenant: AddressTenancy, pod: Pod) -> None:
         tenant.uid, tenant.owner = pod.uid, (pod.namespace, pod.name)
         self._pay(tenant, tenant.owner)
 
-    def _follow_kubelet(self, address: str, tenant: Tenant | None, here: list[Pod], now: float) -> None:
-        """Where nothing is reserved on this machine, the kubelet's word is all there is: an address changes hands when it says so."""
+    def _follow_kubelet(self, address: str, tenant: AddressTenancy | None, here: list[Pod], now: float) -> None:
+        """Follow the kubelet alone where this machine has no reservations: an address changes its pod when the kubelet says so."""
         alive = [pod for pod in here if not pod.over]
         if alive and (tenant is None or all(pod.uid != tenant.uid for pod in alive)):
             self._settle(self._open(address, "", now), alive[0])
@@ -233,12 +240,12 @@ def _merge(total: dict[str, int], gained: Mapping[str, int]) -> None:
 
 
 def team_of(owner: Owner, teams: frozenset[str]) -> str:
-    """The team of a pod: its namespace, where that is a team's."""
+    """Return the team of a pod: its namespace, where that is a team's."""
     return owner[0] if owner[0] in teams else ""
 
 
-def _likely(tenant: Tenant, here: list[Pod], now: float) -> Pod | None:
-    """Which of the pods that the kubelet tells of at an address is its tenant: a new one, or the former, once its word is no older."""
+def _likely(tenant: AddressTenancy, here: list[Pod], now: float) -> Pod | None:
+    """Return the most likely pod of an address: a new one, or the former one once the kubelet's answer is recent enough."""
     fresh = sorted((pod for pod in here if pod.uid != tenant.former), key=lambda pod: pod.over)
     if fresh:
         return fresh[0]

@@ -1,7 +1,7 @@
-"""Reads what the kernel has counted: the rules of the mangle table that carry the exporter's mark, and the sets of pods' addresses.
+"""Counters of the kernel: marked rules of the mangle table, sets of pods' addresses, and totals over resets.
 
-The mark is a comment that begins `iptables-exporter `, as https://github.com/madron/iptables-exporter has it. That program reads the older
-of iptables' two backends alone and says nothing of rules in the newer; the output of iptables-save has one form in both.
+The mark is a comment that begins with `iptables-exporter `, as in https://github.com/madron/iptables-exporter. That program reads only the
+older of iptables' two backends and ignores rules in the newer one. The output of iptables-save has one form in both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cni.node.accounting import ALWAYS, SETS
 
 SECONDS = 5.0
 LEGACY_TABLES = Path("/proc/net/ip_tables_names")
-"""Tables of the older backend in this network namespace; asking that backend for one that is not there would make it."""
+"""Tables of the older backend in this network namespace; a query of a missing table would create it."""
 SHAPING_SET = "gpufleet-shape"
 _LINE = re.compile(r"\[(\d+):(\d+)\] (-A (\S+) .*)")
 _MARK = re.compile(r'--comment "iptables-exporter ([^"]+)"')
@@ -30,7 +30,7 @@ class CounterReadError(Exception):
 
 @dataclass(frozen=True)
 class Rules:
-    """Counts of marked rules as (packets, bytes) by chain and name, rules by chain, and what must be there and is not."""
+    """Counts of marked rules as (packets, bytes) by chain and name, rules by chain, and missing rules."""
 
     counts: Mapping[tuple[str, str], tuple[int, int]]
     by_chain: Mapping[str, int]
@@ -39,14 +39,14 @@ class Rules:
 
 @dataclass(frozen=True)
 class Sets:
-    """Bytes by direction and pod's address; a direction whose set is not there is not in it. shaped says whether shaping is on."""
+    """Bytes by direction and pod's address, without directions whose set does not exist. shaped is whether shaping is on."""
 
     bytes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     shaped: bool = False
 
 
 def parse_rules(text: str) -> Rules:
-    """Counts of what `iptables-save -c -t mangle` prints; of a rule that stands twice the first counts, for both count the same packets."""
+    """Return the counts in the output of `iptables-save -c -t mangle`; of duplicate rules the first counts."""
     counts: dict[tuple[str, str], tuple[int, int]] = {}
     by_chain: Counter[str] = Counter()
     missing = set(ALWAYS)
@@ -62,7 +62,7 @@ def parse_rules(text: str) -> Rules:
 
 
 def parse_sets(text: str) -> Sets:
-    """Counts of what `ipset save` prints."""
+    """Return the counts in the output of `ipset save`."""
     names = {name: direction for direction, (name, _) in SETS.items()}
     found: dict[str, dict[str, int]] = {direction: {} for name, direction in names.items() if f"\ncreate {name} " in f"\n{text}"}
     for entry in _ENTRY.finditer(text):
@@ -72,26 +72,26 @@ def parse_sets(text: str) -> Sets:
 
 
 class Kernel:
-    """Asks the kernel by iptables-save and ipset, both at once; remembers in which backend the rules were found."""
+    """Reads the kernel's counters by iptables-save and ipset in parallel, and remembers the backend that has the rules."""
 
     def __init__(self) -> None:
         self._legacy = False
 
     def both(self) -> tuple[Rules, Sets]:
-        """Rules and sets; Unreadable where either is not told."""
+        """Return rules and sets; raise where either cannot be read."""
         asked_sets, asked_rules = _start("ipset", "save"), self._ask_rules()
-        sets, rules = parse_sets(_told(asked_sets)), parse_rules(_told(asked_rules))
+        sets, rules = parse_sets(_output(asked_sets)), parse_rules(_output(asked_rules))
         if len(rules.missing) == len(ALWAYS) and (other := self._other_backend()):
             self._legacy = other == "legacy"
-            rules = parse_rules(_told(self._ask_rules()))
+            rules = parse_rules(_output(self._ask_rules()))
         return rules, sets
 
     def sets(self) -> Sets:
-        """Sets alone; Unreadable where they are not told."""
-        return parse_sets(_told(_start("ipset", "save")))
+        """Return the sets only; raise where they cannot be read."""
+        return parse_sets(_output(_start("ipset", "save")))
 
     def _other_backend(self) -> str | None:
-        """The backend that was not asked and may hold the rules."""
+        """Return the other backend if it may have the rules."""
         if self._legacy:
             return "nft"
         try:
@@ -113,7 +113,7 @@ def _start(*words: str) -> subprocess.Popen[str]:
         raise CounterReadError(f"{words[0]}: {error.strerror or error}; install it, or put its folder on PATH") from None
 
 
-def _told(asked: subprocess.Popen[str]) -> str:
+def _output(asked: subprocess.Popen[str]) -> str:
     with asked:
         try:
             said, wrong = asked.communicate(timeout=SECONDS)
@@ -123,3 +123,30 @@ def _told(asked: subprocess.Popen[str]) -> str:
     if asked.returncode:
         raise CounterReadError(f"{asked.args!r} ended with status {asked.returncode}: {' '.join(wrong.split())[-300:]}")
     return said
+
+
+Counts = tuple[int, int]
+"""Packets and bytes."""
+
+
+class RuleTotals:
+    """Counts of every marked rule by chain and name, since the exporter first saw it."""
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[str, str], Counts] = {}
+        self.total: dict[tuple[str, str], Counts] = {}
+        self.resets = 0
+
+    def count(self, counts: Mapping[tuple[str, str], Counts]) -> None:
+        """Add the increase of each rule's counter; a counter that is smaller than before was reset, and its whole value is added.
+
+        A deleted rule retains its total, and starts at 0 when it exists again.
+        """
+        for rule, now in counts.items():
+            last = self.seen.get(rule, (0, 0))
+            if now[0] < last[0] or now[1] < last[1]:
+                self.resets += 1
+                last = (0, 0)
+            total = self.total.get(rule, (0, 0))
+            self.total[rule] = (total[0] + now[0] - last[0], total[1] + now[1] - last[1])
+            self.seen[rule] = now

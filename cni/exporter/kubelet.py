@@ -1,6 +1,6 @@
-"""Which pod has which address, as the kubelet of the same machine says; no request goes to the API server.
+"""Pods by address, from the kubelet of the same machine; no request goes to the API server.
 
-The kubelet lets in whoever may get the resource nodes/pods, which shows pods and no more, where nodes/proxy would run commands in them:
+The kubelet requires access to the resource nodes/pods, which shows only pods, whereas nodes/proxy would run commands in them:
 https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/#fine-grained-authorization
 """
 
@@ -28,9 +28,9 @@ class KubeletUnreachableError(Exception):
 
 
 def parse(text: bytes) -> dict[str, list[Pod]]:
-    """Pods by address of a PodList; those on the machine's own address are not among them, nor those without one.
+    """Return the pods of a PodList by address, without pods on the machine's own address and pods without one.
 
-    What is not needed of a pod is let go while it is read: of 250 pods the whole takes more memory than the rest of the exporter.
+    Unneeded fields are dropped while the list is parsed: 250 whole pods take more memory than the rest of the exporter.
     """
     document = json.loads(text, object_hook=_lighter)
     found: dict[str, list[Pod]] = {}
@@ -49,7 +49,7 @@ def _lighter(table: dict[str, Any]) -> dict[str, Any]:
 
 
 class _ByName(http.client.HTTPSConnection):
-    """A connection to an address whose certificate is another name's."""
+    """A connection to an address whose certificate names another host."""
 
     def __init__(self, host: str, port: int, name: str, context: ssl.SSLContext) -> None:
         super().__init__(host, port, timeout=SECONDS)
@@ -62,7 +62,7 @@ class _ByName(http.client.HTTPSConnection):
 
 @dataclass(frozen=True)
 class Kubelet:
-    """The kubelet at host and port, whose certificate names node, by the authority that issues all of the cluster's."""
+    """The kubelet at host and port, whose certificate names node and is issued by the cluster's authority."""
 
     node: str
     host: str = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Starts the exporter, and decides when it counts and when it asks the kubelet."""
+"""Program of the exporter: command line, main loop, and schedule of requests to the kubelet."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cni.exporter import state
-from cni.exporter.collector import LOG, Books, Traffic
+from cni.exporter.collector import LOG, ExporterState, MetricsServer, TrafficCollector
 from cni.exporter.counters import Kernel
 from cni.exporter.kubelet import ACCOUNT, Kubelet, KubeletUnreachableError
 from cni.exporter.reservations import Reservations
-from cni.exporter.server import Server
 
 PORT = 9119
 TICK_SECONDS = 15.0
-"""Counts between scrapes: what a stranger's flush can lose of a pod's is at most what passed since."""
+"""Interval of counts between scrapes, hence the longest period that a flush by another program can lose."""
 SOON_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
-"""Waits before the kubelet is asked for a new pod's name, in turn: its address is in its status about a second after it runs."""
+"""Waits before requests for a new pod's name, in turn: its address is in its status about a second after it runs."""
 
 
 @dataclass
-class Asking:
-    """When the kubelet is asked: soon after an address changed hands, until every one has a name, and every so many seconds at least."""
+class KubeletSchedule:
+    """Times of requests to the kubelet: soon after an address changed its pod, until every pod has a name, and at a fixed interval."""
 
     every: float
     due: float = 0.0
     tries: int = 0
 
     def changed(self, now: float) -> None:
-        """An address changed hands."""
+        """Schedule a request soon, because an address changed its pod."""
         self.tries = 0
         self.due = min(self.due, now + SOON_SECONDS[0])
 
     def asked(self, now: float, unnamed: int, before: int) -> None:
-        """The kubelet was asked; so many addresses have no name, and had none before: where it told of some, it soon tells of others."""
+        """Schedule the next request after one; sooner where the answer named some of the unnamed addresses."""
         self.tries = 0 if unnamed < before else self.tries
         wait = SOON_SECONDS[self.tries] if unnamed and self.tries < len(SOON_SECONDS) else self.every
         self.tries += 1
@@ -50,82 +49,82 @@ class Asking:
 
 
 class Program:
-    """The exporter's own thread; scrapes have theirs."""
+    """The exporter's own thread; scrapes have other threads."""
 
-    def __init__(self, books: Books, kubelet: Kubelet, reservations: Reservations, every: float) -> None:
-        self._books, self._kubelet, self._reservations = books, kubelet, reservations
-        self._asking = Asking(every)
+    def __init__(self, current: ExporterState, kubelet: Kubelet, reservations: Reservations, every: float) -> None:
+        self._state, self._kubelet, self._reservations = current, kubelet, reservations
+        self._asking = KubeletSchedule(every)
         self._tick = 0.0
 
     def resume(self) -> None:
-        """Take up where the last exporter of this machine left off."""
-        with self._books.lock:
+        """Resume from the state of this machine's last exporter."""
+        with self._state.lock:
             here = self._reservations.now()
-            self._books.ledger.resume(here)
-            self._books.changed_hands(here)
+            self._state.ledger.resume(here)
+            self._state.changed_hands(here)
 
     def step(self, wake: int) -> bool:
-        """Wait for what is next, and do it; False when wake is readable, which is the end."""
+        """Wait for the next event and handle it; return False when wake is readable, which ends the program."""
         wait = max(min(self._asking.due, self._tick) - time.monotonic(), 0.0)
         ready, _, _ = select.select([self._reservations.fileno(), wake], [], [], wait)
         if wake in ready:
             return False
         if self._reservations.drain():
-            self._followed(self._books.changed_hands)
+            self._followed(self._state.changed_hands)
         now = time.monotonic()
         if now >= self._asking.due:
             self._ask()
         if now >= self._tick:
             self._tick = now + TICK_SECONDS
             # Whatever inotify did not tell, for example because its queue was full, is seen here.
-            self._followed(self._books.changed_hands)
-            with self._books.lock:
-                self._books.tidy()
+            self._followed(self._state.changed_hands)
+            with self._state.lock:
+                self._state.tidy()
         return True
 
     def _followed(self, follow: Callable[[dict[str, str]], bool]) -> None:
-        with self._books.lock:
+        with self._state.lock:
             if follow(self._reservations.now()):
                 self._asking.changed(time.monotonic())
 
     def _ask(self) -> None:
-        asked, before = time.time(), self._books.ledger.unnamed()
+        asked, before = time.time(), self._state.ledger.unnamed()
         try:
             pods = dict(self._kubelet.pods())
         except KubeletUnreachableError as unanswered:
             LOG.warning("kubelet: %s", unanswered)
         else:
             # An address that was reserved while the kubelet answered is not one that it gave out by itself.
-            self._followed(self._books.changed_hands)
-            with self._books.lock:
-                self._books.answered(pods, asked)
-        self._asking.asked(time.monotonic(), self._books.ledger.unnamed(), before)
+            self._followed(self._state.changed_hands)
+            with self._state.lock:
+                self._state.answered(pods, asked)
+        self._asking.asked(time.monotonic(), self._state.ledger.unnamed(), before)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run until SIGTERM; everything that is known then is on the host's disk."""
+    """Run until SIGTERM; the state is then on the host's disk."""
     options = parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stderr)
     wake = _on_end()
     options.state.mkdir(parents=True, exist_ok=True)
-    books = Books(options.state, frozenset(options.team), Kernel(), *state.load(options.state), options.zero_seconds)
+    current = ExporterState(options.state, frozenset(options.team), Kernel(), *state.load(options.state), options.zero_seconds)
     kubelet = Kubelet(options.node, options.kubelet_address, options.kubelet_port, options.token, options.authority)
-    program = Program(books, kubelet, Reservations(options.reservations), options.kubelet_seconds)
+    program = Program(current, kubelet, Reservations(options.reservations), options.kubelet_seconds)
     program.resume()
     try:
-        server = Server(options.address, options.port, Traffic(books))
+        server = MetricsServer(options.address, options.port, TrafficCollector(current))
     except OSError as error:
         sys.exit(f"{options.address}:{options.port}: {error.strerror or error}; an address of this machine and a free port are needed")
     LOG.info("http://%s:%d/metrics", options.address, options.port)
     while program.step(wake):
         pass
     server.close()
-    with books.lock:
-        books.tidy()
+    with current.lock:
+        current.tidy()
 
 
 def _on_end() -> int:
-    """Descriptor that is readable once the program is told to end: a signal must not come in the middle of a count."""
+    """Return a descriptor that is readable once the program must end: a signal must not interrupt a count."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)
@@ -142,7 +141,7 @@ def _address(text: str) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the program may be told."""
+    """Return the command line's parser."""
     made = argparse.ArgumentParser(
         prog="gpufleet-traffic-exporter",
         description="Tells Prometheus what this machine and each of its pods send to the internet and get from it.",

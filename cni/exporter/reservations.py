@@ -1,7 +1,7 @@
-"""Sees at once when an address changes hands: host-local keeps a file for each address that is taken, named after it.
+"""Address reservations, followed by inotify(7): host-local has one file per reserved address, named after it.
 
-The file's first line is the pod sandbox that has it: https://www.cni.dev/plugins/current/ipam/host-local/. It is made before the pod's
-link, so that who is told of it by inotify(7) reads a counter to which the new pod has added nothing.
+The file's first line is the pod's sandbox: https://www.cni.dev/plugins/current/ipam/host-local/. It is created before the pod's link, so
+that a counter read at its event contains nothing of the new pod.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BUFFER = 65_536
 
 
 class Reservations:
-    """The reservations in folder, which need not be there yet, and is none where another plugin gives out the addresses."""
+    """The reservations in folder, which need not exist yet; none where another plugin assigns the addresses."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,11 +31,11 @@ class Reservations:
         self._follow()
 
     def fileno(self) -> int:
-        """Descriptor that is readable when something has changed."""
+        """Return the descriptor that is readable when a file has changed."""
         return int(self._handle)
 
     def drain(self) -> bool:
-        """Take what has been told since the last time; says whether there was anything."""
+        """Discard pending events; return whether there were any."""
         told = False
         while select.select([self._handle], [], [], 0)[0]:
             os.read(self._handle, _BUFFER)
@@ -45,7 +45,7 @@ class Reservations:
         return told
 
     def now(self) -> dict[str, str]:
-        """Sandbox by address; empty text for a file that is not written yet. A file is read once."""
+        """Return the sandbox by address; empty for a file that is not written yet. Each file is read once."""
         found: dict[str, tuple[tuple[int, int], str]] = {}
         try:
             entries = list(os.scandir(self._folder))
@@ -58,7 +58,7 @@ class Reservations:
         return {address: sandbox for address, (_, sandbox) in found.items()}
 
     def close(self) -> None:
-        """Let go of the descriptor."""
+        """Close the descriptor."""
         os.close(self._handle)
 
     def _read(self, entry: os.DirEntry[str], address: str) -> tuple[tuple[int, int], str] | None:
@@ -74,7 +74,7 @@ class Reservations:
             return None
 
     def _follow(self) -> None:
-        """Watch the folder, or the nearest above it that is there; the kernel takes a watch that is there already for the same."""
+        """Watch the folder, or its nearest existing parent; the kernel merges repeated watches."""
         before: Path | None = None
         while (nearest := next(folder for folder in (self._folder, *self._folder.parents) if self._watch(folder))) != before:
             before = nearest

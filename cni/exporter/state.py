@@ -1,4 +1,4 @@
-"""What the exporter remembers over its own restarts, on the host: without it, a restart would forget whose each counter was."""
+"""State of the exporter on the host's disk, which survives its restarts."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cni.exporter.attribution import Bill, Ledger, Tenant
-from cni.exporter.rule_totals import RuleTotals
+from cni.exporter.attribution import AddressTenancy, PodBytes, PodTraffic
+from cni.exporter.counters import RuleTotals
 
 VERSION = 1
 FILE = "ledger.json"
 
 
-def save(folder: Path, ledger: Ledger, totals: RuleTotals) -> None:
-    """Write all that is known; who reads it while it is written, or after a crash, finds what was there before."""
+def save(folder: Path, ledger: PodTraffic, totals: RuleTotals) -> None:
+    """Write the state atomically, so that a reader finds the old or the new one."""
     document = {
         "version": VERSION,
         "seen": ledger.seen,
@@ -32,9 +32,9 @@ def save(folder: Path, ledger: Ledger, totals: RuleTotals) -> None:
     new.replace(folder / FILE)
 
 
-def load(folder: Path) -> tuple[Ledger, RuleTotals]:
-    """What was saved; nothing where there is no file, or one that this version did not write whole."""
-    ledger, totals = Ledger(), RuleTotals()
+def load(folder: Path) -> tuple[PodTraffic, RuleTotals]:
+    """Return the saved state; an empty one where the file is missing or not from this version."""
+    ledger, totals = PodTraffic(), RuleTotals()
     try:
         document = json.loads((folder / FILE).read_bytes())
     except (OSError, ValueError):
@@ -45,17 +45,17 @@ def load(folder: Path) -> tuple[Ledger, RuleTotals]:
     return ledger, totals
 
 
-def _fill(document: Mapping[str, Any], ledger: Ledger, totals: RuleTotals) -> None:
+def _fill(document: Mapping[str, Any], ledger: PodTraffic, totals: RuleTotals) -> None:
     ledger.seen.update(document["seen"])
     ledger.late.update(document["late"])
     ledger.tenants.update({address: _tenant(entry) for address, entry in document["tenants"].items()})
-    ledger.bills.update({(namespace, name): Bill(**entry) for namespace, name, entry in document["bills"]})
+    ledger.bills.update({(namespace, name): PodBytes(**entry) for namespace, name, entry in document["bills"]})
     for chain, name, seen_packets, seen_bytes, packets, octets in document["rules"]:
         totals.seen[chain, name] = (seen_packets, seen_bytes)
         totals.total[chain, name] = (packets, octets)
     ledger.resets, totals.resets = document["resets"]
 
 
-def _tenant(entry: Mapping[str, Any]) -> Tenant:
+def _tenant(entry: Mapping[str, Any]) -> AddressTenancy:
     owner = entry["owner"]
-    return Tenant(**{**entry, "owner": tuple(owner) if owner else None})
+    return AddressTenancy(**{**entry, "owner": tuple(owner) if owner else None})

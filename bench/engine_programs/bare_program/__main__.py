@@ -1,4 +1,4 @@
-"""The same resources written bare: one call of the SDK each, their inputs ready beforehand; it tells what that cost."""
+"""Program that registers the recorded resources with one SDK call each, and writes its CPU seconds."""
 
 from __future__ import annotations
 

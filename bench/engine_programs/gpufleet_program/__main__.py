@@ -1,4 +1,4 @@
-"""The program of the repository, which tells what it cost."""
+"""Program of the repository, which writes its CPU seconds."""
 
 from __future__ import annotations
 

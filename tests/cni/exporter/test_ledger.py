@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni.exporter import state
-from cni.exporter.attribution import LINGER_SECONDS, MOST_BILLS, NOBODY, SAME_POD_SECONDS, UNNAMED_SECONDS, Ledger, Pod
-from cni.exporter.rule_totals import RuleTotals
+from cni.exporter.attribution import LINGER_SECONDS, MOST_PODS, NOBODY, SAME_POD_SECONDS, UNNAMED_SECONDS, Pod, PodTraffic
+from cni.exporter.counters import RuleTotals
 from cni.node.addresses import Holder
 
 A = "10.0.0.5"
@@ -21,15 +21,15 @@ def pod(name: str, namespace: str = "vision", *, over: bool = False) -> Pod:
     return Pod(f"uid-{namespace}-{name}", namespace, name, over)
 
 
-def told(ledger: Ledger, now: float) -> Told:
-    return {(owner, direction): value for owner, direction, value in ledger.tell(now, 0)}
+def told(ledger: PodTraffic, now: float) -> Told:
+    return {(owner, direction): value for owner, direction, value in ledger.samples(now, 0)}
 
 
 class Machine:
     """Counters of a machine, and the ledger that follows them; every step takes a second."""
 
     def __init__(self) -> None:
-        self.ledger, self.now, self.sent = Ledger(), 0.0, 0
+        self.ledger, self.now, self.sent = PodTraffic(), 0.0, 0
         self.counters = {direction: {A: 0, "10.0.0.6": 0} for direction in ("out", "in")}
         self.reservations: dict[str, str] = {}
         self.ledger.count(self.counters)
@@ -129,7 +129,7 @@ def test_what_no_pod_is_ever_known_for_is_nobodys() -> None:
 
 
 def test_what_was_counted_before_anybody_looked_is_nobodys() -> None:
-    ledger = Ledger()
+    ledger = PodTraffic()
     ledger.count({"out": {A: 70}})
     ledger.reserve({A: "sandbox-1"}, 1.0)
     ledger.name({A: [pod("a")]}, 2.0)
@@ -221,13 +221,13 @@ def test_a_pod_is_told_as_0_at_first_and_its_last_bytes_until_they_were_told() -
 
 def test_more_ended_pods_than_are_told_at_once_are_told_in_their_namespaces_sum() -> None:
     machine = Machine()
-    for number in range(MOST_BILLS + 50):
+    for number in range(MOST_PODS + 50):
         machine.reservations = {A: f"sandbox-{number}"}
         machine.step()
         machine.sends(A, 7)
         machine.names(pod(f"pod-{number}"))
         machine.ledger.tidy(machine.now)
-    assert len(machine.ledger.bills) <= MOST_BILLS + 2
+    assert len(machine.ledger.bills) <= MOST_PODS + 2
     assert sum(bill.bytes["out"] for bill in machine.ledger.bills.values()) == machine.sent
 
 
@@ -293,7 +293,7 @@ def test_no_byte_is_lost_and_nothing_that_was_told_falls_whatever_happens(steps:
         before = now
 
 
-def reloaded(ledger: Ledger) -> Ledger:
+def reloaded(ledger: PodTraffic) -> PodTraffic:
     """What an exporter that takes over knows."""
     with tempfile.TemporaryDirectory() as folder:
         state.save(Path(folder), ledger, RuleTotals())

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from cni.exporter import state
-from cni.exporter.attribution import Bill, Ledger, Pod, Tenant
-from cni.exporter.counters import parse_rules, parse_sets
+from cni.exporter.attribution import AddressTenancy, Pod, PodBytes, PodTraffic
+from cni.exporter.counters import RuleTotals, parse_rules, parse_sets
 from cni.exporter.kubelet import parse
-from cni.exporter.program import SOON_SECONDS, Asking
+from cni.exporter.program import SOON_SECONDS, KubeletSchedule
 from cni.exporter.reservations import Reservations
-from cni.exporter.rule_totals import RuleTotals
 from cni.node.accounting import ALWAYS
 
 SAVED = """\
@@ -99,11 +98,14 @@ def test_a_reservation_is_told_at_once_and_read_as_its_sandbox(tmp_path: Path) -
 
 
 def test_what_is_saved_is_what_is_loaded(tmp_path: Path) -> None:
-    ledger, totals = Ledger(), RuleTotals()
+    ledger, totals = PodTraffic(), RuleTotals()
     ledger.seen = {"out": {"10.0.0.5": 7}, "in": {}}
     ledger.late = {"10.0.0.6": {"out": 1, "in": 2}}
-    ledger.tenants = {"10.0.0.5": Tenant("sandbox-1", 1.5, owner=("vision", "a"), uid="u"), "10.0.0.6": Tenant("s", 2.0, released=3.0)}
-    ledger.bills["vision", "a"] = Bill({"out": 7, "in": 0}, 1.0, {"out": 7, "in": 0}, 2.0, None)
+    ledger.tenants = {
+        "10.0.0.5": AddressTenancy("sandbox-1", 1.5, owner=("vision", "a"), uid="u"),
+        "10.0.0.6": AddressTenancy("s", 2.0, released=3.0),
+    }
+    ledger.bills["vision", "a"] = PodBytes({"out": 7, "in": 0}, 1.0, {"out": 7, "in": 0}, 2.0, None)
     ledger.resets = 3
     totals.count({("forward", "x"): (1, 10)})
     state.save(tmp_path, ledger, totals)
@@ -116,12 +118,12 @@ def test_what_is_saved_is_what_is_loaded(tmp_path: Path) -> None:
 def test_a_file_of_another_version_or_none_is_as_if_nothing_was_known(tmp_path: Path, text: str) -> None:
     (tmp_path / state.FILE).write_text(text)
     ledger, totals = state.load(tmp_path)
-    assert vars(ledger) == vars(Ledger())
+    assert vars(ledger) == vars(PodTraffic())
     assert vars(totals) == vars(RuleTotals())
 
 
 def test_the_kubelet_is_asked_less_and_less_often_for_a_pod_it_does_not_tell_of_and_again_when_another_comes() -> None:
-    asking, now, waits = Asking(every=300.0, due=0.0), 0.0, []
+    asking, now, waits = KubeletSchedule(every=300.0, due=0.0), 0.0, []
     for _ in range(len(SOON_SECONDS) + 2):
         asking.asked(now, unnamed=1, before=1)
         waits.append(asking.due - now)
@@ -134,7 +136,7 @@ def test_the_kubelet_is_asked_less_and_less_often_for_a_pod_it_does_not_tell_of_
 
 
 def test_a_kubelet_that_tells_of_some_pods_is_soon_asked_for_the_others() -> None:
-    asking = Asking(every=300.0)
+    asking = KubeletSchedule(every=300.0)
     for _ in range(5):
         asking.asked(0.0, unnamed=8, before=8)
     asking.asked(0.0, unnamed=3, before=8)
