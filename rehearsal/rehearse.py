@@ -1,4 +1,4 @@
-"""Decides the course of a rehearsal: plan, limits, the region brought up in an embedded Azure, cross-checks, report."""
+"""Run a rehearsal: plan, limits, local up on an empty model, cross-checks, report."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from stacks.notes import notes
 GRAPHS = {"base": "base.json", "clusters": "clusters.json"}
 
 Progress = Callable[[str, int], None]
-"""Told of each phase as it begins (count 0), and in the two stacks of the number of resources that are there so far."""
+"""Callback for the start of each phase (count 0), and in the two stacks for the number of resources so far."""
 
 
 class RegionNotUpError(GpufleetError):
-    """The region does not come up in an Azure in which nothing goes wrong; its text says what stands, what does not, and what to do."""
+    """A region that does not come up in a model without failures; the text states the failures and remedies."""
 
     exit_status = 1
 
 
 @dataclass(frozen=True)
 class RehearsalResult:
-    """What a rehearsal found; cloud is the Azure then, notes are lines on what to mind before `pulumi up`, timings seconds by phase."""
+    """Result of a rehearsal; cloud is the model at its end, notes are hints before `pulumi up`, timings seconds by phase."""
 
     plan: RegionPlan
     cloud: Cloud
@@ -57,19 +57,19 @@ class RehearsalResult:
 def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
     """Rehearse a region, given by name or path, and write report.html and both graphs to `<out>/<region>/`.
 
-    FileRefused for a file with faults, LimitsBroken for a plan that breaks limits, ProgramFailed where the program does not reach its end,
-    NotUp where Azure does not take what it asks for; OSError where the folder cannot be written.
+    Raises an error for an invalid file or a plan that exceeds limits, ProgramError where the program fails, RegionNotUpError where the
+    model refuses a resource, and OSError where the folder cannot be written.
     """
     timings: dict[str, float] = {}
     with _phase("plan", timings, progress):
         plan = load_plan(region)
     folder = out / plan.name
-    _forget(folder)
+    _delete_results(folder)
     with _phase("limits", timings, progress):
         siblings = load_siblings(region)
         rows = limits.check(plan, siblings.plans)
         limits.raise_if_broken(plan, siblings.plans)
-    _make(folder)
+    _check_writable(folder)
     outcome = _up(plan, timings, progress)
     base, clusters = outcome.graphs
     with _phase("cross-checks", timings, progress):
@@ -79,13 +79,13 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
         timeline = timeline_of(outcome)
         checks = (*CHECKS, ALL_UP)
         report = write_report(out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, timeline=timeline)
-    told_beside = (*notes(region, plan), *siblings.left_out)
-    return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, told_beside, timings, report)
+    hints = (*notes(region, plan), *siblings.left_out)
+    return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, hints, timings, report)
 
 
 @contextmanager
 def _phase(name: str, timings: dict[str, float], progress: Progress) -> Iterator[None]:
-    """Tell of a phase and time it."""
+    """Report a phase and measure its time."""
     progress(name, 0)
     began = time.monotonic()
     yield
@@ -93,15 +93,15 @@ def _phase(name: str, timings: dict[str, float], progress: Progress) -> Iterator
 
 
 def _up(plan: RegionPlan, timings: dict[str, float], progress: Progress) -> UpOutcome:
-    """Bring the region up in an empty Azure in which nothing goes wrong, and time both stacks; NotUp."""
+    """Bring the region up in an empty model without failures, and measure both stacks; raise RegionNotUpError."""
     phases = {plan.base_stack: "base stack", plan.stack: "clusters"}
     began: dict[str, float] = {}
 
-    def tell(stack: str, count: int, _seconds: float) -> None:
+    def report_progress(stack: str, count: int, _seconds: float) -> None:
         began.setdefault(phases[stack], time.monotonic())
         progress(phases[stack], count)
 
-    outcome = bring_up_anew(plan, tell)
+    outcome = bring_up_anew(plan, report_progress)
     moments = [*began.values(), time.monotonic()]
     timings |= {name: after - before for name, before, after in zip(began, moments, moments[1:], strict=False)}
     if not outcome.complete:
@@ -109,19 +109,19 @@ def _up(plan: RegionPlan, timings: dict[str, float], progress: Progress) -> UpOu
     return outcome
 
 
-def _forget(folder: Path) -> None:
-    """Take away what an earlier rehearsal said of a region file that may have changed since."""
+def _delete_results(folder: Path) -> None:
+    """Delete the results of an earlier rehearsal; the region file may have changed since."""
     for name in (*GRAPHS.values(), PAGE):
         (folder / name).unlink(missing_ok=True)
 
 
-def _make(folder: Path) -> None:
-    """Make sure that the folder can be written before the time for it is spent; OSError."""
+def _check_writable(folder: Path) -> None:
+    """Check that the folder is writable before the rehearsal takes time; raise OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / PAGE, "").unlink()
 
 
 def _write_graphs(folder: Path, base: Graph, clusters: Graph) -> None:
-    """Write both graphs, secrets masked, for whoever wants to look closer."""
+    """Write both graphs with masked secrets."""
     for name, graph in (("base", base), ("clusters", clusters)):
         write_whole(folder / GRAPHS[name], graph.to_json())

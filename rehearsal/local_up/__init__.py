@@ -1,1 +1,1 @@
-"""The embedded Azure as `gpufleet up` meets it: the Pulumi program's resources are put into the model, on virtual time."""
+"""Local up: `gpufleet up` on the model of Azure, in virtual time."""

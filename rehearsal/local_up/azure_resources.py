@@ -1,4 +1,4 @@
-"""Decides what a program's wish means to Azure: nothing, a PUT, a replacement, or something that only a person can allow."""
+"""Update of azure-native resources in the model: no request, a PUT, or a replacement that may need approval."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rehearsal.local_up.update import BlockedDeletion, Update, WorkSpan
 from rehearsal.program.registration import Registration, RegistrationResponse, RegistrationResult
 
 FIXED = ("PropertyChangeNotAllowed", "InvalidResourceLocation")
-"""Codes with which Azure says that something is decided at creation."""
+"""Error codes of Azure for properties that are fixed at creation."""
 
 
 class AzureResources:
@@ -29,36 +29,36 @@ class AzureResources:
 
     def __init__(self, update: Update) -> None:
         self.update = update
-        self.cloud = update.caller.cloud
+        self.cloud = update.scheduler.cloud
 
-    def put(self, asked: Registration) -> Future[RegistrationResponse]:
-        """Make Azure what the program wants; MissingInput and its like raise, everything that Azure says is in the answer."""
-        wanted = arm_id(asked.type, asked.name, asked.inputs, asked.provider.get("subscriptionId"))
-        record, existing = self.update.stack.records.get(asked.urn), self.cloud.find(wanted)
-        work = _ResourceUpdate(self, asked, wanted)
-        moved = self.cloud.find(record.id) if record is not None and record.id.lower() != wanted.lower() else None
+    def put(self, registration: Registration) -> Future[RegistrationResponse]:
+        """Create, update or replace a resource. Errors of Azure are in the response; an invalid input raises, such as MissingInputError."""
+        resource_id = arm_id(registration.type, registration.name, registration.inputs, registration.provider.get("subscriptionId"))
+        record, existing = self.update.stack.records.get(registration.urn), self.cloud.find(resource_id)
+        work = _ResourceUpdate(self, registration, resource_id)
+        moved = self.cloud.find(record.id) if record is not None and record.id.lower() != resource_id.lower() else None
         if record is not None and moved is not None:
-            work.replace(record, moved, f"its id becomes {wanted}")
+            work.replace(record, moved, f"its id becomes {resource_id}")
         elif existing is None:
             work.write()
-        elif record is None and existing.owner != self.update.principal and asked.type.removeprefix(AZURE) not in SINGLETONS:
-            work.end(Failure("AlreadyExists", f"{wanted} exists already and is not this stack's (made by {existing.owner})"))
+        elif record is None and existing.owner != self.update.principal and registration.type.removeprefix(AZURE) not in SINGLETONS:
+            work.finish(Failure("AlreadyExists", f"{resource_id} exists and does not belong to this stack (created by {existing.owner})"))
         elif self.unchanged(existing, work):
-            work.end(None)
+            work.finish(None)
         else:
             work.change(record, existing)
         return work.future
 
     def unchanged(self, existing: Resource, work: _ResourceUpdate) -> bool:
-        """Whether Azure was asked for just this before, reached it, and still has the machines."""
+        """Return whether the resource has the same request as before, succeeded, and still has its machines."""
         if existing.body.get("properties", {}).get("provisioningState") in ("Failed", "Canceled"):
             return False
-        if is_scale_set(existing) and capacity_of_body(work.said) != requested_count(existing):
+        if is_scale_set(existing) and capacity_of_body(work.body) != requested_count(existing):
             return False
-        request = Request("PUT", existing.id, body=work.said, principal=self.update.principal)
+        request = Request("PUT", existing.id, body=work.body, principal=self.update.principal)
         try:
             checked = (
-                self.cloud.body_reader.checked(self.cloud.resource_type_of(existing.id), request) if self.cloud.body_reader else work.said
+                self.cloud.body_reader.checked(self.cloud.resource_type_of(existing.id), request) if self.cloud.body_reader else work.body
             )
         except AzureError:
             return False
@@ -67,80 +67,84 @@ class AzureResources:
 
 
 class _ResourceUpdate:
-    """What is done for one registration; future is its answer."""
+    """Requests for one registration; future is its response."""
 
-    def __init__(self, resources: AzureResources, asked: Registration, wanted: str) -> None:
+    def __init__(self, resources: AzureResources, registration: Registration, resource_id: str) -> None:
         self.update, self.cloud = resources.update, resources.cloud
-        self.asked, self.id = asked, wanted
+        self.registration, self.id = registration, resource_id
         self.future: Future[RegistrationResponse] = Future()
         self.began = self.cloud.now
-        self.maintained = tuple(name for name in MAINTAINED.get(asked.type.removeprefix(AZURE), ()) if name not in asked.inputs)
-        self.said: Json = {}
-        """The body that the program's inputs come to."""
-        self._say(self.cloud.find(wanted))
+        self.maintained = tuple(
+            name for name in MAINTAINED.get(registration.type.removeprefix(AZURE), ()) if name not in registration.inputs
+        )
+        self.body: Json = {}
+        """The request body of the program's inputs."""
+        self._set_body(self.cloud.find(resource_id))
 
     def write(self) -> None:
-        """Put it, whatever is there."""
-        self.update.caller.send(self._request(None), self.end)
+        """Send a PUT without regard to the existing resource."""
+        self.update.scheduler.send(self._request(None), self.finish)
 
     def change(self, record: StackRecord | None, existing: Resource) -> None:
-        """Put it over what is there; where Azure fixed something at creation, replace it."""
+        """Send a PUT for an existing resource; replace it where a property is fixed at creation."""
         before = machine_count(existing)
-        if is_scale_set(existing) and capacity_of_body(self.said) < before:
-            self.update.losses[existing.id.name] = before - capacity_of_body(self.said)
+        if is_scale_set(existing) and capacity_of_body(self.body) < before:
+            self.update.losses[existing.id.name] = before - capacity_of_body(self.body)
 
         def ended(failure: Failure | None) -> None:
             if failure is not None and failure.code in FIXED and record is not None:
                 self.replace(record, existing, failure.message)
             else:
-                self.end(failure)
+                self.finish(failure)
 
-        self.update.caller.send(self._request(existing), ended)
+        self.update.scheduler.send(self._request(existing), ended)
 
     def replace(self, record: StackRecord, old: Resource, why: str) -> None:
-        """Delete and make anew, as azure-native does, because the name is the same; refused for what is protected."""
-        going = machine_count(old)
+        """Delete the resource and create it again, as azure-native does for an unchanged name; refuse a protected resource."""
+        lost = machine_count(old)
         if record.protect and not self.update.allowed.opens(record):
-            reason = f"would be deleted and made anew, because {why.rstrip('.')}"
-            word = self.asked.type.rpartition(":")[2]
-            self.update.guarded.append(BlockedDeletion(word, old.id.name, going, reason, "take the change back"))
-            self.end(Failure("Protected", reason))
+            reason = f"would be deleted and created again, because {why.rstrip('.')}"
+            word = self.registration.type.rpartition(":")[2]
+            self.update.guarded.append(BlockedDeletion(word, old.id.name, lost, reason, "revert the change"))
+            self.finish(Failure("Protected", reason))
             return
-        if going:
-            self.update.losses[old.id.name] = going
+        if lost:
+            self.update.losses[old.id.name] = lost
 
         def deleted(failure: Failure | None) -> None:
             if failure is None or failure.code in ("ResourceNotFound", "NotFound"):
-                self._say(None)
+                self._set_body(None)
                 self.write()
             else:
-                self.end(Failure(failure.code, f"it must be made anew ({why}), and cannot be deleted: {failure.message}", failure.details))
+                self.finish(
+                    Failure(failure.code, f"it must be replaced ({why}), and cannot be deleted: {failure.message}", failure.details)
+                )
 
-        self.update.caller.send(Request("DELETE", old.id, principal=self.update.principal), deleted)
+        self.update.scheduler.send(Request("DELETE", old.id, principal=self.update.principal), deleted)
 
-    def end(self, failure: Failure | None) -> None:
-        """Record what has become of it, and answer the program."""
+    def finish(self, failure: Failure | None) -> None:
+        """Record the result, and respond to the program."""
         found = self.cloud.find(self.id)
-        self.update.spans[self.asked.urn] = WorkSpan(self.began, self.cloud.now)
+        self.update.spans[self.registration.urn] = WorkSpan(self.began, self.cloud.now)
         if found is not None and (failure is None or found.owner == self.update.principal):
-            self.update.record(self.asked, found.id.text)
+            self.update.record(self.registration, found.id.text)
         if failure is not None or found is None:
-            self.update.failures[self.asked.urn] = failure or Failure("ResourceNotFound", f"{self.id} is gone")
+            self.update.failures[self.registration.urn] = failure or Failure("ResourceNotFound", f"{self.id} does not exist any more")
             self.future.set_result(RegistrationResponse("", {}, RegistrationResult.FAIL))
             return
         view = self.cloud.resource_type_of(found.id).view(self.cloud, found, {})
-        outputs = {"name": found.id.name, **from_arm(self.asked.type, view)}
+        outputs = {"name": found.id.name, **from_arm(self.registration.type, view)}
         self.future.set_result(RegistrationResponse(found.id.text, outputs))
 
-    def _say(self, existing: Resource | None) -> None:
-        """Make a body of the inputs; what the program ignores stays as it was asked for."""
-        inputs: Mapping[str, Any] = self.asked.inputs
-        if existing is not None and self.asked.ignore_changes:
-            inputs = with_old_values(inputs, from_arm(self.asked.type, existing.sent), self.asked.ignore_changes)
-        self.said = to_arm(self.asked.type, inputs)
+    def _set_body(self, existing: Resource | None) -> None:
+        """Build the request body from the inputs; properties in ignore_changes retain their old values."""
+        inputs: Mapping[str, Any] = self.registration.inputs
+        if existing is not None and self.registration.ignore_changes:
+            inputs = with_old_values(inputs, from_arm(self.registration.type, existing.sent), self.registration.ignore_changes)
+        self.body = to_arm(self.registration.type, inputs)
 
     def _request(self, existing: Resource | None) -> Request:
-        """The PUT: what other resources write is sent as Azure has it."""
-        kept = {} if existing is None else {name: existing.properties[name] for name in self.maintained if name in existing.properties}
-        body = {**self.said, "properties": {**self.said.get("properties", {}), **deepcopy(kept)}} if kept else self.said
+        """Return the PUT request; properties that other resources write have their current values."""
+        current = {} if existing is None else {name: existing.properties[name] for name in self.maintained if name in existing.properties}
+        body = {**self.body, "properties": {**self.body.get("properties", {}), **deepcopy(current)}} if current else self.body
         return Request("PUT", parse(self.id), body=body, principal=self.update.principal)

@@ -1,4 +1,4 @@
-"""Decides what becomes of each resource that a program registers: who makes it, and what is not tried because something failed before."""
+"""Backend of a local up: it passes each registration to the model or to local resources, and skips dependants of a failure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rehearsal.program.registration import Registration, RegistrationResponse, R
 
 
 class ModelBackend(LiveBackend):
-    """The embedded Azure and what stands beside it, for one update of one stack.
+    """The model and the local resources, for one update of one stack.
 
-    As `pulumi up --continue-on-error` does, it lets everything go on that does not wait for what failed.
+    As with `pulumi up --continue-on-error`, a failure stops only the resources that depend on it.
     """
 
     def __init__(self, update: Update, *, tenant: str) -> None:
@@ -34,9 +34,9 @@ class ModelBackend(LiveBackend):
     def declare(self, registration: Registration, /) -> RegistrationResult:
         update = self.update
         update.declared.add(registration.urn)
-        lacking = sorted(urn for urn in registration.waits_for if urn in update.failures or urn in update.skipped)
-        if lacking:
-            first = lacking[0]
+        failed = sorted(urn for urn in registration.waits_for if urn in update.failures or urn in update.skipped)
+        if failed:
+            first = failed[0]
             update.skipped[registration.urn] = update.skipped.get(first, first)
             return RegistrationResult.SKIP
         if not registration.custom and registration.type != STACK_TYPE:
@@ -55,4 +55,4 @@ class ModelBackend(LiveBackend):
 
     @override
     def advance(self) -> bool:
-        return self.update.caller.advance()
+        return self.update.scheduler.advance()

@@ -1,4 +1,4 @@
-"""Decides what of a stack goes, in which order, and what of it may not: nothing goes before everything that depends on it has gone."""
+"""Deletion of a stack's resources: dependants first, and no protected resource without approval."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rehearsal.local_up.machine_counts import machine_count
 from rehearsal.local_up.request_scheduler import Failure
 from rehearsal.local_up.update import BlockedDeletion, Update, WorkSpan
 
-GONE = ("ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "NotFound")
+NOT_FOUND = ("ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "NotFound")
 
 
-def record_losses(update: Update, going: Iterable[StackRecord], why: str, instead: str) -> None:
-    """Note each protected resource that would go, why, and what to do instead; and the machines that would go with what may go."""
-    for record in going:
-        found = resource_of(update.caller.cloud, record)
+def record_losses(update: Update, records: Iterable[StackRecord], why: str, instead: str) -> None:
+    """Record the protected resources that would be deleted, and the machines that would be lost with the others."""
+    for record in records:
+        found = resource_of(update.scheduler.cloud, record)
         lost = machine_count(found) if found is not None else 0
         name = found.id.name if found is not None else record.name
         if record.protect and not update.allowed.opens(record):
@@ -27,47 +27,47 @@ def record_losses(update: Update, going: Iterable[StackRecord], why: str, instea
 
 
 class StackDeletion:
-    """Deletes records of a stack and what they stand for; run by the caller's time."""
+    """Deletion of some records of a stack and of their resources, on the scheduler's clock."""
 
-    def __init__(self, update: Update, going: Iterable[StackRecord]) -> None:
+    def __init__(self, update: Update, records: Iterable[StackRecord]) -> None:
         self.update = update
-        self._left = {record.urn: record for record in going}
-        self._held_by: dict[str, set[str]] = {urn: set() for urn in self._left}
+        self._left = {record.urn: record for record in records}
+        self._dependants: dict[str, set[str]] = {urn: set() for urn in self._left}
         for record in self._left.values():
             for urn in record.dependencies:
-                if urn in self._held_by:
-                    self._held_by[urn].add(record.urn)
+                if urn in self._dependants:
+                    self._dependants[urn].add(record.urn)
 
     def run(self) -> None:
-        """Delete everything that can be deleted; what fails keeps what it depends on, and both are told."""
-        for urn in [urn for urn, holders in self._held_by.items() if not holders]:
+        """Delete all records; a failure leaves its dependencies, which are recorded as skipped."""
+        for urn in [urn for urn, dependants in self._dependants.items() if not dependants]:
             self._delete(self._left[urn])
-        self.update.caller.finish()
-        for urn, holders in self._held_by.items():
-            if holders:
-                self.update.skipped[urn] = min(holders)
+        self.update.scheduler.finish()
+        for urn, dependants in self._dependants.items():
+            if dependants:
+                self.update.skipped[urn] = min(dependants)
 
     def _delete(self, record: StackRecord) -> None:
-        began = self.update.caller.cloud.now
-        found = resource_of(self.update.caller.cloud, record)
+        began = self.update.scheduler.cloud.now
+        found = resource_of(self.update.scheduler.cloud, record)
         if found is None or record.retain:
-            self._gone(record)
+            self._remove(record)
             return
 
         def ended(failure: Failure | None) -> None:
-            self.update.spans[record.urn] = WorkSpan(began, self.update.caller.cloud.now)
-            if failure is not None and failure.code not in GONE:
+            self.update.spans[record.urn] = WorkSpan(began, self.update.scheduler.cloud.now)
+            if failure is not None and failure.code not in NOT_FOUND:
                 self.update.failures[record.urn] = failure
             else:
-                self._gone(record)
+                self._remove(record)
 
-        self.update.caller.send(Request("DELETE", parse(record.id), principal=self.update.principal), ended)
+        self.update.scheduler.send(Request("DELETE", parse(record.id), principal=self.update.principal), ended)
 
-    def _gone(self, record: StackRecord) -> None:
+    def _remove(self, record: StackRecord) -> None:
         self.update.stack.records.pop(record.urn, None)
         for urn in record.dependencies:
-            holders = self._held_by.get(urn)
-            if holders is not None:
-                holders.discard(record.urn)
-                if not holders:
+            dependants = self._dependants.get(urn)
+            if dependants is not None:
+                dependants.discard(record.urn)
+                if not dependants:
                     self._delete(self._left[urn])

@@ -1,4 +1,4 @@
-"""Decides how changes read: as `pulumi preview` prints them, a tree by component, equal lines told once, and as deep as a screen allows."""
+"""Text of changes, as `pulumi preview` prints them: a tree by component, with equal lines merged, limited to one screen."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rehearsal.azure.arm_id import parse
 from rehearsal.local_up.snapshot import ChangeType, ResourceChange, ResourceSnapshot, Snapshot
 
 SCREEN_LINES = 34
-"""Lines of a tree that still leave room for what stands above and below it."""
+"""Lines of a tree on one screen, without the lines above and below it."""
 PATHS_SHOWN, TYPES_SHOWN, VALUE_SHOWN = 3, 4, 60
-OUT_OF_DATE = "they keep their old model, image included, until they are reimaged or replaced, which no verb does yet"
+OUT_OF_DATE = "they have their old model and image until they are reimaged or replaced, which no gpufleet command does yet"
 SECRET_TYPES = ("azure-native:keyvault:Secret", "kubernetes:core/v1:Secret", "pulumi-python:dynamic")
-"""Types whose values are or hold secrets."""
+"""Types whose values are secret."""
 DONE = {ChangeType.CREATE: "created", ChangeType.UPDATE: "updated", ChangeType.REPLACE: "replaced", ChangeType.DELETE: "deleted"}
 PLANNED = {ChangeType.CREATE: "to create", ChangeType.UPDATE: "to update", ChangeType.REPLACE: "to replace", ChangeType.DELETE: "to delete"}
 
 
 @dataclass
 class TreeNode:
-    """A component or stack in the tree: what changes in it itself, and below it."""
+    """A component or stack in the tree, with its own changes and its child nodes."""
 
     label: str
     sign: str = " "
@@ -30,14 +30,14 @@ class TreeNode:
     below: dict[str, TreeNode] = field(default_factory=dict)
 
     def all_changes(self) -> Iterator[ResourceChange]:
-        """Every change in it and below it."""
+        """Yield the changes of the node and of all nodes below it."""
         yield from self.changes
         for node in self.below.values():
             yield from node.all_changes()
 
 
 def tree_lines(changes: Sequence[ResourceChange], before: Snapshot, after: Snapshot, *, everything: bool = False) -> list[str]:
-    """The changes as a tree; with everything each resource by itself with its values, without as many lines as fit a screen."""
+    """Return the changes as a tree: each resource with its values if everything is set, otherwise at most one screen."""
     root = _tree(changes, {**before, **after})
     if everything:
         return [line for node in root.below.values() for line in _whole(node, 0)]
@@ -46,7 +46,7 @@ def tree_lines(changes: Sequence[ResourceChange], before: Snapshot, after: Snaps
 
 
 def _opened(root: TreeNode) -> set[int]:
-    """Which nodes are shown with what is in them: level by level, those with most changes first, as long as there is room."""
+    """Return the ids of the nodes to expand: level by level, those with most changes first, while the screen has room."""
     opened: set[int] = set()
     level, room = list(root.below.values()), SCREEN_LINES - len(root.below)
     while level:
@@ -62,7 +62,7 @@ def _opened(root: TreeNode) -> set[int]:
 
 
 def count_line(changes: Sequence[ResourceChange], after: Snapshot, words: Mapping[ChangeType, str], failed: int = 0) -> str:
-    """How many resources change, how many failed, whether or not something is left of them, and how many do not change."""
+    """Return the numbers of changed, failed and unchanged resources."""
     named = [change for change in changes if change.item.record.id]
     counted = Counter(change.op for change in named if not change.failed)
     same = sum(bool(item.record.id) for item in after.values()) - sum(change.after is not None for change in named)
@@ -72,7 +72,7 @@ def count_line(changes: Sequence[ResourceChange], after: Snapshot, words: Mappin
 
 
 def machine_line(before: Snapshot, after: Snapshot) -> str:
-    """Machines of the whole region before and after, and those of an older model, empty where neither is worth a word."""
+    """Return the machines of the region before and after, and the outdated ones; empty where nothing changed."""
     old, new = (sum(item.machine_count or 0 for item in items.values()) for items in (before, after))
     behind = sum(item.outdated_count for item in after.values())
     notes = [f"instances: {old:,} -> {new:,}" if old != new else f"instances: {new:,}"] if old != new or behind else []
@@ -93,7 +93,7 @@ def _tree(changes: Iterable[ResourceChange], items: Snapshot) -> TreeNode:
 
 
 def _component(root: TreeNode, item: ResourceSnapshot, items: Snapshot) -> TreeNode:
-    """The node of a component, below those of the components that it is part of."""
+    """Return the node of a component, below its parent components."""
     parent = items.get(item.record.parent or "")
     above = _stack(root, item.stack) if parent is None else _component(root, parent, items)
     name = item.record.name.removeprefix(f"{parent.record.name}-") if parent is not None else item.record.name
@@ -105,7 +105,7 @@ def _stack(root: TreeNode, name: str) -> TreeNode:
 
 
 def _lines(node: TreeNode, indent: int, opened: set[int]) -> Iterator[str]:
-    """A node with what is in it where it is opened, in one line otherwise."""
+    """Yield the lines of a node: expanded, or as one line."""
     changes = list(node.all_changes())
     if id(node) not in opened:
         yield _line(indent, node.sign, f"{node.label}{': ' if changes else ''}{_summary(changes)}")
@@ -131,7 +131,7 @@ def _whole(node: TreeNode, indent: int) -> Iterator[str]:
 
 
 def _groups(changes: Iterable[ResourceChange]) -> list[list[ResourceChange]]:
-    """Changes that read alike, together."""
+    """Return groups of changes with equal text."""
     groups: dict[tuple[Any, ...], list[ResourceChange]] = {}
     for change in changes:
         groups.setdefault((change.op, change.failed, change.item.record.type, tuple(change.values)), []).append(change)
@@ -139,7 +139,7 @@ def _groups(changes: Iterable[ResourceChange]) -> list[list[ResourceChange]]:
 
 
 def _group(group: Sequence[ResourceChange]) -> str:
-    """Changes that read alike, in one line."""
+    """Return a group of equal changes in one line."""
     first, names = group[0], sorted(_resource_name(change.item) for change in group)
     told = f"{_word(first.item)} {names[0]}" if len(group) == 1 else f"{len(group):,} {_word(first.item)} ({names[0]} … {names[-1]})"
     if first.values:
@@ -150,7 +150,7 @@ def _group(group: Sequence[ResourceChange]) -> str:
 
 
 def _summary(changes: Sequence[ResourceChange]) -> str:
-    """Changes in one line: how many of which types, by sign."""
+    """Return changes in one line: the count of each type and sign."""
     counted = Counter((change.op, _word(change.item)) for change in changes)
     told = [f"{op.value}{count:,} {word}" for (op, word), count in counted.most_common(TYPES_SHOWN)]
     left = sum(counted.values()) - sum(count for _, count in counted.most_common(TYPES_SHOWN))
@@ -189,7 +189,7 @@ def _word(item: ResourceSnapshot) -> str:
 
 
 def _resource_name(item: ResourceSnapshot) -> str:
-    """Azure's name of what lives there, with those of what it is a part of but the outermost; Pulumi's name of the rest."""
+    """Return the Azure name with its parents' names except the outermost; Pulumi's name for other resources."""
     if not item.record.azure:
         return item.record.name.removeprefix(f"{(item.record.parent or '').rpartition('::')[2]}-")
     names = parse(item.record.id).names
@@ -197,7 +197,7 @@ def _resource_name(item: ResourceSnapshot) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value in a line: scalars cut, the rest by their size."""
+    """Return a value in one line: a scalar shortened, a collection as its size."""
     match value:
         case None:
             return "(absent)"

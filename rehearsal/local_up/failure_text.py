@@ -1,4 +1,4 @@
-"""Decides how failures read: one paragraph for each kind of failure, which says what is not up, why, and what to do."""
+"""Text of failures: one paragraph per error code, with the resources, the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -13,72 +13,72 @@ from rehearsal.local_up.up import UpOutcome
 from rehearsal.local_up.update import Update
 
 RESOURCES_NAMED = 3
-QUOTA = "Azure grants too few vCPUs: ask for the limit that is named above (Azure portal, Quotas), or lower nodes in the region file"
+QUOTA = "Azure grants too few vCPUs: request the limit above (Azure portal, Quotas), or lower nodes in the region file"
 HARDWARE = (
-    "Azure has no more hardware free there now: run gpufleet up again later, which asks for what is missing only; or plan the pool in "
+    "Azure has no free hardware there now: run gpufleet up again later, which requests only the missing machines; or plan the pool in "
     "another zone, or reserve capacity"
 )
-THROTTLED = "Azure took no more calls: run gpufleet up again after the time that it names, with a lower --parallel if it comes back"
+THROTTLED = "Azure limits the call rate: run gpufleet up again after the time in the message, with a lower --parallel if it happens again"
 REMEDIES: Mapping[str, str] = {
     "QuotaExceeded": QUOTA,
     "AllocationFailed": HARDWARE,
     "ZonalAllocationFailed": HARDWARE,
     "OverconstrainedAllocationRequest": HARDWARE,
     "OverconstrainedZonalAllocationRequest": HARDWARE,
-    "SkuNotAvailable": "the size is not sold in that place: plan the pool with another vm_size or in another zone",
+    "SkuNotAvailable": "the size is not available there: plan the pool with another vm_size or in another zone",
     "TooManyRequests": THROTTLED,
     "SubscriptionRequestsThrottled": THROTTLED,
-    "ConflictError": "if a deleted vault holds the name, purge it (gpufleet destroy with the same REGION and --state, and --only-purge), "
+    "ConflictError": "if a deleted vault reserves the name, purge it (gpufleet destroy with this REGION and --state, and --only-purge), "
     "then run gpufleet up again",
     "OperationNotAllowed": "change what Azure does not allow, then run gpufleet up again",
-    "RetryableErrorDueToAnotherOperation": "something else holds it: run gpufleet up again",
+    "RetryableErrorDueToAnotherOperation": "another operation is in progress: run gpufleet up again",
     "ServiceUnavailable": "Azure's API is failing: run gpufleet up again when it has recovered",
     "InternalServerError": "Azure's API is failing: run gpufleet up again when it has recovered",
 }
-DEFAULT_REMEDY = "mend what Azure names, then run gpufleet up again"
+DEFAULT_REMEDY = "fix the cause in the message, then run gpufleet up again"
 
 
 def paragraphs(outcome: UpOutcome) -> list[str]:
-    """What is up and what is not, then a paragraph for each kind of failure with what to do; of a complete update what held it up."""
+    """Return a summary and one paragraph per error code with its remedy; for a complete update only the retried calls."""
     if outcome.complete:
-        return _held_up(outcome)
-    told = [_standing(outcome), *_held_up(outcome)]
+        return _retries(outcome)
+    told = [_summary(outcome), *_retries(outcome)]
     for update in outcome.updates:
         told += _by_code(outcome, update)
     if outcome.unread:
-        told.append(f"The clusters were not tried, because stack {outcome.plan.base_stack} is not complete.")
+        told.append(f"The clusters were skipped, because stack {outcome.plan.base_stack} is not complete.")
     if outcome.left:
-        told.append(f"{outcome.left:,} resources that are no longer declared stay until an update succeeds.")
+        told.append(f"{outcome.left:,} resources that are no longer declared remain until an update succeeds.")
     return told
 
 
-def _standing(outcome: UpOutcome) -> str:
-    """What is up, in one sentence."""
-    running = wanted = up = sets = 0
+def _summary(outcome: UpOutcome) -> str:
+    """Return the running resources and machines in one sentence."""
+    running = planned = up = sets = 0
     for cluster in outcome.plan.clusters:
         for name, capacity, _ in scale_sets(cluster):
             found = outcome.cloud.find(scale_set_id(cluster, name))
             here = provisioned_count(found) if found is not None else 0
-            running, wanted, sets, up = running + min(here, capacity), wanted + capacity, sets + 1, up + (here >= capacity)
+            running, planned, sets, up = running + min(here, capacity), planned + capacity, sets + 1, up + (here >= capacity)
     made = sum(bool(record.id) for _, record in stacks_of(outcome.cloud))
     failed = sum(len(one.failures) for one in outcome.updates)
     skipped = sum(len(one.skipped) for one in outcome.updates)
     return (
-        f"Up are {made:,} resources, among them {running:,} of {wanted:,} machines; {up:,} of {sets:,} scale sets are whole; "
-        f"{failed:,} failed" + (f", and {skipped:,} that wait for them were not tried" if skipped else "") + ". What is up stays up."
+        f"{made:,} resources exist, among them {running:,} of {planned:,} machines; {up:,} of {sets:,} scale sets are complete; "
+        f"{failed:,} failed" + (f", and {skipped:,} that depend on them were skipped" if skipped else "") + ". Existing resources remain."
     )
 
 
-def _held_up(outcome: UpOutcome) -> list[str]:
-    """What Azure refused at first and took later, in one paragraph; nothing where it took everything at once."""
-    retried = outcome.updates[0].caller.retried
+def _retries(outcome: UpOutcome) -> list[str]:
+    """Return one paragraph on the calls that Azure accepted only after retries; empty without retries."""
+    retried = outcome.updates[0].scheduler.retried
     if not retried:
         return []
     told = ", ".join(f"{count:,} of them {code}" if len(retried) > 1 else code for code, count in retried.most_common())
-    again = f"each was made again after the time that Azure asked for, {RETRIES} times at most"
+    again = f"each was retried after the time that Azure requested, at most {RETRIES} times"
     calls = f"{retried.total():,} call{'' if retried.total() == 1 else 's'}"
-    advice = "What got through needs nothing more; a lower --parallel, or another time, has fewer put off."
-    return [f"Azure put off {calls} ({told}): {again}. {advice}"]
+    advice = "No action is needed; a lower --parallel, or another time, causes fewer delays."
+    return [f"Azure delayed {calls} ({told}): {again}. {advice}"]
 
 
 def _by_code(outcome: UpOutcome, update: Update) -> list[str]:
@@ -88,8 +88,8 @@ def _by_code(outcome: UpOutcome, update: Update) -> list[str]:
     return [_paragraph(outcome, update, code, group) for code, group in groups.items()]
 
 
-def _lacking(outcome: UpOutcome, update: Update, group: Sequence[tuple[str, Failure]]) -> str:
-    """Which pools lack how many of the machines of their failed scale sets: a sentence after a space, or nothing."""
+def _missing_machines(outcome: UpOutcome, update: Update, group: Sequence[tuple[str, Failure]]) -> str:
+    """Return a sentence on the missing machines of each pool's failed scale sets, after a space; empty where none is missing."""
     failed = {record.id.lower() for urn, _ in group if (record := update.stack.records.get(urn)) is not None}
     told = []
     for cluster in outcome.plan.clusters:
@@ -110,15 +110,15 @@ def _paragraph(outcome: UpOutcome, update: Update, code: str, group: Sequence[tu
     names = [_name(update, urn) for urn, _ in group]
     more = f" and {len(names) - RESOURCES_NAMED:,} more" if len(names) > RESOURCES_NAMED else ""
     waiting = sum(cause in {urn for urn, _ in group} for cause in update.skipped.values())
-    waits = f" {waiting:,} resources wait for {'it' if len(group) == 1 else 'them'}." if waiting else ""
+    waits = f" {waiting:,} resources depend on {'it' if len(group) == 1 else 'them'}." if waiting else ""
     sentence = re.sub(r"\s+", " ", group[0][1].message).strip().rstrip(".")
     remedy = REMEDIES.get(code, DEFAULT_REMEDY)
-    missing = _lacking(outcome, update, group) if remedy == HARDWARE else ""
+    missing = _missing_machines(outcome, update, group) if remedy == HARDWARE else ""
     return f"{code}: {', '.join(names[:RESOURCES_NAMED])}{more}: {sentence}.{missing}{waits} What to do: {remedy}."
 
 
 def _root(failure: Failure) -> Failure:
-    """The detail that says most exactly what went wrong, where its code is one that is known."""
+    """Return the innermost detail whose code has a remedy, or the failure itself."""
     for detail in failure.details:
         if _root(detail).code in REMEDIES:
             return _root(detail)
@@ -126,7 +126,7 @@ def _root(failure: Failure) -> Failure:
 
 
 def _name(update: Update, urn: str) -> str:
-    """Azure's name where it is known, Pulumi's otherwise, with the word for its type."""
+    """Return the type and the Azure name, or Pulumi's name where the Azure name is not known."""
     chain, _, name = urn.rpartition("::")
     record = update.stack.records.get(urn)
     return f"{chain.rpartition(':')[2]} {record.id.rpartition('/')[2] if record is not None and record.azure else name}"

@@ -1,4 +1,4 @@
-"""Decides what `ignore_changes` leaves alone: the properties that its paths name keep the values that they had."""
+"""The option `ignore_changes`: properties at its paths retain their old values."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from components.errors import GpufleetError
 
 
 class IgnoreChangesPathError(GpufleetError):
-    """A path that is more than names with dots between them."""
+    """A path that is not a list of names with dots between them."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        super().__init__(f"ignore_changes has {path!r}; an update of the embedded Azure follows names with dots between them only")
+        super().__init__(f"ignore_changes has {path!r}; a local up supports only names with dots between them")
 
 
 def with_old_values(inputs: Mapping[str, Any], old: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
-    """The inputs with what lies at each path taken from the old ones, absent where it was absent; PathRefused."""
+    """Return the inputs with the old value at each path, absent where it was absent; raise IgnoreChangesPathError."""
     result = dict(inputs)
     for path in paths:
         if any(sign in path for sign in "[]*\"'"):

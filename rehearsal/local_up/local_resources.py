@@ -1,4 +1,4 @@
-"""Decides what a program's wish means where Azure has no part in it: keys and certificates, Kubernetes objects, and what is waited for."""
+"""Resources outside Azure in a local up: keys and certificates, Kubernetes objects, and resources that wait for machines."""
 
 from __future__ import annotations
 
@@ -17,59 +17,61 @@ from rehearsal.program.registration import Registration, RegistrationResponse, R
 
 
 class LocalResources:
-    """The resources of one update that are kept as records alone.
+    """The resources of one update that exist only as records.
 
-    A dynamic provider's own code runs here, with its old inputs and outputs, as the engine would run it; one that stands for something to
-    wait for takes as long as a machine takes to boot.
+    A dynamic provider's own code runs here, with its old inputs and outputs, as the engine runs it. A provider that waits for the cloud
+    takes as long as a machine takes to boot.
     """
 
     def __init__(self, update: Update, dynamic: DynamicProviders) -> None:
         self.update, self.dynamic = update, dynamic
 
-    def put(self, asked: Registration) -> Future[RegistrationResponse]:
-        """Make or change it; what goes wrong in a provider is in the answer."""
+    def put(self, registration: Registration) -> Future[RegistrationResponse]:
+        """Create or update a resource; an error of its provider is in the response."""
         future: Future[RegistrationResponse] = Future()
-        inputs = {key: value for key, value in asked.inputs.items() if key != DynamicProviders.KEY}
-        record, began = self.update.stack.records.get(asked.urn), self.update.caller.cloud.now
+        inputs = {key: value for key, value in registration.inputs.items() if key != DynamicProviders.KEY}
+        record, began = self.update.stack.records.get(registration.urn), self.update.scheduler.cloud.now
 
         def end(answered: RegistrationResponse | Failure) -> None:
-            self.update.spans[asked.urn] = WorkSpan(began, self.update.caller.cloud.now)
+            self.update.spans[registration.urn] = WorkSpan(began, self.update.scheduler.cloud.now)
             if isinstance(answered, Failure):
-                self.update.failures[asked.urn] = answered
+                self.update.failures[registration.urn] = answered
                 future.set_result(RegistrationResponse("", {}, RegistrationResult.FAIL))
                 return
-            self.update.record(asked, answered.id, {"inputs": inputs, "outputs": dict(answered.outputs)})
+            self.update.record(registration, answered.id, {"inputs": inputs, "outputs": dict(answered.outputs)})
             future.set_result(answered)
 
-        if asked.type.startswith(KUBERNETES):
-            end(self._object(asked, inputs, record))
-        elif self.dynamic.answers(asked.type, asked.inputs):
-            end(self._provided(asked, record))
+        if registration.type.startswith(KUBERNETES):
+            end(self._object(registration, inputs, record))
+        elif self.dynamic.answers(registration.type, registration.inputs):
+            end(self._provided(registration, record))
         else:
-            answered = RegistrationResponse(record.id if record else stable_uuid(asked.type, asked.name), {})
+            answered = RegistrationResponse(record.id if record else stable_uuid(registration.type, registration.name), {})
             changed = record is None or record.kept is None or record.kept["inputs"] != inputs
-            cloud = self.update.caller.cloud
-            after_machines = asked.waits_for - {asked.parent}
-            self.update.caller.after(
-                operation_seconds(cloud, "vm.boot", asked.urn) if changed and after_machines else 0.0, lambda: end(answered)
+            cloud = self.update.scheduler.cloud
+            after_machines = registration.waits_for - {registration.parent}
+            self.update.scheduler.after(
+                operation_seconds(cloud, "vm.boot", registration.urn) if changed and after_machines else 0.0, lambda: end(answered)
             )
         return future
 
-    def _object(self, asked: Registration, inputs: Mapping[str, Any], record: StackRecord | None) -> RegistrationResponse | Failure:
-        """A Kubernetes object, which is another one when its name or namespace changes."""
-        object_id, outputs = create_kubernetes_object(asked.name, inputs)
+    def _object(self, registration: Registration, inputs: Mapping[str, Any], record: StackRecord | None) -> RegistrationResponse | Failure:
+        """Return a Kubernetes object; a change of its name or namespace replaces it."""
+        object_id, outputs = create_kubernetes_object(registration.name, inputs)
         if record is not None and record.id != object_id and record.protect and not self.update.allowed.opens(record):
-            why = f"would be deleted and made anew as {object_id}"
-            self.update.guarded.append(BlockedDeletion(asked.type.rpartition(":")[2], asked.name, 0, why, "take the change back"))
+            why = f"would be deleted and created again as {object_id}"
+            self.update.guarded.append(
+                BlockedDeletion(registration.type.rpartition(":")[2], registration.name, 0, why, "revert the change")
+            )
             return Failure("Protected", why)
         return RegistrationResponse(object_id, outputs)
 
-    def _provided(self, asked: Registration, record: StackRecord | None) -> RegistrationResponse | Failure:
-        """A dynamic resource, by its provider's own judgement."""
+    def _provided(self, registration: Registration, record: StackRecord | None) -> RegistrationResponse | Failure:
+        """Return a dynamic resource as its provider's code creates or updates it."""
         try:
             if record is None or record.kept is None:
-                return RegistrationResponse(*self.dynamic.create(asked.inputs))
-            updated = self.dynamic.update(record.id, record.kept["inputs"], record.kept["outputs"], asked.inputs)
+                return RegistrationResponse(*self.dynamic.create(registration.inputs))
+            updated = self.dynamic.update(record.id, record.kept["inputs"], record.kept["outputs"], registration.inputs)
         except Exception as error:  # noqa: BLE001 a provider may raise anything
             return Failure(type(error).__name__, one_line(error))
         return RegistrationResponse(updated.id, updated.outputs)

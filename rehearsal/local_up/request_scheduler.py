@@ -1,4 +1,4 @@
-"""Decides when a request reaches Azure and when its sender hears how it ended: so many at once, retried as azure-native retries."""
+"""Scheduler of requests to the model: a limited number at once, with the retries and polls of azure-native."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Operation, Request
 
 PARALLEL = 64
-"""Operations open at once, where the command line says nothing else. Pulumi's own default is four per CPU
+"""Default number of operations at once. Pulumi's own default is four per CPU
 (https://www.pulumi.com/docs/iac/cli/commands/pulumi_up/), which would make the outcome depend on the machine."""
 PATIENCE = 7 * 86_400.0
-"""Seconds after which an operation is taken to have no end."""
+"""Seconds after which the scheduler reports that an operation does not end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something failed: Azure's code and sentence, and the details with theirs."""
+    """The reason of a failure: Azure's error code and message, and its details."""
 
     code: str
     message: str
@@ -30,25 +30,25 @@ class Failure:
 
     @classmethod
     def of(cls, error: dict[str, Any]) -> Failure:
-        """The failure that an error's body tells of."""
+        """Return the failure in the body of an error."""
         return cls(error.get("code", ""), error.get("message", ""), tuple(map(cls.of, error.get("details", ()))))
 
 
 OnEnd = Callable[[Failure | None], None]
-"""Called when a request has ended: with why it failed, or None."""
+"""Callback for the end of a request, with its failure or None."""
 
 
 @dataclass(slots=True)
 class _ScheduledRequest:
     request: Request
-    tell: OnEnd
+    on_end: OnEnd
     attempt: int = 1
 
 
 class RequestScheduler:
-    """Sends requests to a model of Azure whose time it moves on; nothing happens but in advance.
+    """Scheduler of requests to the model. Time passes only in advance().
 
-    retried counts, by Azure's code, the refusals that were not taken for the last word.
+    retried counts the retried refusals by Azure's error code.
     """
 
     def __init__(self, cloud: Cloud, parallel: int = PARALLEL) -> None:
@@ -60,18 +60,18 @@ class RequestScheduler:
         self._set = 0
         self._progress = cloud.now
 
-    def send(self, request: Request, tell: OnEnd) -> None:
-        """Send a request as soon as fewer than so many are open."""
-        self._waiting.append(_ScheduledRequest(request, tell))
+    def send(self, request: Request, on_end: OnEnd) -> None:
+        """Queue a request; it is sent when fewer than `parallel` requests are open."""
+        self._waiting.append(_ScheduledRequest(request, on_end))
         self._fill()
 
     def after(self, seconds: float, do: Callable[[], None]) -> None:
-        """Do something later, in seconds of Azure's time."""
+        """Schedule a function, in seconds of Azure's time."""
         self._set += 1
         heapq.heappush(self._timers, (self.cloud.now + seconds, self._set, do))
 
     def advance(self) -> bool:
-        """Let the next event of Azure's, or the next timer, happen; False where nobody waits for any."""
+        """Run the next event of the model or the next timer; return False where no request or timer is open."""
         if not self._open and not self._timers:
             return False
         if self.cloud.now - self._progress > PATIENCE:
@@ -81,14 +81,14 @@ class RequestScheduler:
             self.cloud.step(due)
             return True
         if timer is None:
-            raise RuntimeError(f"{self._open} operations of the embedded Azure run, and nothing will end them")
+            raise RuntimeError(f"{self._open} operations of the embedded Azure run, and no event will end them")
         self.cloud.advance(timer)
         self._progress = self.cloud.now
         heapq.heappop(self._timers)[2]()
         return True
 
     def finish(self) -> None:
-        """Let time go on until every request has ended."""
+        """Advance until every request has ended."""
         while self.advance():
             pass
 
@@ -104,7 +104,7 @@ class RequestScheduler:
             self._refused(call, error)
             return
         if answer.operation is None:
-            # Through a timer, so that the sender never hears before send has returned.
+            # A timer calls back only after send() has returned.
             self.after(0.0, lambda: self._ended(call, None))
             return
         self.cloud.watch(answer.operation, lambda operation: self._operated(call, operation))
@@ -120,7 +120,7 @@ class RequestScheduler:
         self.after(delay, lambda: self._attempt(call))
 
     def _operated(self, call: _ScheduledRequest, operation: Operation) -> None:
-        """An operation has ended, which the sender notices when it looks next."""
+        """Schedule the callback of an ended operation at the sender's next poll."""
         every = POLL_SECONDS[call.request.method]
         since_look = (self.cloud.now - operation.started) % every
         failure = Failure.of(operation.error or {}) if operation.error is not None else None
@@ -128,5 +128,5 @@ class RequestScheduler:
 
     def _ended(self, call: _ScheduledRequest, failure: Failure | None) -> None:
         self._open -= 1
-        call.tell(failure)
+        call.on_end(failure)
         self._fill()

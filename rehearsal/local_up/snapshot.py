@@ -1,4 +1,4 @@
-"""Decides what of a model a person compares before and after an update: what each stack has, as it was asked for, and its machines."""
+"""Snapshot of a model for a diff: the resources of each stack as requested, and their machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rehearsal.local_up.machine_counts import is_scale_set, machine_count, outda
 
 @dataclass(frozen=True, slots=True)
 class ResourceSnapshot:
-    """One resource of a stack: what it was asked to be, the moment since which it exists, its machines, and those of an older model."""
+    """One resource of a stack: its requested body, its creation time, its machines, and those with an older model."""
 
     stack: str
     record: StackRecord
@@ -28,11 +28,11 @@ class ResourceSnapshot:
 
 
 Snapshot = Mapping[str, ResourceSnapshot]
-"""Everything that all stacks have, by URN."""
+"""The resources of all stacks, by URN."""
 
 
 class ChangeType(Enum):
-    """What becomes of a resource, by the sign that `pulumi preview` gives it."""
+    """Type of a change; the value is the sign that `pulumi preview` prints."""
 
     CREATE = "+"
     UPDATE = "~"
@@ -42,7 +42,7 @@ class ChangeType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """What becomes of one resource: values by path, before and after, where it is updated or replaced; failed where that was begun only."""
+    """A change of one resource: for an update or replacement the old and new values by path; failed if it did not complete."""
 
     op: ChangeType
     before: ResourceSnapshot | None
@@ -52,30 +52,30 @@ class ResourceChange:
 
     @property
     def item(self) -> ResourceSnapshot:
-        """The resource as it is now, or as it was last."""
+        """Return the resource after the change, or before a deletion."""
         found = self.after or self.before
         if found is None:
-            raise ValueError("a change of nothing")
+            raise ValueError("a change has a resource before or after it")
         return found
 
     @property
     def machine_counts(self) -> tuple[int, int]:
-        """Machines before and after."""
+        """Return the machines before and after."""
         return (self.before and self.before.machine_count) or 0, (self.after and self.after.machine_count) or 0
 
     @property
     def outdated_count(self) -> int:
-        """Machines that this left on an older model."""
+        """Return the machines that this change leaves on an older model."""
         return (self.after.outdated_count if self.after else 0) - (self.before.outdated_count if self.before and self.after else 0)
 
 
 def take_snapshot(cloud: Cloud) -> Snapshot:
-    """What every stack has now. Bodies are Azure's own, which a later request replaces and never changes."""
+    """Return the resources of every stack. Bodies are not copied: a later request replaces them and does not change them."""
     return {record.urn: _item(cloud, stack, record) for stack, record in stacks_of(cloud)}
 
 
 def compare_snapshots(before: Snapshot, after: Snapshot, failed: Collection[str] = ()) -> list[ResourceChange]:
-    """What differs between two pictures, in the order of making, what goes last; failed are the URNs of what did not end well."""
+    """Return the changes between two snapshots in creation order, deletions last; failed has the URNs of failed resources."""
     made = (_change(before.get(urn), item) for urn, item in after.items())
     gone = [ResourceChange(ChangeType.DELETE, item, None, {}) for urn, item in before.items() if urn not in after]
     found = [*(change for change in made if change is not None), *reversed(gone)]
@@ -103,9 +103,9 @@ def _change(before: ResourceSnapshot | None, after: ResourceSnapshot) -> Resourc
 
 
 def _differences(before: Any, after: Any, path: str, either: tuple[str, ...]) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """Values that differ, by the path at which they do, as azure-native writes it.
+    """Yield the different values with their paths, as azure-native writes them.
 
-    What other resources may write (either) counts only where both sides have it.
+    Properties that other resources write (either) count only where both sides have them.
     """
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted({*before, *after}):

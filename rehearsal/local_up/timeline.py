@@ -1,4 +1,4 @@
-"""Decides what is told of an update's course: what was worked on when, by cluster and part, and which machines came of it."""
+"""Timeline of an update: the working time of each cluster and part, and the resulting machines."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class TimelineRow:
 
 @dataclass(frozen=True)
 class Timeline:
-    """An update in Azure's time: seconds, rows, and what stands at its end.
+    """An update in Azure's time: seconds, rows, and the machines at its end.
 
-    machines, running and behind count scale sets' machines: planned, provisioned, and of an older model. addresses are the private ones
-    that they hold.
+    machines, running and outdated_count are numbers of machines in scale sets: requested, provisioned, and with an older model.
+    addresses is the number of their private addresses.
     """
 
     seconds: float
@@ -51,7 +51,7 @@ class Timeline:
 
 
 def timeline_of(outcome: UpOutcome) -> Timeline:
-    """The course of an update that has ended."""
+    """Return the timeline of an update that has ended."""
     rows = tuple(row for update in outcome.updates for row in _rows(outcome, update))
     sets = [found for _, record in stacks_of(outcome.cloud) if (found := _scale_set(outcome.cloud, record)) is not None]
     return Timeline(
@@ -70,11 +70,11 @@ def _scale_set(cloud: Cloud, record: StackRecord) -> Resource | None:
 
 
 def _rows(outcome: UpOutcome, update: Update) -> list[TimelineRow]:
-    """One row for each cluster of a stack, and for what is in none."""
+    """Return one row per cluster of a stack, and one for the other resources."""
     spans: dict[str, dict[str, list[WorkSpan]]] = {}
     for urn, span in update.spans.items():
         if span.ended > span.began and urn in update.stack.records:
-            row, part = _place(update, update.stack.records[urn], update.stack.records)
+            row, part = _row_and_part(update, update.stack.records[urn], update.stack.records)
             spans.setdefault(row, {}).setdefault(part, []).append(span)
     bars = {row: [_bar(outcome, *part) for part in parts.items()] for row, parts in spans.items()}
     return [TimelineRow(row, tuple(sorted(parts, key=lambda bar: bar.began))) for row, parts in bars.items()]
@@ -84,8 +84,8 @@ def _bar(outcome: UpOutcome, part: str, spans: list[WorkSpan]) -> TimelineBar:
     return TimelineBar(part, min(one.began for one in spans) - outcome.began, max(one.ended for one in spans) - outcome.began, len(spans))
 
 
-def _place(update: Update, record: StackRecord, records: Mapping[str, StackRecord]) -> tuple[str, str]:
-    """Row and part of a resource: the cluster that it is part of, else the stack, and the component right below that."""
+def _row_and_part(update: Update, record: StackRecord, records: Mapping[str, StackRecord]) -> tuple[str, str]:
+    """Return row and part of a resource: its cluster or its stack, and the component directly below."""
     chain = [record]
     while (parent := records.get(chain[-1].parent or "")) is not None:
         chain.append(parent)
@@ -95,6 +95,6 @@ def _place(update: Update, record: StackRecord, records: Mapping[str, StackRecor
 
 
 def _short(chain: list[StackRecord], number: int) -> str:
-    """A logical name without that of what it is part of."""
+    """Return a logical name without the prefix of its parent."""
     above = f"{chain[number + 1].name}-" if number + 1 < len(chain) else ""
     return chain[number].name.removeprefix(above)

@@ -1,4 +1,4 @@
-"""Decides the course of bringing a region up in the embedded Azure, and of taking it down again."""
+"""Creation and deletion of a region in the model."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from stacks.program import make
 PROJECT = "gpufleet"
 
 Progress = Callable[[str, int, float], None]
-"""Told of the stack at work, how many of its resources are there, and how many seconds of Azure's time have gone by."""
+"""Callback with the current stack, the number of its resources, and the elapsed seconds of Azure's time."""
 
 
 @dataclass(frozen=True)
 class UpOutcome:
-    """What an update came to: the Azure in which it was made, and how that was before and after.
+    """Result of an update: the model, and snapshots of it before and after.
 
-    Moments are in seconds since 1970 of Azure's time; updates and graphs are one per stack that was tried. left counts resources that are
-    no longer declared and stay, because something failed; unread says that the clusters were not tried; purged counts deleted vaults.
+    Times are in seconds since 1970 of Azure's time; updates and graphs have one item per stack that was run. left counts the undeclared
+    resources that remain because of a failure; unread is set where the clusters were skipped; purged counts deleted vaults.
     """
 
     plan: RegionPlan
@@ -51,29 +51,29 @@ class UpOutcome:
 
     @property
     def seconds(self) -> float:
-        """How long it took in Azure's time."""
+        """Return the duration in Azure's time."""
         return self.ended - self.began
 
     @property
     def complete(self) -> bool:
-        """Whether everything is as the region file says."""
+        """Return whether all resources are as in the region file."""
         return not self.unread and not any(update.failures or update.skipped for update in self.updates)
 
 
 @rare_collections()
 def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Approvals, progress: Progress) -> UpOutcome:
-    """Make a model what a plan says: the base stack, then the clusters, then what is no longer declared.
+    """Bring a model to the state of a plan: the base stack, then the clusters, then the deletions.
 
-    NamesHeld and NothingProtected before anything is tried; UpRefused where that would do what nobody has allowed, ProgramFailed where the
-    program does not reach its end: the model is then half-way, and whoever read it from a file reads it again.
+    Raises ReservedVaultNameError and UnknownProtectedNameError before any request. Raises UpdateRefusedError for an effect without
+    approval, and ProgramError where the program fails: the model is then incomplete, and the caller loads it again from its file.
     """
     refuse_unknown(allowed, (record for _, record in stacks_of(cloud)))
     refuse_reserved_names(plan, cloud)
     before, began = take_snapshot(cloud), cloud.now
-    caller = RequestScheduler(cloud, allowed.parallel)
+    scheduler = RequestScheduler(cloud, allowed.parallel)
     updates, graphs = [], []
     for name in (plan.base_stack, plan.stack):
-        update = Update(name, stacks_of(cloud).of(name), caller, allowed)
+        update = Update(name, stacks_of(cloud).of(name), scheduler, allowed)
         updates.append(update)
         graphs.append(_run(plan, update, began, progress))
         if update.failures:
@@ -94,24 +94,24 @@ def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Approvals, progress: Progr
 
 
 def bring_up_anew(plan: RegionPlan, progress: Progress = lambda *_: None) -> UpOutcome:
-    """Bring a region up, as bring_up does, in an empty Azure in which nothing goes wrong."""
+    """Bring a region up, as bring_up does, in an empty model without failures."""
     return bring_up(plan, new_region_cloud(plan, NOTHING_WRONG), Approvals(), progress)
 
 
 @rare_collections()
 def tear_down(plan: RegionPlan, cloud: Cloud, allowed: Approvals, progress: Progress, *, purge: bool = False) -> UpOutcome:
-    """Delete everything that both stacks have, the clusters first; UpRefused where something protected is not allowed to go.
+    """Delete all resources of both stacks, the clusters first; with purge also the deleted vaults, which frees their names.
 
-    With purge the region's deleted vaults go too, which free their names. NothingProtected where what is allowed is not there.
+    Raises UpdateRefusedError for a protected resource without approval, and UnknownProtectedNameError.
     """
     refuse_unknown(allowed, (record for _, record in stacks_of(cloud)))
     before, began = take_snapshot(cloud), cloud.now
-    caller = RequestScheduler(cloud, allowed.parallel)
-    updates = [Update(name, stacks_of(cloud).of(name), caller, allowed) for name in (plan.stack, plan.base_stack)]
+    scheduler = RequestScheduler(cloud, allowed.parallel)
+    updates = [Update(name, stacks_of(cloud).of(name), scheduler, allowed) for name in (plan.stack, plan.base_stack)]
     for update in updates:
         record_losses(update, update.stack.records.values(), "would be destroyed", "leave it")
     if guarded := [one for update in updates for one in update.guarded]:
-        # Who destroys a region gives up its machines, those that are protected by name.
+        # A destroy of a region implies the loss of its machines, except the protected ones.
         raise UpdateRefusedError(guarded, {}, allowed)
     for update in updates:
         progress(update.name, 0, cloud.now - began)
@@ -125,24 +125,24 @@ def tear_down(plan: RegionPlan, cloud: Cloud, allowed: Approvals, progress: Prog
 
 
 def has_nothing(plan: RegionPlan, cloud: Cloud) -> bool:
-    """Whether neither stack has anything."""
+    """Return whether both stacks are empty."""
     return not any(stacks_of(cloud).of(name).records for name in (plan.base_stack, plan.stack))
 
 
 def purge_only(plan: RegionPlan, cloud: Cloud, allowed: Approvals) -> UpOutcome:
-    """Purge the region's deleted vaults, and touch nothing that stands."""
+    """Purge the region's deleted vaults, and leave existing resources as they are."""
     update = Update(plan.base_stack, stacks_of(cloud).of(plan.base_stack), RequestScheduler(cloud, allowed.parallel), allowed)
     return _purge(plan, take_snapshot(cloud), cloud.now, [update])
 
 
 def _purge(plan: RegionPlan, before: Snapshot, began: float, updates: list[Update]) -> UpOutcome:
-    """Purge the vaults that the base stack's group had; its update comes last."""
+    """Purge the deleted vaults of the base stack's resource group; its update is the last of updates."""
     update = updates[-1]
-    cloud, going = update.caller.cloud, deleted_vaults_of(plan, update.caller.cloud)
+    cloud, going = update.scheduler.cloud, deleted_vaults_of(plan, update.scheduler.cloud)
     for vault in going:
         urn = f"urn:pulumi:{update.name}::{PROJECT}::azure-native:keyvault:DeletedVault::{vault.id.name}"
-        update.caller.send(Request("POST", vault.id, "purge", principal=update.principal), partial(_note, update, urn))
-    update.caller.finish()
+        update.scheduler.send(Request("POST", vault.id, "purge", principal=update.principal), partial(_note, update, urn))
+    update.scheduler.finish()
     purged = len(going) - len(deleted_vaults_of(plan, cloud))
     return UpOutcome(plan, cloud, began, cloud.now, before, take_snapshot(cloud), tuple(updates), (), purged=purged)
 
@@ -153,8 +153,8 @@ def _note(update: Update, urn: str, failure: Failure | None) -> None:
 
 
 def _run(plan: RegionPlan, update: Update, began: float, progress: Progress) -> Graph:
-    """Run one stack's program, and keep what it exports."""
-    cloud, stacks = update.caller.cloud, stacks_of(update.caller.cloud)
+    """Run one stack's program, and store its exports."""
+    cloud, stacks = update.scheduler.cloud, stacks_of(update.scheduler.cloud)
     progress(update.name, 0, cloud.now - began)
     graph = run_program(
         lambda: make(plan, update.name),
@@ -170,7 +170,7 @@ def _run(plan: RegionPlan, update: Update, began: float, progress: Progress) -> 
 
 
 def _refuse(updates: Iterable[Update], allowed: Approvals) -> None:
-    """UpRefused where something protected would go, or other than exactly the machines that a person has given up."""
+    """Raise UpdateRefusedError for a protected resource, or where the number of lost machines is not the approved one."""
     guarded = [one for update in updates for one in update.guarded]
     losses = {name: count for update in updates for name, count in update.losses.items()}
     if sum(losses.values()) in (0, allowed.machines):
@@ -180,5 +180,5 @@ def _refuse(updates: Iterable[Update], allowed: Approvals) -> None:
 
 
 def _undeclared(update: Update) -> list[StackRecord]:
-    """What a stack has and its program no longer declares."""
+    """Return the records that the stack's program no longer declares."""
     return [record for urn, record in update.stack.records.items() if urn not in update.declared]

@@ -1,4 +1,4 @@
-"""Says what one update of one stack knows while it runs, and what a person has allowed it."""
+"""State of one update of one stack, and the approvals of the operator."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from rehearsal.program.registration import Registration
 EVERYTHING = "all"
 SCALE_SET = "VirtualMachineScaleSet"
 SCALE_SETS_NAMED = 12
-"""Scale sets told of a loss of machines."""
+"""Scale sets that a message about lost machines names."""
 
 
 @dataclass(frozen=True)
 class Approvals:
-    """What a person has allowed: names of protected resources that may go (or "all"), and how many machines exactly may be lost."""
+    """Approvals of an operator: names of protected resources that may be deleted (or "all"), and the exact number of machines to lose."""
 
     unprotected: frozenset[str] = frozenset()
     machines: int | None = None
     parallel: int = PARALLEL
 
     def opens(self, record: StackRecord) -> bool:
-        """Whether a protected resource may go: named by Pulumi's name, by Azure's, or with all."""
+        """Return whether a protected resource may be deleted, by its Pulumi name, its Azure name or "all"."""
         return bool(self.unprotected & {EVERYTHING, *_names(record)})
 
 
 class UnknownProtectedNameError(GpufleetError):
-    """A person has allowed what is not there, or is not protected."""
+    """An approval for a resource that does not exist or is not protected."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
@@ -40,20 +40,20 @@ class UnknownProtectedNameError(GpufleetError):
 
 
 def refuse_unknown(allowed: Approvals, records: Iterable[StackRecord]) -> None:
-    """NothingProtected where a name that was allowed is none of the protected resources'."""
+    """Raise UnknownProtectedNameError for an approved name that no protected resource has."""
     known = {name for record in records if record.protect for name in _names(record)}
     for name in sorted(allowed.unprotected - known - {EVERYTHING}):
         raise UnknownProtectedNameError(name, known)
 
 
 def _names(record: StackRecord) -> tuple[str, str]:
-    """Pulumi's name and Azure's."""
+    """Return Pulumi's name and Azure's."""
     return record.name, record.id.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class BlockedDeletion:
-    """A protected resource that would go: the word for its type, its name and its machines, why it would go, and what to do instead."""
+    """A protected resource that an update would delete: its type, name and machines, the reason, and the alternative."""
 
     word: str
     name: str
@@ -63,9 +63,9 @@ class BlockedDeletion:
 
 
 class UpdateRefusedError(GpufleetError):
-    """An update that would do what nobody has allowed, and therefore did nothing: a paragraph for each reason.
+    """An update that was refused because it has effects without approval: one paragraph per reason.
 
-    guarded are the protected resources that would go, losses the machines by scale set; allowed is what was allowed.
+    guarded are the protected resources that it would delete, losses the machines by scale set.
     """
 
     exit_status = 1
@@ -80,7 +80,7 @@ class UpdateRefusedError(GpufleetError):
 
 
 def _guarded(group: Sequence[BlockedDeletion]) -> str:
-    """Why protected resources stay, by name, and what a person can do."""
+    """Return the text on protected resources: their names, the reason, and the remedy."""
     group = sorted(group, key=lambda item: (item.word != SCALE_SET, item.word, item.name))
     lost, first = sum(item.machines for item in group), group[0]
     machines = f", with {_machines(lost)}" if lost else ""
@@ -94,15 +94,15 @@ def _guarded(group: Sequence[BlockedDeletion]) -> str:
 
 
 def _lost(losses: Mapping[str, int], allowed: Approvals) -> str:
-    """Why machines stay, by scale set, and what a person can do."""
+    """Return the text on machines that would be lost: by scale set, with the remedy."""
     total = sum(losses.values())
     names = sorted(losses, key=lambda name: -losses[name])
     told = ", ".join(f"{losses[name]:,} of {name}" for name in names[:SCALE_SETS_NAMED])
     told += f", and more of {len(names) - SCALE_SETS_NAMED} others" if len(names) > SCALE_SETS_NAMED else ""
     given = f" (--accept-loss-of {allowed.machines} is not that number)" if allowed.machines is not None else ""
     return (
-        f"{_machines(total)} would go ({told}){given}: Azure would choose which, drained or not; put the number back, or drain those "
-        f"that shall go and delete them by instance, or give up exactly so many: --accept-loss-of {total}"
+        f"{_machines(total)} would be lost ({told}){given}: Azure would choose which, drained or not; restore the number, or drain "
+        f"machines and delete them by instance, or accept the loss of exactly this number: --accept-loss-of {total}"
     )
 
 
@@ -112,7 +112,7 @@ def _machines(count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkSpan:
-    """When a resource was worked on, in seconds since 1970 of Azure's time."""
+    """Start and end of the work on a resource, in seconds since 1970 of Azure's time."""
 
     began: float
     ended: float
@@ -120,11 +120,11 @@ class WorkSpan:
 
 @dataclass
 class Update:
-    """One update of one stack: name, what it has, and by URN what it has declared, what failed and why, what was not tried, and when."""
+    """One update of one stack: its state, and by URN the declared, failed and skipped resources and their working times."""
 
     name: str
     stack: StackState
-    caller: RequestScheduler
+    scheduler: RequestScheduler
     allowed: Approvals
     declared: set[str] = field(default_factory=set)
     failures: dict[str, Failure] = field(default_factory=dict)
@@ -132,22 +132,22 @@ class Update:
     spans: dict[str, WorkSpan] = field(default_factory=dict)
     guarded: list[BlockedDeletion] = field(default_factory=list)
     losses: dict[str, int] = field(default_factory=dict)
-    """Machines that go without having been taken out one by one, by the name of their scale set."""
+    """Machines that would be lost without a deletion by instance, by the name of their scale set."""
 
     @property
     def principal(self) -> str:
-        """Who asks, as Azure hears it."""
+        """Return the principal of the update's requests."""
         return f"gpufleet:{self.name}"
 
-    def record(self, asked: Registration, resource_id: str, kept: dict[str, object] | None = None) -> None:
-        """Keep what the stack has now."""
-        self.stack.records[asked.urn] = StackRecord(
-            urn=asked.urn,
-            type=asked.type,
-            parent=asked.parent,
+    def record(self, registration: Registration, resource_id: str, kept: dict[str, object] | None = None) -> None:
+        """Record a resource of the stack."""
+        self.stack.records[registration.urn] = StackRecord(
+            urn=registration.urn,
+            type=registration.type,
+            parent=registration.parent,
             id=resource_id,
-            dependencies=tuple(sorted(urn for urn in asked.waits_for if "pulumi:providers:" not in urn)),
-            protect=asked.protect,
-            retain=asked.retain_on_delete,
+            dependencies=tuple(sorted(urn for urn in registration.waits_for if "pulumi:providers:" not in urn)),
+            protect=registration.protect,
+            retain=registration.retain_on_delete,
             kept=kept,
         )

@@ -145,7 +145,7 @@ def test_a_directory_of_another_region_exits_2(verb: str, state: Path) -> None:
     before = snapshot(state)
     told = run(verb, "southcentralus", "--state", state)
     assert told.returncode == 2
-    assert told.stderr == f"{state} holds the region dev, not southcentralus; give another --state\n"
+    assert told.stderr == f"{state} contains the region dev, not southcentralus; give another --state\n"
     assert snapshot(state) == before
 
 

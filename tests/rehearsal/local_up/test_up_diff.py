@@ -36,8 +36,8 @@ def test_one_change_is_a_tree_down_to_it() -> None:
 def test_machines_of_an_older_model_are_told_with_what_that_means() -> None:
     outcome = updated(planned(pool(CPU, image="cpu@2026.10.0")), standing())
     assert machine_line(outcome.before, outcome.after) == (
-        "instances: 14, 10 instances out of date (they keep their old model, image included, until they are reimaged or replaced, "
-        "which no verb does yet)"
+        "instances: 14, 10 instances out of date (they have their old model and image until they are reimaged or replaced, "
+        "which no gpufleet command does yet)"
     )
 
 

@@ -34,7 +34,9 @@ def test_quota_one_machine_short_is_one_paragraph_and_the_next_up_goes_on() -> N
     outcome = first(load_scenario("quota-one-short"))
     told = paragraphs(outcome)
     assert len(told) == 2
-    assert told[0] == ("Up are 240 resources, among them 12 of 14 machines; 2 of 3 scale sets are whole; 1 failed. What is up stays up.")
+    assert told[0] == (
+        "240 resources exist, among them 12 of 14 machines; 2 of 3 scale sets are complete; 1 failed. Existing resources remain."
+    )
     assert told[1].startswith(
         "QuotaExceeded: VirtualMachineScaleSet dev-dev-pool-gpu-000: Operation could not be completed as it results in"
     )
@@ -49,8 +51,8 @@ def test_machines_without_hardware_are_one_paragraph_and_the_next_up_asks_for_th
     assert not outcome.complete
     told = paragraphs(outcome)
     assert sum("AllocationFailed" in paragraph for paragraph in told) == 1
-    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 75 resources wait for them." in "\n".join(told)
-    assert "run gpufleet up again later, which asks for what is missing only" in "\n".join(told)
+    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 75 resources depend on them." in "\n".join(told)
+    assert "run gpufleet up again later, which requests only the missing machines" in "\n".join(told)
     there = {key for key, one in state_of(scale_set(outcome.cloud, "dev-cpu-000")).instances.items() if one.state == "Succeeded"}
     after = second(outcome.cloud)
     assert_whole(after)
@@ -72,9 +74,7 @@ def test_calls_that_azure_puts_off_are_told_in_one_paragraph_and_made_again() ->
     outcome = first(Scenario(seed=1, throttling=Throttling(compute=0.005)))
     assert_whole(outcome)
     (told,) = paragraphs(outcome)
-    assert told.startswith(
-        "Azure put off 1 call (TooManyRequests): each was made again after the time that Azure asked for, 3 times at most."
-    )
+    assert told.startswith("Azure delayed 1 call (TooManyRequests): each was retried after the time that Azure requested, at most 3 times.")
 
 
 def test_throttling_that_lasts_is_one_paragraph_and_the_next_up_goes_on() -> None:
@@ -82,14 +82,14 @@ def test_throttling_that_lasts_is_one_paragraph_and_the_next_up_goes_on() -> Non
     told = [paragraph for paragraph in paragraphs(outcome) if paragraph.startswith("TooManyRequests")]
     assert len(told) == 1
     assert "The request was throttled: more than 20 writes and deletes in 5 minutes" in told[0]
-    assert told[0].endswith("run gpufleet up again after the time that it names, with a lower --parallel if it comes back.")
+    assert told[0].endswith("run gpufleet up again after the time in the message, with a lower --parallel if it happens again.")
     assert_whole(second(outcome.cloud))
 
 
 def test_an_outage_that_lasts_leaves_the_clusters_for_the_next_up() -> None:
     outcome = first(Scenario(outages=(Outage(services=("Microsoft.KeyVault",)),)))
     assert outcome.unread
-    assert "The clusters were not tried, because stack dev-base is not complete." in paragraphs(outcome)
+    assert "The clusters were skipped, because stack dev-base is not complete." in paragraphs(outcome)
     assert_whole(second(outcome.cloud))
 
 
@@ -102,7 +102,7 @@ def test_nothing_is_deleted_while_something_fails() -> None:
     begin_scenario(whole, in_region(Scenario(allocation_failures=(AllocationFailure(rate=1.0),)), planned()))
     back = updated(planned(lambda cluster: cluster["pools"][1].update(nodes=4)), whole)
     assert back.left > 0
-    assert f"{back.left:,} resources that are no longer declared stay until an update succeeds." in paragraphs(back)
+    assert f"{back.left:,} resources that are no longer declared remain until an update succeeds." in paragraphs(back)
 
 
 @pytest.mark.parametrize("name", ["calm", "throttled"])

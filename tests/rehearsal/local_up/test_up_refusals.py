@@ -27,8 +27,8 @@ def refusal(cloud: Cloud, plan: object, allowed: Approvals | None = None) -> str
 def test_a_smaller_number_is_refused_with_the_machines_that_would_go() -> None:
     told = refusal(standing(), planned(pool(CPU, nodes=7)))
     assert told == (
-        "3 machines would go (3 of dev-cpu-000): Azure would choose which, drained or not; put the number back, or drain those that shall "
-        "go and delete them by instance, or give up exactly so many: --accept-loss-of 3"
+        "3 machines would be lost (3 of dev-cpu-000): Azure would choose which, drained or not; restore the number, or drain "
+        "machines and delete them by instance, or accept the loss of exactly this number: --accept-loss-of 3"
     )
 
 
@@ -61,7 +61,7 @@ def test_a_dropped_pool_is_refused_by_name_with_its_machines() -> None:
 
 def test_allowing_a_dropped_pool_still_asks_for_its_machines() -> None:
     told = refusal(standing(), planned(lambda cluster: cluster["pools"].pop(GPU)), Approvals(frozenset({"dev-gpu-000"})))
-    assert told.startswith("2 machines would go (2 of dev-gpu-000)")
+    assert told.startswith("2 machines would be lost (2 of dev-gpu-000)")
 
 
 def test_an_emptied_pool_goes_once_it_is_allowed_by_name() -> None:
@@ -75,10 +75,10 @@ def test_an_emptied_pool_goes_once_it_is_allowed_by_name() -> None:
 def test_what_azure_fixes_at_creation_is_no_reason_to_delete_machines() -> None:
     told = refusal(standing(), planned(pool(CPU, capacity="spot")))
     assert told.startswith(
-        "VirtualMachineScaleSet dev-cpu-000, with 10 machines: protected, and would be deleted and made anew, because Changing property "
-        "'priority' is not allowed"
+        "VirtualMachineScaleSet dev-cpu-000, with 10 machines: protected, and would be deleted and created again, because Changing "
+        "property 'priority' is not allowed"
     )
-    assert told.endswith("take the change back, or see to what it serves and allow it: --unprotect dev-cpu-000")
+    assert told.endswith("revert the change, or see to what it serves and allow it: --unprotect dev-cpu-000")
 
 
 def test_a_set_that_may_be_made_anew_is_made_anew() -> None:
@@ -110,7 +110,7 @@ def test_a_name_that_nothing_protected_has_is_refused_with_the_nearest() -> None
 def test_a_directory_of_another_region_is_refused(tmp_path: Path) -> None:
     with StateDirectory(tmp_path) as directory:
         save(directory, standing())
-        with pytest.raises(OtherRegionError, match=f"^{tmp_path} holds the region dev, not southcentralus; give another --state$"):
+        with pytest.raises(OtherRegionError, match=f"^{tmp_path} contains the region dev, not southcentralus; give another --state$"):
             open_region_cloud(directory, load_plan("southcentralus"), Scenario())
 
 

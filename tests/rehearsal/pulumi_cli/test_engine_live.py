@@ -134,7 +134,7 @@ def test_a_pool_that_is_dropped_or_shrunk_is_refused_by_name(brought_up: Engine,
         "refused; nothing was changed\nVirtualMachineScaleSet dev-gpu-000, with 2 machines: protected, and no longer declared"
         in told.stdout
     )
-    assert "5 machines would go (3 of dev-cpu-000, 2 of dev-gpu-000)" in told.stdout
+    assert "5 machines would be lost (3 of dev-cpu-000, 2 of dev-gpu-000)" in told.stdout
 
 
 def test_destroy_refuses_what_is_protected_by_name_and_then_deletes_all(brought_up: Engine) -> None:

@@ -131,7 +131,7 @@ def test_a_failed_creation_is_told_when_it_happens_and_at_the_end_with_what_to_d
     plan = load_plan("dev")
     lines = messages.conclusion(RegionResult(plan, "up", (timeline,)), "gpufleet up dev --engine", everything=False)
     assert "1 failed" in lines[lines.index("") - 1]
-    assert any("What to do: Azure grants too few vCPUs: ask for the limit" in line for line in lines)
+    assert any("What to do: Azure grants too few vCPUs: request the limit" in line for line in lines)
     assert lines[-1] == "Completed changes remain. After the correction, run: gpufleet up dev --engine"
 
 
