@@ -1,4 +1,4 @@
-"""Cross-checks of a rehearsal: what a program registered against the plan, and against itself from the other side."""
+"""Cross-checks of a rehearsal: registered resources against the plan, and against counts and flows computed from the graph."""
 
 from components.plan.model import RegionPlan
 from rehearsal.checks.address_layout import APART, FITS, check_addresses
@@ -12,22 +12,22 @@ from rehearsal.checks.usage import COUNTED, check_usage
 from rehearsal.program.graph import Graph
 
 CHECKS = (ALL_THERE, NOTHING_ELSE, AS_PLANNED, GRANTS, COUNTED, TAKEN, APART, FITS, *REACHABILITY)
-"""What is checked: every Finding's check is one of these."""
+"""All checks: every Finding's check is one of these."""
 
 
 def cross_check(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
-    """All cross-checks of a region's two stacks, in the order of CHECKS."""
+    """Return the findings of all cross-checks of a region's two stacks, in the order of CHECKS."""
     azure = azure_part(base), azure_part(clusters)
     return (*_against_plan(plan, *azure), *_from_graph(plan, *azure))
 
 
 def against_plan(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
-    """What the graphs of a region's two stacks have otherwise than its plan: what is missing, too much, different or granted."""
+    """Return the differences between the graphs of a region's two stacks and its plan."""
     return _against_plan(plan, azure_part(base), azure_part(clusters))
 
 
 def from_graph(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
-    """What does not hold in the graphs themselves: uses counted anew, address ranges, and who reaches whom. The plan says who is who."""
+    """Return the findings on the graphs: counted use, address ranges and reachability. The plan gives the role of each resource."""
     return _from_graph(plan, azure_part(base), azure_part(clusters))
 
 

@@ -1,4 +1,4 @@
-"""Decides, from the registered resources alone, whether address ranges keep apart and hold what stands in them."""
+"""Check address ranges from the registered resources alone: no overlap, and enough addresses for the resources in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rehearsal.checks.registered_properties import properties_of
 from rehearsal.checks.usage import used_addresses
 
 APART = "subnets lie in their network, and no two networks, nor two subnets, overlap"
-FITS = "every subnet has room for what stands in it, and no address is held twice"
+FITS = "every subnet has room for the addresses in it, and no address is used twice"
 
 
 def _network(cidr: str) -> ipaddress.IPv4Network:
@@ -21,7 +21,7 @@ def _network(cidr: str) -> ipaddress.IPv4Network:
 
 
 def check_addresses(network: NetworkModel) -> tuple[Finding, ...]:
-    """Check address ranges, and that machines fit them, in the networks of a region's two stacks."""
+    """Return the findings on address ranges, their use and fixed addresses in a region's two stacks."""
     return (*_overlaps(network), *_crowded(network), *_doubles(network))
 
 
@@ -44,7 +44,7 @@ def _overlaps(network: NetworkModel) -> Iterator[Finding]:
 
 
 def _pairs(kind: str, named: Iterable[tuple[str, ipaddress.IPv4Network]]) -> Iterator[Finding]:
-    """Overlaps: among ranges sorted by address, one that overlaps any earlier one overlaps the widest-reaching of them."""
+    """Yield overlaps. Ranges are sorted by address: a range that overlaps an earlier one overlaps the one with the highest end."""
     last: tuple[str, ipaddress.IPv4Network] | None = None
     for name, network in sorted(named, key=lambda item: (int(item[1].network_address), item[1].prefixlen)):
         if last and network.network_address <= last[1].broadcast_address:
@@ -56,7 +56,9 @@ def _pairs(kind: str, named: Iterable[tuple[str, ipaddress.IPv4Network]]) -> Ite
 
 def _crowded(network: NetworkModel) -> Iterator[Finding]:
     room = {
-        subnet.key: range_sets.size(subnet.addresses) - RESERVED_PER_SUBNET for subnet in network.places.values() if not subnet.dialled_in
+        subnet.key: range_sets.size(subnet.addresses) - RESERVED_PER_SUBNET
+        for subnet in network.segments.values()
+        if not subnet.vpn_clients
     }
     for subnet, count in used_addresses(network).items():
         if count > room.get(subnet, 0):
@@ -70,25 +72,25 @@ def _crowded(network: NetworkModel) -> Iterator[Finding]:
 
 
 def _doubles(network: NetworkModel) -> Iterator[Finding]:
-    """Fixed addresses that two things hold, or that lie outside their subnet or among those that Azure keeps."""
-    held: dict[str, str] = {}
+    """Yield fixed addresses that are used twice, outside their subnet, or reserved by Azure."""
+    owners: dict[str, str] = {}
     for owner, subnet, address in _fixed(network):
-        if address in held:
+        if address in owners:
             yield Finding(
                 FITS,
                 owner.rpartition("/")[2],
-                f"{address} for itself",
-                f"held by {held[address].rpartition('/')[2]} too",
+                f"{address} for one resource",
+                f"used by {owners[address].rpartition('/')[2]} too",
                 "give it another address",
             )
-        held[address] = owner
-        place, number = network.places.get(subnet), int(ipaddress.IPv4Address(address))
-        if place and not any(low + RESERVED_PER_SUBNET - 2 < number < high for low, high in place.addresses):
-            yield Finding(FITS, owner.rpartition("/")[2], f"an address that {place.name} can give", address, "give it another address")
+        owners[address] = owner
+        segment, number = network.segments.get(subnet), int(ipaddress.IPv4Address(address))
+        if segment and not any(low + RESERVED_PER_SUBNET - 2 < number < high for low, high in segment.addresses):
+            yield Finding(FITS, owner.rpartition("/")[2], f"an address that {segment.name} can assign", address, "give it another address")
 
 
 def _fixed(network: NetworkModel) -> Iterator[tuple[str, str, str]]:
-    """Everything with a fixed private address: its id, its subnet's key and the address."""
+    """Yield each fixed private address with its resource id and its subnet's key."""
     for type_, field in (
         ("network:NetworkInterface", "ipConfigurations"),
         ("network:LoadBalancer", "frontendIPConfigurations"),

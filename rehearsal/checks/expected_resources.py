@@ -1,4 +1,4 @@
-"""Lists, from the plan alone, every Azure resource that a region's two stacks must register, with what is planned about each."""
+"""Azure resources that a region's two stacks must register, with their planned properties, from the plan alone."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from rehearsal.checks.network_model import key
 NETWORK, COMPUTE, VAULTS, STORAGE = "Microsoft.Network", "Microsoft.Compute", "Microsoft.KeyVault", "Microsoft.Storage"
 
 Properties = Mapping[str, Any]
-"""What is planned or found about a resource, by a word for a person; resource ids in lower case, lists as tuples."""
+"""Planned or registered properties of a resource, by a readable name; resource ids in lower case, lists as tuples."""
 
 
 @dataclass(frozen=True)
 class ExpectedResource:
-    """One planned resource: its Azure id, and what is planned about it."""
+    """One planned resource: its Azure id and its planned properties."""
 
     id: str
-    facts: Properties = field(default_factory=dict)
+    properties: Properties = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ResourceGroupIds:
-    """One resource group, and the ids of what lies in it."""
+    """Ids of one resource group and of the resources in it."""
 
     subscription: str
     name: str
 
     @property
     def id(self) -> str:
-        """Id of the group itself."""
+        """Return the id of the group."""
         return f"/subscriptions/{self.subscription}/resourceGroups/{self.name}"
 
     def of(self, provider: str, *path: str) -> str:
-        """Id of a resource in the group."""
+        """Return the id of a resource in the group."""
         return naming.resource_id(self.subscription, self.name, provider, *path)
 
     def vnet(self, name: str) -> str:
-        """Id of a virtual network in the group."""
+        """Return the id of a virtual network in the group."""
         return self.of(NETWORK, "virtualNetworks", name)
 
 
 def expected_resources(plan: RegionPlan) -> Iterator[ExpectedResource]:
-    """Every Azure resource of the region but role assignments, whose names no plan knows."""
+    """Yield every Azure resource of the region except role assignments, whose names are not planned."""
     base = ResourceGroupIds(plan.spec.subscription, plan.base_resource_group)
     yield ExpectedResource(base.id, {"location": plan.spec.location})
     yield from _hub(plan, base)
@@ -73,12 +73,12 @@ def expected_resources(plan: RegionPlan) -> Iterator[ExpectedResource]:
 
 def _subnets(vnet: str, group: ResourceGroupIds, subnets: tuple[SubnetPlan, ...]) -> Iterator[ExpectedResource]:
     for subnet in subnets:
-        facts = {
+        properties = {
             "address prefix": (subnet.cidr,),
             "security group": key(group.of(NETWORK, "networkSecurityGroups", subnet.security_group)) if subnet.security_group else None,
             "NAT gateway": key(group.of(NETWORK, "natGateways", subnet.nat_gateway)) if subnet.nat_gateway else None,
         }
-        yield ExpectedResource(f"{vnet}/subnets/{subnet.name}", facts)
+        yield ExpectedResource(f"{vnet}/subnets/{subnet.name}", properties)
 
 
 def _security_groups(group: ResourceGroupIds, groups: tuple[SecurityGroupPlan, ...]) -> Iterator[ExpectedResource]:
@@ -96,7 +96,7 @@ def _nat_gateways(group: ResourceGroupIds, gateways: tuple[NatGatewayPlan, ...])
 
 
 def _zone(group: ResourceGroupIds, zone: str, vnet: str, name: str) -> Iterator[ExpectedResource]:
-    """A private DNS zone and its link to a network."""
+    """Yield a private DNS zone and its link to a network."""
     own = group.of(NETWORK, "privateDnsZones", zone)
     yield ExpectedResource(own)
     yield ExpectedResource(f"{own}/virtualNetworkLinks/{name}", {"network": key(vnet)})
@@ -118,8 +118,8 @@ def _hub(plan: RegionPlan, base: ResourceGroupIds) -> Iterator[ExpectedResource]
     yield ExpectedResource(f"{resolver}/inboundEndpoints/inbound", {"addresses": (hub.resolver_address,), "subnets": (subnet("resolver"),)})
     yield ExpectedResource(base.of(NETWORK, "publicIPAddresses", hub.gateway_address_name))
     size = plan.spec.hub.gateway.value
-    facts = {"size": size, "people's addresses": (hub.client_pool,), "subnets": (subnet("gateway"),)}
-    yield ExpectedResource(base.of(NETWORK, "virtualNetworkGateways", hub.gateway_name), facts)
+    properties = {"size": size, "people's addresses": (hub.client_pool,), "subnets": (subnet("gateway"),)}
+    yield ExpectedResource(base.of(NETWORK, "virtualNetworkGateways", hub.gateway_name), properties)
     yield from _zone(base, hub.private_zone, vnet, hub.vnet_name)
 
 
@@ -154,13 +154,13 @@ def _network(cluster: ClusterPlan, group: ResourceGroupIds, base: ResourceGroupI
         yield ExpectedResource(f"{hub}/virtualNetworkPeerings/{network.hub_peering_name}", {"network": key(vnet)})
     yield from _zone(group, network.private_zone, vnet, network.vnet_name)
     zone = group.of(NETWORK, "privateDnsZones", network.private_zone)
-    named = [(member.dns_name, member.address) for ring in (cluster.etcd, cluster.events_etcd) for member in ring.members]
+    named = [(member.dns_name, member.address) for etcd in (cluster.etcd, cluster.events_etcd) for member in etcd.members]
     for name, address in (*named, (cluster.api_servers.dns_name, cluster.api_servers.address)):
         yield ExpectedResource(f"{zone}/A/{name.removesuffix(f'.{network.private_zone}')}", {"addresses": (address,)})
 
 
 def _subnet_of(cluster: ClusterPlan, group: ResourceGroupIds, role: str) -> str:
-    """Key of a cluster's subnet."""
+    """Return the key of a cluster's subnet."""
     return key(f"{group.vnet(cluster.network.vnet_name)}/subnets/{cluster.network.subnet(role).name}")
 
 
@@ -178,12 +178,12 @@ def _endpoints(cluster: ClusterPlan, group: ResourceGroupIds, base: ResourceGrou
 
 
 def _control_plane(cluster: ClusterPlan, group: ResourceGroupIds) -> Iterator[ExpectedResource]:
-    for ring in (cluster.etcd, cluster.events_etcd):
-        yield from _ring(cluster, ring, group)
+    for etcd in (cluster.etcd, cluster.events_etcd):
+        yield from _etcd(cluster, etcd, group)
     servers = cluster.api_servers
     subnet = _subnet_of(cluster, group, "api")
     yield ExpectedResource(group.of(NETWORK, "loadBalancers", servers.load_balancer), {"front ends": ((servers.address, subnet),)})
-    facts = {
+    properties = {
         "machines": servers.count,
         "size": servers.size.name,
         "zones": servers.zones,
@@ -195,26 +195,26 @@ def _control_plane(cluster: ClusterPlan, group: ResourceGroupIds) -> Iterator[Ex
         "one placement group": False,
         "spot": False,
     }
-    yield ExpectedResource(group.of(COMPUTE, "virtualMachineScaleSets", servers.name), facts)
+    yield ExpectedResource(group.of(COMPUTE, "virtualMachineScaleSets", servers.name), properties)
 
 
-def _ring(cluster: ClusterPlan, ring: EtcdPlan, group: ResourceGroupIds) -> Iterator[ExpectedResource]:
-    for member in ring.members:
+def _etcd(cluster: ClusterPlan, etcd: EtcdPlan, group: ResourceGroupIds) -> Iterator[ExpectedResource]:
+    for member in etcd.members:
         nic = group.of(NETWORK, "networkInterfaces", member.nic_name)
-        yield ExpectedResource(nic, {"addresses": (member.address,), "subnets": (_subnet_of(cluster, group, ring.role),)})
-        facts = {
-            "size": ring.size.name,
+        yield ExpectedResource(nic, {"addresses": (member.address,), "subnets": (_subnet_of(cluster, group, etcd.role),)})
+        properties = {
+            "size": etcd.size.name,
             "zones": (member.zone,),
             "interfaces": (key(nic),),
-            "image": key(ring.image.machine_image_id),
+            "image": key(etcd.image.machine_image_id),
             "host name": member.name,
             "identities": (key(cluster.identity("etcd").id),),
         }
-        yield ExpectedResource(group.of(COMPUTE, "virtualMachines", member.name), facts)
+        yield ExpectedResource(group.of(COMPUTE, "virtualMachines", member.name), properties)
 
 
 def _api_entry(cluster: ClusterPlan, group: ResourceGroupIds, base: ResourceGroupIds, plan: RegionPlan) -> Iterator[ExpectedResource]:
-    """The hub's way to the API servers: their name there, and the private link where there is one."""
+    """Yield the hub's resources for access to the API servers: their DNS record, and the private link where it exists."""
     servers = cluster.api_servers
     record = servers.dns_name.removesuffix(f".{plan.hub.private_zone}")
     zone = base.of(NETWORK, "privateDnsZones", plan.hub.private_zone)
@@ -225,8 +225,8 @@ def _api_entry(cluster: ClusterPlan, group: ResourceGroupIds, base: ResourceGrou
             service, {"addresses": servers.private_link_addresses, "subnets": (_subnet_of(cluster, group, "private-link"),)}
         )
         entry = key(f"{base.vnet(plan.hub.vnet_name)}/subnets/{plan.hub.subnet('endpoints').name}")
-        facts = {"target": (key(service),), "subnets": (entry,), "addresses": (servers.endpoint_address,)}
-        yield ExpectedResource(base.of(NETWORK, "privateEndpoints", servers.endpoint_name), facts)
+        properties = {"target": (key(service),), "subnets": (entry,), "addresses": (servers.endpoint_address,)}
+        yield ExpectedResource(base.of(NETWORK, "privateEndpoints", servers.endpoint_name), properties)
 
 
 def _ingress(cluster: ClusterPlan, group: ResourceGroupIds) -> Iterator[ExpectedResource]:
@@ -237,7 +237,7 @@ def _ingress(cluster: ClusterPlan, group: ResourceGroupIds) -> Iterator[Expected
 
 def _pool(cluster: ClusterPlan, pool: PoolPlan, group: ResourceGroupIds) -> Iterator[ExpectedResource]:
     for item in pool.scale_sets:
-        facts = {
+        properties = {
             "machines": item.capacity,
             "size": pool.size.name,
             "zones": (pool.spec.zone.value,),
@@ -249,4 +249,4 @@ def _pool(cluster: ClusterPlan, pool: PoolPlan, group: ResourceGroupIds) -> Iter
             "one placement group": item.single_placement_group,
             "spot": pool.spec.capacity is Capacity.SPOT,
         }
-        yield ExpectedResource(group.of(COMPUTE, "virtualMachineScaleSets", item.name), facts)
+        yield ExpectedResource(group.of(COMPUTE, "virtualMachineScaleSets", item.name), properties)

@@ -1,4 +1,4 @@
-"""What a cross-check says when a rehearsed graph is not what it should be."""
+"""Finding of a cross-check."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """One difference: check is the statement that does not hold, where the resource or flow that breaks it.
+    """One difference: check is the violated statement, where the resource or flow that violates it.
 
-    planned is what must be, found what is there, remedy what to do about it; all are text for a person.
+    planned is the expected state, found the registered state, remedy the action; all are text for messages.
     """
 
     check: str
@@ -19,5 +19,5 @@ class Finding:
     remedy: str
 
     def sentence(self) -> str:
-        """One line: where, both sides, the remedy and the statement."""
+        """Return one line: where, both sides, the remedy and the statement."""
         return f"{self.where}: planned {self.planned}, found {self.found}; {self.remedy} (must hold: {self.check})"

@@ -1,4 +1,4 @@
-"""Decides whether a program registered what was planned: everything once, nothing else, and each thing as planned."""
+"""Check that a program registered every planned resource once, no other resource, and each as planned."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rehearsal.checks.network_model import key
 from rehearsal.checks.registered_properties import properties_of
 from rehearsal.program.graph import Graph, Resource
 
-ALL_THERE = "every planned thing is registered, exactly once"
-NOTHING_ELSE = "nothing is registered that is not planned"
-AS_PLANNED = "everything registered is as planned"
+ALL_THERE = "every planned resource is registered exactly once"
+NOTHING_ELSE = "no unplanned resource is registered"
+AS_PLANNED = "every registered resource is as planned"
 
 ROLE_ASSIGNMENT = "azure-native:authorization:RoleAssignment"
-"""Who may do what is checked by rehearsal.checks.role_assignments."""
+"""A type that rehearsal.checks.role_assignments checks."""
 SHOWN = 240
 """Characters of a value that a finding shows."""
 
@@ -27,31 +27,33 @@ def check_inventory(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Fin
     for resource in (*base, *clusters):
         if resource.type != ROLE_ASSIGNMENT:
             registered.setdefault(key(resource.id), []).append(resource)
-    planned = {key(thing.id): thing for thing in expected_resources(plan)}
-    return (*_amiss(planned, registered), *_unplanned(planned, registered))
+    planned = {key(expected.id): expected for expected in expected_resources(plan)}
+    return (*_missing_or_different(planned, registered), *_unplanned(planned, registered))
 
 
-def _amiss(planned: dict[str, ExpectedResource], registered: dict[str, list[Resource]]) -> Iterator[Finding]:
-    for name, thing in planned.items():
+def _missing_or_different(planned: dict[str, ExpectedResource], registered: dict[str, list[Resource]]) -> Iterator[Finding]:
+    for name, expected in planned.items():
         found = registered.get(name, [])
         if not found:
-            yield Finding(ALL_THERE, short_id(thing.id), "registered once", "nothing", "let the program register it")
+            yield Finding(ALL_THERE, short_id(expected.id), "registered once", "nothing", "let the program register it")
         elif len(found) > 1:
-            yield Finding(ALL_THERE, short_id(thing.id), "registered once", _urns(found), "let the program register it once")
+            yield Finding(ALL_THERE, short_id(expected.id), "registered once", _urns(found), "let the program register it once")
         for resource in found:
-            yield from _differences(thing, resource)
+            yield from _differences(expected, resource)
 
 
-def _differences(thing: ExpectedResource, resource: Resource) -> Iterator[Finding]:
+def _differences(expected: ExpectedResource, resource: Resource) -> Iterator[Finding]:
     found = properties_of(resource)
-    for word, value in thing.facts.items():
+    for word, value in expected.properties.items():
         if word not in found or found[word] != value:
             planned, registered = _sides(value, found.get(word))
-            yield Finding(AS_PLANNED, f"{short_id(thing.id)}: {word}", planned, registered, "let the program take the value from the plan")
+            yield Finding(
+                AS_PLANNED, f"{short_id(expected.id)}: {word}", planned, registered, "let the program take the value from the plan"
+            )
 
 
 def _sides(planned: object, found: object) -> tuple[str, str]:
-    """Both sides of a difference as text; of two lists only what the other does not have, or all where just their order differs."""
+    """Return both sides of a difference as text: of two lists the items that the other lacks, or all where only the order differs."""
     if isinstance(planned, tuple) and isinstance(found, tuple):
         missing, surplus = (tuple(item for item in one if item not in other) for one, other in ((planned, found), (found, planned)))
         if missing or surplus:
@@ -70,7 +72,7 @@ def _urns(resources: Sequence[Resource]) -> str:
 
 
 def short_id(resource_id: str) -> str:
-    """A resource id without its subscription, for a person."""
+    """Return a resource id without its subscription, for messages."""
     return resource_id.partition("/resourceGroups/")[2].replace("/providers/Microsoft.", "/") or resource_id
 
 

@@ -11,8 +11,8 @@ from rehearsal.azure.compute.machine import SUCCEEDED
 from rehearsal.checks.finding import Finding
 from rehearsal.local_up.machine_counts import scale_set_id, scale_sets
 
-ALL_UP = "every planned machine is up, with an address of its own for each of its ipConfigurations"
-REMEDY = "bring the region up by itself to see why: gpufleet up"
+ALL_UP = "every planned machine is up, with its own address for each of its ipConfigurations"
+REMEDY = "run gpufleet up for this region to see the reason"
 
 
 def check_machines(plan: RegionPlan, cloud: Cloud) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Reads the networks out of graphs: what lies where, what is peered with what, and which flows pass between two subnets."""
+"""Network model of registered resources: subnets, peerings, and the flows that pass between two subnets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ https://learn.microsoft.com/azure/private-link/disable-private-endpoint-network-
 
 
 def azure_part(graph: Graph) -> Graph:
-    """A graph's Azure resources, their secrets revealed, which the checks read many times over."""
+    """Return a graph's Azure resources with plaintext secrets, which the checks read many times."""
     found = (resource for resource in graph if resource.type.startswith(AZURE))
     return Graph(tuple(_revealed(resource) if has_secret(resource.inputs) else resource for resource in found), {})
 
@@ -40,32 +40,32 @@ def _revealed(resource: Resource) -> Resource:
 
 
 def key(resource_id: object) -> str:
-    """A resource id as Azure compares it."""
+    """Return a resource id in lower case, as Azure compares it."""
     return str(resource_id).lower()
 
 
 def prefixes(rule: Mapping[str, Any], singular: str, plural: str) -> tuple[str, ...]:
-    """The values of a rule's singular or plural field; `*` where it has neither."""
+    """Return the values of a rule's singular or plural field; `*` where it has neither."""
     values = tuple(rule.get(plural) or ())
     return values or (str(rule.get(singular) or "*"),)
 
 
 @dataclass(frozen=True)
 class NetworkSegment:
-    """Addresses that the same rules hold for: one subnet, or the people behind a VPN gateway, who have no subnet; key is lower-case."""
+    """Addresses with the same rules: one subnet, or the clients of a VPN gateway, which have no subnet; key is in lower case."""
 
     key: str
     name: str
     vnet: str
     addresses: RangeSet
-    group: str | None
+    security_group: str | None
     rules_on_endpoints: bool = False
-    dialled_in: bool = False
+    vpn_clients: bool = False
 
 
 @dataclass(frozen=True)
 class Peering:
-    """One side of a peering: it carries traffic when both sides allow it, and dialled-in people when the gateway is offered and used."""
+    """One side of a peering: it carries traffic if both sides allow it, and VPN clients if the gateway is offered and used."""
 
     near: str
     far: str
@@ -75,28 +75,28 @@ class Peering:
 
 
 class NetworkModel:
-    """The networks of some graphs, of which it needs the azure_part; ids in it are lower-case."""
+    """The networks of some graphs, each the result of azure_part; ids are in lower case."""
 
     def __init__(self, *graphs: Graph) -> None:
         self._graphs = graphs
         self._rules: dict[tuple[str, str], tuple[SecurityRule, ...]] = {}
 
     def of_type(self, name: str) -> tuple[Resource, ...]:
-        """All resources of an azure-native type such as network:Subnet."""
+        """Return all resources of an azure-native type such as network:Subnet."""
         return tuple(resource for graph in self._graphs for resource in graph.of_type(f"{AZURE}{name}"))
 
     @cached_property
     def vnets(self) -> dict[str, RangeSet]:
-        """Addresses of each virtual network."""
+        """Return the addresses of each virtual network."""
         return {
             key(resource.id): range_sets.of_networks(resource.inputs.get("addressSpace", {}).get("addressPrefixes", ()))
             for resource in self.of_type("network:VirtualNetwork")
         }
 
     @cached_property
-    def places(self) -> dict[str, NetworkSegment]:
-        """Every subnet, and the people behind each VPN gateway, by key."""
-        return {place.key: place for place in (*self._subnets(), *self._people())}
+    def segments(self) -> dict[str, NetworkSegment]:
+        """Return every subnet, and the clients of each VPN gateway, by key."""
+        return {segment.key: segment for segment in (*self._subnets(), *self._vpn_clients())}
 
     def _subnets(self) -> Iterable[NetworkSegment]:
         for resource in self.of_type("network:Subnet"):
@@ -108,21 +108,21 @@ class NetworkModel:
                 name=str(resource.id).rpartition("/")[2],
                 vnet=key(resource.id).rpartition("/subnets/")[0],
                 addresses=range_sets.of_networks(cidrs),
-                group=key(group["id"]) if group else None,
+                security_group=key(group["id"]) if group else None,
                 rules_on_endpoints=inputs.get("privateEndpointNetworkPolicies") in ENDPOINTS_UNDER_RULES,
             )
 
-    def _people(self) -> Iterable[NetworkSegment]:
+    def _vpn_clients(self) -> Iterable[NetworkSegment]:
         for resource in self.of_type("network:VirtualNetworkGateway"):
             inputs = resource.inputs
             pool = inputs.get("vpnClientConfiguration", {}).get("vpnClientAddressPool", {}).get("addressPrefixes", ())
             subnet = next((key(item["subnet"]["id"]) for item in inputs.get("ipConfigurations", ()) if item.get("subnet")), "")
             if pool and subnet:
                 vnet = subnet.rpartition("/subnets/")[0]
-                yield NetworkSegment(key(resource.id), "dialled-in people", vnet, range_sets.of_networks(pool), None, dialled_in=True)
+                yield NetworkSegment(key(resource.id), "VPN clients", vnet, range_sets.of_networks(pool), None, vpn_clients=True)
 
     def interfaces(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Every ipConfiguration of the graphs' scale sets and network interfaces, with the id of what has it."""
+        """Yield every ipConfiguration of the scale sets and network interfaces, with its resource id."""
         for resource in self.of_type("compute:VirtualMachineScaleSet"):
             network = (resource.inputs.get("virtualMachineProfile") or {}).get("networkProfile") or {}
             for interface in network.get("networkInterfaceConfigurations") or ():
@@ -131,13 +131,13 @@ class NetworkModel:
             yield from ((str(resource.id), item) for item in resource.inputs.get("ipConfigurations") or ())
 
     @cached_property
-    def behind(self) -> dict[str, tuple[NetworkSegment, ...]]:
-        """The subnets of the machines in each load balancer's backend pool."""
+    def backend_subnets(self) -> dict[str, tuple[NetworkSegment, ...]]:
+        """Return the subnets of the machines in each load balancer's backend pool."""
         subnets: dict[str, dict[str, None]] = {}
         for _, item in self.interfaces():
             for joined in item.get("loadBalancerBackendAddressPools") or ():
                 subnets.setdefault(key(joined.get("id")), {})[key((item.get("subnet") or {}).get("id"))] = None
-        return {pool: tuple(self.places[subnet] for subnet in found if subnet in self.places) for pool, found in subnets.items()}
+        return {pool: tuple(self.segments[subnet] for subnet in found if subnet in self.segments) for pool, found in subnets.items()}
 
     @cached_property
     def _peerings(self) -> tuple[Peering, ...]:
@@ -157,33 +157,33 @@ class NetworkModel:
 
     @cached_property
     def peers(self) -> dict[str, frozenset[str]]:
-        """The networks that each one is peered with, both sides there and allowing traffic; peerings do not chain."""
+        """Return the peers of each network, where both sides exist and allow traffic; peerings are not transitive."""
         sides = {(side.near, side.far) for side in self._peerings if side.access}
         return {vnet: frozenset(far for near, far in sides if near == vnet and (far, near) in sides) for vnet in self.vnets}
 
     def _shares_gateway(self, vnet: str, with_gateway: str) -> bool:
-        """Whether a network uses its peer's gateway, so that those who dial in there reach it."""
+        """Return whether a network uses its peer's gateway, so that the gateway's VPN clients reach it."""
         offered = any(side.near == with_gateway and side.far == vnet and side.offers_gateway for side in self._peerings)
         used = any(side.near == vnet and side.far == with_gateway and side.uses_gateway for side in self._peerings)
         return offered and used and with_gateway in self.peers.get(vnet, ())
 
     def routed(self, source: NetworkSegment, destination: NetworkSegment) -> bool:
-        """Whether packets find their way from one place to another, rules left aside."""
-        if source.dialled_in or destination.dialled_in:
-            near, far = (source, destination) if source.dialled_in else (destination, source)
+        """Return whether there is a route from one segment to another, without regard to rules."""
+        if source.vpn_clients or destination.vpn_clients:
+            near, far = (source, destination) if source.vpn_clients else (destination, source)
             return near.vnet == far.vnet or self._shares_gateway(far.vnet, near.vnet)
         return source.vnet == destination.vnet or destination.vnet in self.peers.get(source.vnet, ())
 
     @cached_property
-    def _around(self) -> dict[str, ServiceTags]:
-        """What the tag VirtualNetwork means in each network: itself, its peers, and who dials in."""
-        people = [place for place in self.places.values() if place.dialled_in]
+    def _service_tags(self) -> dict[str, ServiceTags]:
+        """Return the service tags of each network: VirtualNetwork is the network, its peers and its VPN clients."""
+        clients = [segment for segment in self.segments.values() if segment.vpn_clients]
         return {
             vnet: ServiceTags(
                 range_sets.union(
                     own,
                     *(self.vnets.get(peer, ()) for peer in self.peers[vnet]),
-                    *(place.addresses for place in people if place.vnet == vnet or self._shares_gateway(vnet, place.vnet)),
+                    *(segment.addresses for segment in clients if segment.vnet == vnet or self._shares_gateway(vnet, segment.vnet)),
                 )
             )
             for vnet, own in self.vnets.items()
@@ -191,48 +191,48 @@ class NetworkModel:
 
     @cached_property
     def _groups(self) -> dict[str, tuple[Mapping[str, Any], ...]]:
-        """Security rules of each group, as registered."""
+        """Return the security rules of each group, as registered."""
         groups = self.of_type("network:NetworkSecurityGroup")
         return {key(group.id): tuple(group.inputs.get("securityRules") or ()) for group in groups}
 
-    def rules(self, place: NetworkSegment) -> tuple[SecurityRule, ...]:
-        """The rules that hold for a place, Azure's own included; none without a security group, which lets everything pass."""
-        if place.group is None:
+    def rules(self, segment: NetworkSegment) -> tuple[SecurityRule, ...]:
+        """Return the rules of a segment with Azure's default rules; empty without a security group, where all flows pass."""
+        if segment.security_group is None:
             return ()
-        known = (place.vnet, place.group)
+        known = (segment.vnet, segment.security_group)
         if known not in self._rules:
-            around = self._around.get(place.vnet, ServiceTags(range_sets.EMPTY))
-            own = tuple(_rule(rule, around) for rule in self._groups.get(place.group, ()))
-            self._rules[known] = (*own, *default_rules(around))
+            tags = self._service_tags.get(segment.vnet, ServiceTags(range_sets.EMPTY))
+            own = tuple(_rule(rule, tags) for rule in self._groups.get(segment.security_group, ()))
+            self._rules[known] = (*own, *default_rules(tags))
         return self._rules[known]
 
-    def internet(self, place: NetworkSegment) -> RangeSet:
-        """The addresses that are the internet to a place: public ones outside every private range."""
-        around = self._around.get(place.vnet, ServiceTags(range_sets.EMPTY))
+    def internet(self, segment: NetworkSegment) -> RangeSet:
+        """Return the internet addresses of a segment: all addresses outside every private range."""
+        tags = self._service_tags.get(segment.vnet, ServiceTags(range_sets.EMPTY))
         return range_sets.difference(
-            around.internet, range_sets.of_networks(("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"))
+            tags.internet, range_sets.of_networks(("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"))
         )
 
-    def let_out(self, source: NetworkSegment, asked: FlowSet) -> tuple[FlowSet, ...]:
-        """What of some flows a place's own rules let out."""
-        return allowed_flows(self.rules(source), OUTBOUND, asked) if source.group else (asked,)
+    def let_out(self, source: NetworkSegment, flows: FlowSet) -> tuple[FlowSet, ...]:
+        """Return the flows that the rules of the source allow."""
+        return allowed_flows(self.rules(source), OUTBOUND, flows) if source.security_group else (flows,)
 
-    def let_in(self, destination: NetworkSegment, asked: FlowSet) -> tuple[FlowSet, ...]:
-        """What of some flows a place's own rules let in."""
-        return allowed_flows(self.rules(destination), INBOUND, asked) if destination.group else (asked,)
+    def let_in(self, destination: NetworkSegment, flows: FlowSet) -> tuple[FlowSet, ...]:
+        """Return the flows that the rules of the destination allow."""
+        return allowed_flows(self.rules(destination), INBOUND, flows) if destination.security_group else (flows,)
 
     def between(self, source: NetworkSegment, destination: NetworkSegment) -> tuple[FlowSet, ...]:
-        """Every flow that may be opened from one place to another: a route, and both sides' rules; answers need none."""
+        """Return every flow from one segment to another that has a route and that both sides' rules allow; rules are stateful."""
         if not self.routed(source, destination):
             return ()
-        asked = FlowSet(PROTOCOLS, source.addresses, destination.addresses, range_sets.ALL_PORTS)
-        return intersections(self.let_out(source, asked), self.let_in(destination, asked))
+        flows = FlowSet(PROTOCOLS, source.addresses, destination.addresses, range_sets.ALL_PORTS)
+        return intersections(self.let_out(source, flows), self.let_in(destination, flows))
 
 
-def _rule(rule: Mapping[str, Any], around: ServiceTags) -> SecurityRule:
+def _rule(rule: Mapping[str, Any], tags: ServiceTags) -> SecurityRule:
     allows, protocol = rule.get("access") == "Allow", str(rule.get("protocol", "*"))
     sources, destinations = (
-        range_sets.union(*(around.addresses(prefix, allows) for prefix in prefixes(rule, f"{side}AddressPrefix", f"{side}AddressPrefixes")))
+        range_sets.union(*(tags.addresses(prefix, allows) for prefix in prefixes(rule, f"{side}AddressPrefix", f"{side}AddressPrefixes")))
         for side in ("source", "destination")
     )
     return SecurityRule(

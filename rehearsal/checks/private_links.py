@@ -1,4 +1,4 @@
-"""Follows private links through a graph: from an endpoint's address over the service and its load balancer to the machines behind it."""
+"""Private links of a graph: from an endpoint through the service and its load balancer to the backend machines."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ TCP = frozenset({"Tcp"})
 
 @dataclass(frozen=True)
 class LinkBackend:
-    """Machines behind one rule of a load balancer: front is the port in front, port the one on the machines."""
+    """Backend machines of one load-balancing rule: front is the frontend port, port the backend port."""
 
-    place: NetworkSegment
+    segment: NetworkSegment
     front: int
     port: int
 
 
 @dataclass(frozen=True)
 class PrivateLink:
-    """One private endpoint that leads to machines: entry is its subnet, addresses its own, source the addresses that the machines see."""
+    """One private endpoint with backend machines: entry is its subnet, addresses its own, source the service's addresses."""
 
     name: str
     entry: NetworkSegment
@@ -34,29 +34,29 @@ class PrivateLink:
     backends: tuple[LinkBackend, ...]
 
     def entering(self, network: NetworkModel, source: NetworkSegment, backend: LinkBackend) -> tuple[FlowSet, ...]:
-        """The flows from a place that the endpoint takes for a backend."""
+        """Return the flows from a segment to the endpoint for a backend."""
         if not network.routed(source, self.entry):
             return ()
-        asked = FlowSet(TCP, source.addresses, self.addresses, ((backend.front, backend.front),))
-        inside = network.let_in(self.entry, asked) if self.entry.rules_on_endpoints else (asked,)
-        return intersections(network.let_out(source, asked), inside)
+        flows = FlowSet(TCP, source.addresses, self.addresses, ((backend.front, backend.front),))
+        entering = network.let_in(self.entry, flows) if self.entry.rules_on_endpoints else (flows,)
+        return intersections(network.let_out(source, flows), entering)
 
     def leaving(self, network: NetworkModel, backend: LinkBackend) -> tuple[FlowSet, ...]:
-        """The flows from the service to the machines that their rules let in."""
-        return network.let_in(backend.place, self.to_machines(backend))
+        """Return the flows from the service that the machines' rules allow."""
+        return network.let_in(backend.segment, self.to_machines(backend))
 
     def to_machines(self, backend: LinkBackend) -> FlowSet:
-        """All flows from the service to the machines of a backend."""
-        return FlowSet(TCP, self.source, backend.place.addresses, ((backend.port, backend.port),))
+        """Return all flows from the service to the machines of a backend."""
+        return FlowSet(TCP, self.source, backend.segment.addresses, ((backend.port, backend.port),))
 
 
 def private_links_of(network: NetworkModel) -> tuple[PrivateLink, ...]:
-    """Every private endpoint of the graphs whose target is a private link service of the graphs."""
+    """Return every private endpoint whose target is a registered private link service."""
     services = {key(resource.id): resource.inputs for resource in network.of_type("network:PrivateLinkService")}
     found = []
     for resource in network.of_type("network:PrivateEndpoint"):
         inputs = resource.inputs
-        entry = network.places.get(key((inputs.get("subnet") or {}).get("id")))
+        entry = network.segments.get(key((inputs.get("subnet") or {}).get("id")))
         for connection in inputs.get("privateLinkServiceConnections") or ():
             service = services.get(key(connection.get("privateLinkServiceId")))
             if service and entry:
@@ -66,14 +66,14 @@ def private_links_of(network: NetworkModel) -> tuple[PrivateLink, ...]:
 
 def _link(network: NetworkModel, name: str, entry: NetworkSegment, endpoint: Mapping[str, Any], service: Mapping[str, Any]) -> PrivateLink:
     own = [item["privateIPAddress"] for item in endpoint.get("ipConfigurations") or () if item.get("privateIPAddress")]
-    given = [item["privateIPAddress"] for item in service.get("ipConfigurations") or () if item.get("privateIPAddress")]
+    service_addresses = [item["privateIPAddress"] for item in service.get("ipConfigurations") or () if item.get("privateIPAddress")]
     front_ends = [key(item.get("id")) for item in service.get("loadBalancerFrontendIpConfigurations") or ()]
     return PrivateLink(
         name=name,
         entry=entry,
-        # An endpoint without a fixed address may be anywhere in its subnet.
+        # An endpoint without a fixed address may have any address of its subnet.
         addresses=range_sets.of_networks(own) or entry.addresses,
-        source=range_sets.of_networks(given),
+        source=range_sets.of_networks(service_addresses),
         backends=tuple(backend for front_end in front_ends for backend in _backends(network, front_end)),
     )
 
@@ -86,4 +86,6 @@ def _backends(network: NetworkModel, front_end: str) -> Iterator[LinkBackend]:
             if key((rule.get("frontendIPConfiguration") or {}).get("id")) == front_end:
                 pool = key((rule.get("backendAddressPool") or {}).get("id"))
                 front = int(rule["frontendPort"])
-                yield from (LinkBackend(place, front, int(rule.get("backendPort") or front)) for place in network.behind.get(pool, ()))
+                yield from (
+                    LinkBackend(segment, front, int(rule.get("backendPort") or front)) for segment in network.backend_subnets.get(pool, ())
+                )

@@ -1,4 +1,4 @@
-"""Sets of addresses or ports as sorted, disjoint, inclusive ranges, so that a check covers all of them and not a sample."""
+"""Sets of addresses or ports as sorted, disjoint, inclusive ranges; a check covers every member, not a sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALL_PORTS: RangeSet = ((0, 65_535),)
 
 
 def union(*sets: RangeSet) -> RangeSet:
-    """What is in any of the sets."""
+    """Return the union of some sets."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(span for spans in sets for span in spans):
         if merged and low <= merged[-1][1] + 1:
@@ -24,12 +24,12 @@ def union(*sets: RangeSet) -> RangeSet:
 
 
 def intersection(first: RangeSet, second: RangeSet) -> RangeSet:
-    """What is in both sets."""
+    """Return the intersection of two sets."""
     return tuple((max(a, c), min(b, d)) for a, b in first for c, d in second if max(a, c) <= min(b, d))
 
 
 def difference(first: RangeSet, second: RangeSet) -> RangeSet:
-    """What is in the first set and not in the second."""
+    """Return the first set without the second."""
     left = list(first)
     for low, high in second:
         left = [part for a, b in left for part in ((a, min(b, low - 1)), (max(a, high + 1), b)) if part[0] <= part[1]]
@@ -37,18 +37,18 @@ def difference(first: RangeSet, second: RangeSet) -> RangeSet:
 
 
 def size(spans: RangeSet) -> int:
-    """Number of members."""
+    """Return the number of members."""
     return sum(high - low + 1 for low, high in spans)
 
 
 def of_networks(cidrs: Iterable[str]) -> RangeSet:
-    """Addresses of IPv4 networks or single addresses; ValueError for anything else."""
+    """Return the addresses of IPv4 networks or single addresses; raise ValueError for anything else."""
     networks = [ipaddress.IPv4Network(cidr) for cidr in cidrs]
     return union(tuple((int(network.network_address), int(network.broadcast_address)) for network in networks))
 
 
 def of_ports(ranges: Iterable[str]) -> RangeSet:
-    """Ports of ranges such as "443", "2379-2380" or "*"."""
+    """Return the ports of ranges such as "443", "2379-2380" or "*"."""
     spans: list[tuple[int, int]] = []
     for text in ranges:
         if text == "*":
@@ -59,7 +59,7 @@ def of_ports(ranges: Iterable[str]) -> RangeSet:
 
 
 def networks_text(spans: RangeSet) -> str:
-    """Addresses as networks, the first three of them."""
+    """Return addresses as the text of at most three networks."""
     networks = [
         str(network)
         for low, high in spans
@@ -70,7 +70,7 @@ def networks_text(spans: RangeSet) -> str:
 
 
 def ports_text(spans: RangeSet) -> str:
-    """Ports as ranges."""
+    """Return ports as the text of ranges."""
     if spans == ALL_PORTS:
         return "all ports"
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)

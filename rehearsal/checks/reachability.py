@@ -1,4 +1,4 @@
-"""Decides, from the registered networks alone, who can reach whom, and holds it against what must and must not be possible."""
+"""Check the possible flows of the registered networks against required and forbidden flows."""
 
 from __future__ import annotations
 
@@ -18,67 +18,67 @@ from rehearsal.checks.security_rules import PLATFORM, PROTOCOLS, FlowSet, inters
 ETCD_ONLY = "only API servers and members reach an etcd's ports 2379 and 2380"
 ETCD_REACHED = "API servers reach their etcds, and members each other"
 APART = "clusters never reach each other, on any port"
-HUB_REACHES = "people and the hub's runner reach every API server on port 6443"
+HUB_REACHES = "VPN clients and the hub's runner reach every API server on port 6443"
 OWN_SERVERS = "nodes reach their own API servers on port 6443, and no other cluster's"
 NODES_TOGETHER = "nodes of one cluster reach each other, on every port"
 ENDPOINTS_REACHED = "machines reach their cluster's vaults and backup on port 443"
 PROBES_ARRIVE = "load balancers' probes reach what they probe"
 NO_INTERNET = "nothing on the internet reaches anything"
 
-RINGS = ("etcd", "events")
+ETCD_ROLES = ("etcd", "events")
 ETCD_PORTS: RangeSet = ((ETCD_CLIENT_PORT, ETCD_PEER_PORT),)
-NARROW = "narrow the rule or take the peering away that lets it pass"
-WIDEN = "add the rule or the peering that lets it pass"
+NARROW = "narrow the rule or remove the peering that allows it"
+WIDEN = "add a rule or a peering that allows it"
 
 
 @dataclass(frozen=True)
 class RegionNetworks:
-    """The registered networks, and which of them the plan means by what."""
+    """The registered networks and their roles in the plan."""
 
     plan: RegionPlan
     network: NetworkModel
 
     @cached_property
     def links(self) -> tuple[PrivateLink, ...]:
-        """Private links that lead to machines."""
+        """Return the private links with backend machines."""
         return private_links_of(self.network)
 
     def vnet(self, cluster: ClusterPlan) -> str:
-        """Key of a cluster's network."""
+        """Return the key of a cluster's network."""
         return key(ResourceGroupIds(cluster.subscription, cluster.resource_group).vnet(cluster.network.vnet_name))
 
     def _in(self, vnet: str, subnets: Iterable[SubnetPlan]) -> dict[str, NetworkSegment]:
-        found = {subnet.role: self.network.places.get(key(f"{vnet}/subnets/{subnet.name}")) for subnet in subnets}
-        return {role: place for role, place in found.items() if place}
+        found = {subnet.role: self.network.segments.get(key(f"{vnet}/subnets/{subnet.name}")) for subnet in subnets}
+        return {role: segment for role, segment in found.items() if segment}
 
     def roles(self, cluster: ClusterPlan) -> dict[str, NetworkSegment]:
-        """The registered subnets of a cluster by the plan's roles; a subnet that is not registered is left out."""
+        """Return the registered subnets of a cluster by the plan's roles."""
         return self._in(self.vnet(cluster), cluster.network.subnets)
 
     def nodes(self, cluster: ClusterPlan) -> tuple[NetworkSegment, ...]:
-        """A cluster's node subnets; those under the same rules as one place, which they are to every flow."""
+        """Return a cluster's node subnets; subnets with the same rules are one segment."""
         groups: dict[str | None, list[NetworkSegment]] = {}
-        for role, place in self.roles(cluster).items():
+        for role, segment in self.roles(cluster).items():
             if role.startswith("nodes-"):
-                groups.setdefault(place.group, []).append(place)
+                groups.setdefault(segment.security_group, []).append(segment)
         name = "node subnets"
         return tuple(
-            replace(some[0], name=name, addresses=range_sets.union(*(place.addresses for place in some))) for some in groups.values()
+            replace(some[0], name=name, addresses=range_sets.union(*(segment.addresses for segment in some))) for some in groups.values()
         )
 
-    def visitors(self) -> tuple[NetworkSegment, ...]:
-        """Those who must reach every API server: who dials in, and the hub's runner."""
+    def api_clients(self) -> tuple[NetworkSegment, ...]:
+        """Return the segments that must reach every API server: the VPN clients and the hub's runner."""
         hub = ResourceGroupIds(self.plan.spec.subscription, self.plan.base_resource_group).vnet(self.plan.hub.vnet_name)
-        people = tuple(place for place in self.network.places.values() if place.dialled_in)
-        return (*people, *(place for role, place in self._in(hub, self.plan.hub.subnets).items() if role == "runner"))
+        vpn_clients = tuple(segment for segment in self.network.segments.values() if segment.vpn_clients)
+        return (*vpn_clients, *(segment for role, segment in self._in(hub, self.plan.hub.subnets).items() if role == "runner"))
 
     def reaching(self, source: NetworkSegment, destination: NetworkSegment) -> tuple[FlowSet, ...]:
-        """Every flow that can be opened from one place to another, directly or by private link."""
+        """Return every possible flow from one segment to another, directly or by private link."""
         linked = (
             FlowSet(TCP, entering.sources, leaving.destinations, leaving.ports)
             for link in self.links
             for backend in link.backends
-            if backend.place.key == destination.key
+            if backend.segment.key == destination.key
             for entering in link.entering(self.network, source, backend)
             for leaving in link.leaving(self.network, backend)
         )
@@ -86,148 +86,148 @@ class RegionNetworks:
 
 
 def check_reachability(plan: RegionPlan, network: NetworkModel) -> tuple[Finding, ...]:
-    """What does not hold among the statements on who reaches whom in the networks of a region's two stacks."""
-    world = RegionNetworks(plan, network)
-    return tuple(finding for check in REACHABILITY.values() for finding in check(world))
+    """Return the findings of all reachability checks of a region's two stacks."""
+    region = RegionNetworks(plan, network)
+    return tuple(finding for check in REACHABILITY.values() for finding in check(region))
 
 
 def _closed(check: str, source: NetworkSegment, destination: NetworkSegment, flows: Iterable[FlowSet]) -> Iterator[Finding]:
-    """A finding when flows that must not be possible are."""
+    """Yield a finding where forbidden flows are possible."""
     open_ = tuple(flows)
     if open_:
         more = f" and {len(open_) - 1} more kinds" if len(open_) > 1 else ""
-        yield Finding(check, f"{source.name} -> {destination.name}", "nothing passes", f"passes: {open_[0].text()}{more}", NARROW)
+        yield Finding(check, f"{source.name} -> {destination.name}", "no flow", f"passes: {open_[0].text()}{more}", NARROW)
 
 
 def _open(
-    check: str, source: NetworkSegment, destination: NetworkSegment, wanted: FlowSet, possible: Iterable[FlowSet]
+    check: str, source: NetworkSegment, destination: NetworkSegment, required: FlowSet, possible: Iterable[FlowSet]
 ) -> Iterator[Finding]:
-    """A finding when flows that must be possible are not, or not all of them."""
-    missing = remaining(wanted, possible)
+    """Yield a finding where required flows are not all possible."""
+    missing = remaining(required, possible)
     if missing:
-        yield Finding(check, f"{source.name} -> {destination.name}", f"passes: {wanted.text()}", f"blocked: {missing[0].text()}", WIDEN)
+        yield Finding(check, f"{source.name} -> {destination.name}", f"passes: {required.text()}", f"blocked: {missing[0].text()}", WIDEN)
 
 
 def _tcp(source: NetworkSegment, destination: NetworkSegment, ports: RangeSet) -> FlowSet:
     return FlowSet(TCP, source.addresses, destination.addresses, ports)
 
 
-def _etcd_only(world: RegionNetworks) -> Iterator[Finding]:
-    for cluster in world.plan.clusters:
-        roles = world.roles(cluster)
-        for ring in (roles[role] for role in RINGS if role in roles):
-            for source in world.network.places.values():
-                flows = world.reaching(source, ring)
-                at_ports = intersections(flows, (FlowSet(PROTOCOLS, range_sets.ALL_ADDRESSES, ring.addresses, ETCD_PORTS),))
-                rightful: RangeSet = ETCD_PORTS if source == ring else range_sets.EMPTY
+def _etcd_only(region: RegionNetworks) -> Iterator[Finding]:
+    for cluster in region.plan.clusters:
+        roles = region.roles(cluster)
+        for etcd in (roles[role] for role in ETCD_ROLES if role in roles):
+            for source in region.network.segments.values():
+                flows = region.reaching(source, etcd)
+                at_ports = intersections(flows, (FlowSet(PROTOCOLS, range_sets.ALL_ADDRESSES, etcd.addresses, ETCD_PORTS),))
+                ports: RangeSet = ETCD_PORTS if source == etcd else range_sets.EMPTY
                 if source == roles.get("api"):
-                    rightful = ((ETCD_CLIENT_PORT, ETCD_CLIENT_PORT),)
-                allowed = (_tcp(source, ring, rightful),)
-                yield from _closed(ETCD_ONLY, source, ring, (part for flow in at_ports for part in remaining(flow, allowed)))
+                    ports = ((ETCD_CLIENT_PORT, ETCD_CLIENT_PORT),)
+                allowed = (_tcp(source, etcd, ports),)
+                yield from _closed(ETCD_ONLY, source, etcd, (part for flow in at_ports for part in remaining(flow, allowed)))
 
 
-def _etcd_reached(world: RegionNetworks) -> Iterator[Finding]:
-    for cluster in world.plan.clusters:
-        roles = world.roles(cluster)
-        for ring in (roles[role] for role in RINGS if role in roles):
-            pairs = [(ring, ETCD_PORTS)] + [(roles[role], ((ETCD_CLIENT_PORT, ETCD_CLIENT_PORT),)) for role in ("api",) if role in roles]
+def _etcd_reached(region: RegionNetworks) -> Iterator[Finding]:
+    for cluster in region.plan.clusters:
+        roles = region.roles(cluster)
+        for etcd in (roles[role] for role in ETCD_ROLES if role in roles):
+            pairs = [(etcd, ETCD_PORTS)] + [(roles[role], ((ETCD_CLIENT_PORT, ETCD_CLIENT_PORT),)) for role in ("api",) if role in roles]
             for source, ports in pairs:
-                yield from _open(ETCD_REACHED, source, ring, _tcp(source, ring, ports), world.reaching(source, ring))
+                yield from _open(ETCD_REACHED, source, etcd, _tcp(source, etcd, ports), region.reaching(source, etcd))
 
 
-def _apart(world: RegionNetworks) -> Iterator[Finding]:
-    networks = {world.vnet(cluster): cluster.name for cluster in world.plan.clusters}
-    members = [(networks[place.vnet], place) for place in world.network.places.values() if place.vnet in networks]
+def _apart(region: RegionNetworks) -> Iterator[Finding]:
+    networks = {region.vnet(cluster): cluster.name for cluster in region.plan.clusters}
+    members = [(networks[segment.vnet], segment) for segment in region.network.segments.values() if segment.vnet in networks]
     for near, source in members:
         for far, destination in members:
             if near != far:
-                yield from _closed(APART, source, destination, world.reaching(source, destination))
+                yield from _closed(APART, source, destination, region.reaching(source, destination))
 
 
-def _hub_reaches(world: RegionNetworks) -> Iterator[Finding]:
+def _hub_reaches(region: RegionNetworks) -> Iterator[Finding]:
     port: RangeSet = ((API_SERVER_PORT, API_SERVER_PORT),)
-    for cluster in world.plan.clusters:
-        servers = world.roles(cluster).get("api")
+    for cluster in region.plan.clusters:
+        servers = region.roles(cluster).get("api")
         if servers is None:
             continue
         links = [
             (link, backend)
-            for link in world.links
+            for link in region.links
             for backend in link.backends
-            if backend.place == servers and backend.front == API_SERVER_PORT
+            if backend.segment == servers and backend.front == API_SERVER_PORT
         ]
-        for source in world.visitors():
+        for source in region.api_clients():
             if not links:
-                yield from _open(HUB_REACHES, source, servers, _tcp(source, servers, port), world.network.between(source, servers))
+                yield from _open(HUB_REACHES, source, servers, _tcp(source, servers, port), region.network.between(source, servers))
             for link, backend in links:
                 entry = replace(link.entry, name=link.name, addresses=link.addresses)
-                yield from _open(HUB_REACHES, source, entry, _tcp(source, entry, port), link.entering(world.network, source, backend))
+                yield from _open(HUB_REACHES, source, entry, _tcp(source, entry, port), link.entering(region.network, source, backend))
                 inner = replace(link.entry, name=f"{link.name} through its service", addresses=link.source)
-                yield from _open(HUB_REACHES, inner, servers, link.to_machines(backend), link.leaving(world.network, backend))
+                yield from _open(HUB_REACHES, inner, servers, link.to_machines(backend), link.leaving(region.network, backend))
 
 
-def _own_servers(world: RegionNetworks) -> Iterator[Finding]:
+def _own_servers(region: RegionNetworks) -> Iterator[Finding]:
     port: RangeSet = ((API_SERVER_PORT, API_SERVER_PORT),)
-    for cluster in world.plan.clusters:
-        for nodes in world.nodes(cluster):
-            for other in world.plan.clusters:
-                servers = world.roles(other).get("api")
+    for cluster in region.plan.clusters:
+        for nodes in region.nodes(cluster):
+            for other in region.plan.clusters:
+                servers = region.roles(other).get("api")
                 if servers is None:
                     continue
-                flows = world.reaching(nodes, servers)
+                flows = region.reaching(nodes, servers)
                 if other.name == cluster.name:
                     yield from _open(OWN_SERVERS, nodes, servers, _tcp(nodes, servers, port), flows)
                 else:
                     yield from _closed(OWN_SERVERS, nodes, servers, intersections(flows, (_tcp(nodes, servers, port),)))
 
 
-def _nodes_together(world: RegionNetworks) -> Iterator[Finding]:
-    for cluster in world.plan.clusters:
-        for source in world.nodes(cluster):
-            for destination in world.nodes(cluster):
-                wanted = FlowSet(PROTOCOLS, source.addresses, destination.addresses, range_sets.ALL_PORTS)
-                yield from _open(NODES_TOGETHER, source, destination, wanted, world.network.between(source, destination))
+def _nodes_together(region: RegionNetworks) -> Iterator[Finding]:
+    for cluster in region.plan.clusters:
+        for source in region.nodes(cluster):
+            for destination in region.nodes(cluster):
+                required = FlowSet(PROTOCOLS, source.addresses, destination.addresses, range_sets.ALL_PORTS)
+                yield from _open(NODES_TOGETHER, source, destination, required, region.network.between(source, destination))
 
 
-def _endpoints_reached(world: RegionNetworks) -> Iterator[Finding]:
-    for cluster in world.plan.clusters:
-        roles = world.roles(cluster)
-        machines = [*(roles[role] for role in (*RINGS, "api") if role in roles), *world.nodes(cluster)]
+def _endpoints_reached(region: RegionNetworks) -> Iterator[Finding]:
+    for cluster in region.plan.clusters:
+        roles = region.roles(cluster)
+        machines = [*(roles[role] for role in (*ETCD_ROLES, "api") if role in roles), *region.nodes(cluster)]
         for source in machines if "endpoints" in roles else ():
-            wanted = _tcp(source, roles["endpoints"], ((443, 443),))
-            yield from _open(ENDPOINTS_REACHED, source, roles["endpoints"], wanted, world.network.between(source, roles["endpoints"]))
+            required = _tcp(source, roles["endpoints"], ((443, 443),))
+            yield from _open(ENDPOINTS_REACHED, source, roles["endpoints"], required, region.network.between(source, roles["endpoints"]))
 
 
-def _probes_arrive(world: RegionNetworks) -> Iterator[Finding]:
-    for balancer in world.network.of_type("network:LoadBalancer"):
+def _probes_arrive(region: RegionNetworks) -> Iterator[Finding]:
+    for balancer in region.network.of_type("network:LoadBalancer"):
         inputs, own = balancer.inputs, str(balancer.id)
         pools = [f"{key(own)}/backendaddresspools/{key(pool.get('name'))}" for pool in inputs.get("backendAddressPools") or ()]
-        places = {place.key: place for pool in pools for place in world.network.behind.get(pool, ())}
+        segments = {segment.key: segment for pool in pools for segment in region.network.backend_subnets.get(pool, ())}
         for probe in inputs.get("probes") or ():
-            for place in places.values():
-                wanted = FlowSet(TCP, PLATFORM, place.addresses, ((int(probe["port"]), int(probe["port"])),))
+            for segment in segments.values():
+                required = FlowSet(TCP, PLATFORM, segment.addresses, ((int(probe["port"]), int(probe["port"])),))
                 prober = NetworkSegment("", f"probe of {own.rpartition('/')[2]}", "", PLATFORM, None)
-                yield from _open(PROBES_ARRIVE, prober, place, wanted, world.network.let_in(place, wanted))
+                yield from _open(PROBES_ARRIVE, prober, segment, required, region.network.let_in(segment, required))
 
 
-def _no_internet(world: RegionNetworks) -> Iterator[Finding]:
-    for place in world.network.places.values():
-        if place.group is not None:
-            outside = NetworkSegment("", "internet", "", world.network.internet(place), None)
-            asked = FlowSet(PROTOCOLS, outside.addresses, place.addresses, range_sets.ALL_PORTS)
-            yield from _closed(NO_INTERNET, outside, place, world.network.let_in(place, asked))
-    for where in _public_front_doors(world.network):
+def _no_internet(region: RegionNetworks) -> Iterator[Finding]:
+    for segment in region.network.segments.values():
+        if segment.security_group is not None:
+            outside = NetworkSegment("", "internet", "", region.network.internet(segment), None)
+            flows = FlowSet(PROTOCOLS, outside.addresses, segment.addresses, range_sets.ALL_PORTS)
+            yield from _closed(NO_INTERNET, outside, segment, region.network.let_in(segment, flows))
+    for where in _public_addresses(region.network):
         yield Finding(
             NO_INTERNET,
             where,
             "no public address",
             "a public address",
-            "take the public address away: machines go out through NAT gateways",
+            "remove the public address: machines use NAT gateways for outbound traffic",
         )
 
 
-def _public_front_doors(network: NetworkModel) -> Iterator[str]:
-    """Machines and load balancers that have a public address of their own."""
+def _public_addresses(network: NetworkModel) -> Iterator[str]:
+    """Yield machines and load balancers that have a public address."""
     for where, item in network.interfaces():
         if item.get("publicIPAddress") or item.get("publicIPAddressConfiguration"):
             yield where
@@ -247,4 +247,4 @@ REACHABILITY: Mapping[str, Callable[[RegionNetworks], Iterator[Finding]]] = {
     PROBES_ARRIVE: _probes_arrive,
     NO_INTERNET: _no_internet,
 }
-"""Each statement on who reaches whom, and what checks it."""
+"""The function that checks each reachability statement."""

@@ -1,4 +1,4 @@
-"""Reads out of a registered Azure resource what a plan can say about it, under the same words."""
+"""Reader of the planned properties in a registered Azure resource."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Inputs = Mapping[str, Any]
 
 
 def properties_of(resource: Resource) -> Properties:
-    """What is found about a resource; empty for a type of which a plan says no more than that it exists."""
+    """Return the registered properties of a resource; empty for a type without planned properties."""
     read = READERS.get(resource.type.removeprefix("azure-native:"))
     return read(resource.inputs) if read else {}
 
 
 def _id(reference: Inputs | None) -> str | None:
-    """Key of what a reference points at."""
+    """Return the key of a reference's target."""
     return key(reference["id"]) if reference and reference.get("id") else None
 
 
@@ -28,12 +28,12 @@ def _ids(references: Iterable[Inputs] | None) -> tuple[str | None, ...]:
 
 
 def _subnets(items: Iterable[Inputs]) -> tuple[str | None, ...]:
-    """The different subnets of some ipConfigurations."""
+    """Return the distinct subnets of some ipConfigurations."""
     return tuple(dict.fromkeys(_id(item.get("subnet")) for item in items))
 
 
 def _addresses(items: Iterable[Inputs] | None) -> tuple[str, ...]:
-    """The fixed addresses of some ipConfigurations."""
+    """Return the fixed addresses of some ipConfigurations."""
     return tuple(str(item["privateIPAddress"]) for item in items or () if item.get("privateIPAddress"))
 
 
@@ -158,4 +158,4 @@ READERS: Mapping[str, Callable[[Inputs], Properties]] = {
     },
     "storage:BlobContainerImmutabilityPolicy": lambda inputs: {"days": inputs.get("immutabilityPeriodSinceCreationInDays")},
 }
-"""What is read out of each azure-native type."""
+"""Readers of the azure-native types."""

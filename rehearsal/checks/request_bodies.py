@@ -1,4 +1,4 @@
-"""Holds what the two stacks send to Azure against what it takes: request bodies, the custom data in them, and network writes."""
+"""Check the requests of the two stacks against Azure's limits: request bodies, custom data, and network writes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rehearsal.checks.finding import Finding
 from rehearsal.checks.usage import COUNTED
 from rehearsal.program.graph import Graph, Resource
 
-TAKEN = "Azure takes every request: no body and no custom data in it is too large"
+TAKEN = "Azure accepts every request: no body and no custom data in it is too large"
 NETWORK = "microsoft.network"
 
 
 def check_requests(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
-    """Network writes that are not as many as the plan counted, and requests that are too large; both graphs are azure_parts."""
+    """Return network writes that differ from the plan's count, and requests that are too large; both graphs are results of azure_part."""
     graphs = {plan.base_stack: base, plan.stack: clusters}
     return (*_miscounted(network_writes(plan), graphs), *(finding for graph in graphs.values() for finding in _too_large(graph)))
 
@@ -31,11 +31,11 @@ def _miscounted(planned: Counter[tuple[str, str]], graphs: Mapping[str, Graph]) 
         expected, count = planned[stack, subscription], found[stack, subscription]
         if expected != count:
             where = f"{subscription_label(subscription)}, update of {stack}: {azure_limits.NETWORK_WRITES.name}"
-            yield Finding(COUNTED, where, f"{expected:,}", f"{count:,}", "find out which of the two miscounts")
+            yield Finding(COUNTED, where, f"{expected:,}", f"{count:,}", "find out which of the two counts is wrong")
 
 
 def _is_network(resource: Resource) -> bool:
-    """Whether a write of the resource goes to Microsoft.Network."""
+    """Return whether the resource belongs to Microsoft.Network."""
     return str(resource.id).rpartition("/providers/")[2].partition("/")[0].lower() == NETWORK
 
 
@@ -45,7 +45,7 @@ def _subscription(resource: Resource) -> str:
 
 def _too_large(graph: Graph) -> Iterator[Finding]:
     for resource in graph:
-        # The inputs are the body but for the braces that Azure wants around properties, and for the name, which stands in the URL.
+        # The inputs are the body except for the braces around properties and the name, which is in the URL.
         yield from _over(azure_limits.REQUEST_BODY, resource, len(json.dumps(resource.inputs)))
         data = _custom_data(resource.inputs)
         if data is not None:
@@ -53,7 +53,7 @@ def _too_large(graph: Graph) -> Iterator[Finding]:
 
 
 def _over(limit: Limit, resource: Resource, use: int) -> Iterator[Finding]:
-    """A finding where a resource exceeds a limit."""
+    """Yield a finding where a resource exceeds a limit."""
     told = compare(limit, str(resource.id or resource.name), use)
     if told.broken and told.bound is not None:
         found = f"{amount(use)} {limit.unit}"
@@ -61,6 +61,6 @@ def _over(limit: Limit, resource: Resource, use: int) -> Iterator[Finding]:
 
 
 def _custom_data(inputs: Mapping[str, Any]) -> str | None:
-    """Custom data of a machine, or of a scale set's machines, in base64."""
+    """Return the custom data of a machine, or of a scale set's machines, in base64."""
     profile = inputs.get("osProfile") or (inputs.get("virtualMachineProfile") or {}).get("osProfile") or {}
     return profile.get("customData")

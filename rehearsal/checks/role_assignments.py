@@ -1,4 +1,4 @@
-"""Decides whether each identity may do exactly what its machines need: read its own vault, and what its role adds."""
+"""Check that each identity has exactly the role assignments that its machines need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rehearsal.checks.inventory import ROLE_ASSIGNMENT, short_id
 from rehearsal.checks.network_model import key
 from rehearsal.program.graph import Graph, reveal
 
-GRANTS = "every identity may read its own vault, and do what its role needs, and no more"
+GRANTS = "every identity may read its own vault and has the rights of its role, and no other rights"
 IDENTITY = "azure-native:managedidentity:UserAssignedIdentity"
 
 Grant = tuple[str, str, str]
@@ -20,7 +20,7 @@ Grant = tuple[str, str, str]
 
 
 def check_role_assignments(plan: RegionPlan, base: Graph, clusters: Graph) -> tuple[Finding, ...]:
-    """Compare the role assignments of a region's two stacks with what the roles of its machines need."""
+    """Compare the role assignments of a region's two stacks with the needs of its machines."""
     principals = {
         str(reveal(resource.outputs.get("principalId"))): key(resource.id)
         for graph in (base, clusters)
@@ -65,5 +65,5 @@ def _surplus(needed: set[Grant], found: list[Grant]) -> Iterator[Finding]:
 
 
 def _name(lower_id: str) -> str:
-    """A lower-case id for a person."""
+    """Return a lower-case id in its readable form."""
     return short_id(lower_id.replace("/resourcegroups/", "/resourceGroups/").replace("/providers/microsoft.", "/providers/Microsoft."))

@@ -1,4 +1,4 @@
-"""Decides what a network security group lets through, for whole sets of flows at once, in Azure's order and with Azure's default rules.
+"""Evaluation of a network security group for sets of flows, in Azure's order and with Azure's default rules.
 
 https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview
 """
@@ -14,7 +14,7 @@ from rehearsal.checks.range_sets import RangeSet
 PROTOCOLS = frozenset({"Tcp", "Udp", "Icmp", "Esp", "Ah"})
 INBOUND, OUTBOUND = "Inbound", "Outbound"
 PLATFORM = range_sets.of_networks(["168.63.129.16/32"])
-"""The address that probes come from: https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16"""
+"""Source address of probes: https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16"""
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,18 @@ class FlowSet:
     ports: RangeSet
 
     def __bool__(self) -> bool:
-        """Whether there is any flow among them."""
+        """Return whether the set contains any flow."""
         return bool(self.protocols and self.sources and self.destinations and self.ports)
 
     def text(self) -> str:
-        """Protocols, ports and addresses, for a person."""
+        """Return protocols, ports and addresses as text."""
         protocols = "any protocol" if self.protocols == PROTOCOLS else "/".join(sorted(self.protocols)).upper()
         ends = f"from {range_sets.networks_text(self.sources)} to {range_sets.networks_text(self.destinations)}"
         return f"{protocols} {range_sets.ports_text(self.ports)} {ends}"
 
 
 def intersection(first: FlowSet, second: FlowSet) -> FlowSet:
-    """The flows in both."""
+    """Return the flows in both sets."""
     return FlowSet(
         first.protocols & second.protocols,
         range_sets.intersection(first.sources, second.sources),
@@ -48,7 +48,7 @@ def intersection(first: FlowSet, second: FlowSet) -> FlowSet:
 
 
 def difference(first: FlowSet, second: FlowSet) -> tuple[FlowSet, ...]:
-    """The flows in the first and not in the second, as disjoint parts."""
+    """Return the first set without the second, as disjoint parts."""
     middle = intersection(first, second)
     if not middle:
         return (first,)
@@ -62,13 +62,13 @@ def difference(first: FlowSet, second: FlowSet) -> tuple[FlowSet, ...]:
 
 
 def intersections(first: Iterable[FlowSet], second: Sequence[FlowSet]) -> tuple[FlowSet, ...]:
-    """The flows that are in any of the first and in any of the second."""
+    """Return the intersections of each of the first sets with each of the second."""
     return tuple(both for one in first for other in second if (both := intersection(one, other)))
 
 
-def remaining(wanted: FlowSet, allowed: Iterable[FlowSet]) -> tuple[FlowSet, ...]:
-    """What of the wanted flows is not among the allowed ones."""
-    left: tuple[FlowSet, ...] = (wanted,)
+def remaining(required: FlowSet, allowed: Iterable[FlowSet]) -> tuple[FlowSet, ...]:
+    """Return the required flows that are not among the allowed ones."""
+    left: tuple[FlowSet, ...] = (required,)
     for flows in allowed:
         left = tuple(part for piece in left for part in difference(piece, flows))
     return left
@@ -76,7 +76,7 @@ def remaining(wanted: FlowSet, allowed: Iterable[FlowSet]) -> tuple[FlowSet, ...
 
 @dataclass(frozen=True)
 class SecurityRule:
-    """One rule: which flows it decides, at which priority and how."""
+    """One security rule: its flows, priority, direction and access."""
 
     name: str
     priority: int
@@ -87,14 +87,14 @@ class SecurityRule:
 
 @dataclass(frozen=True)
 class ServiceTags:
-    """What the service tags mean to a security group: virtual_network is the network's and its peers' addresses."""
+    """Addresses of the service tags of a security group: virtual_network is the network with its peers."""
 
     virtual_network: RangeSet
 
     def addresses(self, prefix: str, allows: bool) -> RangeSet:
-        """Addresses of a CIDR, `*` or service tag.
+        """Return the addresses of a CIDR, `*` or service tag.
 
-        Tags of public services are taken at their worst: all public addresses for a rule that allows, none for one that refuses.
+        Tags of public services have their worst case: all public addresses for a rule that allows, none for one that denies.
         """
         match prefix:
             case "*" | "Any":
@@ -112,26 +112,26 @@ class ServiceTags:
 
     @property
     def internet(self) -> RangeSet:
-        """Every address outside the virtual network and its peers."""
+        """Return every address outside the virtual network and its peers."""
         return range_sets.difference(range_sets.ALL_ADDRESSES, range_sets.union(self.virtual_network, PLATFORM))
 
 
-def default_rules(around: ServiceTags) -> tuple[SecurityRule, ...]:
-    """The rules that Azure puts behind those of every security group."""
+def default_rules(tags: ServiceTags) -> tuple[SecurityRule, ...]:
+    """Return the default rules that Azure appends to every security group."""
     everything = FlowSet(PROTOCOLS, range_sets.ALL_ADDRESSES, range_sets.ALL_ADDRESSES, range_sets.ALL_PORTS)
-    inside = replace(everything, sources=around.virtual_network, destinations=around.virtual_network)
+    internal = replace(everything, sources=tags.virtual_network, destinations=tags.virtual_network)
     return (
-        SecurityRule("AllowVnetInBound", 65_000, INBOUND, True, inside),
+        SecurityRule("AllowVnetInBound", 65_000, INBOUND, True, internal),
         SecurityRule("AllowAzureLoadBalancerInBound", 65_001, INBOUND, True, replace(everything, sources=PLATFORM)),
         SecurityRule("DenyAllInBound", 65_500, INBOUND, False, everything),
-        SecurityRule("AllowVnetOutBound", 65_000, OUTBOUND, True, inside),
-        SecurityRule("AllowInternetOutBound", 65_001, OUTBOUND, True, replace(everything, destinations=around.internet)),
+        SecurityRule("AllowVnetOutBound", 65_000, OUTBOUND, True, internal),
+        SecurityRule("AllowInternetOutBound", 65_001, OUTBOUND, True, replace(everything, destinations=tags.internet)),
         SecurityRule("DenyAllOutBound", 65_500, OUTBOUND, False, everything),
     )
 
 
 def allowed_flows(rules: Iterable[SecurityRule], direction: str, asked: FlowSet) -> tuple[FlowSet, ...]:
-    """What of some flows the rules of one direction let through: the first rule that matches a flow decides it."""
+    """Return the flows that the rules of one direction allow: the first rule that matches a flow decides."""
     open_: tuple[FlowSet, ...] = (asked,)
     through: list[FlowSet] = []
     for rule in sorted((rule for rule in rules if rule.direction == direction), key=lambda rule: rule.priority):

@@ -1,4 +1,4 @@
-"""Counts, from the registered resources alone, what a region uses, and compares it with the numbers that the plan counted with."""
+"""Count a region's use of Azure's limits from the registered resources alone, and compare it with the plan's numbers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from rehearsal.checks.network_model import NetworkModel, key
 from rehearsal.checks.registered_properties import properties_of
 from rehearsal.program.graph import Resource
 
-COUNTED = "addresses, machines, vCPUs and GPUs counted in the graph are those of the plan"
+COUNTED = "the numbers of addresses, machines, vCPUs and GPUs in the graph are those of the plan"
 GATEWAY_INSTANCES = 2
-"""Addresses that a VPN gateway takes, one per instance: https://learn.microsoft.com/azure/vpn-gateway/about-gateway-skus"""
+"""Addresses of a VPN gateway, one per instance: https://learn.microsoft.com/azure/vpn-gateway/about-gateway-skus"""
 GPUS = "GPUs"
 
 Use = tuple[str, str]
-"""A limit's name, or GPUs, and where it applies, both as the plan's rows name them."""
+"""A limit's name, or GPUs, and its location, as in the plan's rows."""
 
 
 def check_usage(plan: RegionPlan, network: NetworkModel) -> tuple[Finding, ...]:
-    """Compare counts with the plan's rows of limits: equal, but for the hub, whose plan sets a few addresses aside."""
+    """Compare counts with the plan's limit rows: they are equal, except for the hub, whose plan reserves a few addresses."""
     found = uses(plan, network)
     planned = {(row.limit, row.where): int(row.use) for row in check(plan) if row.limit in COUNTABLE} | _planned_gpus(plan)
     return tuple(_differences(planned, found))
@@ -38,11 +38,11 @@ def _differences(planned: dict[Use, int], found: Counter[Use]) -> Iterator[Findi
         expected, count = planned.get(use, 0), found[use]
         least = expected - HUB_ADDRESSES if use[0] == azure_limits.PEERED_ADDRESSES.name else expected
         if not least <= count <= expected:
-            yield Finding(COUNTED, f"{use[1]}: {use[0]}", f"{expected:,}", f"{count:,}", "find out which of the two miscounts")
+            yield Finding(COUNTED, f"{use[1]}: {use[0]}", f"{expected:,}", f"{count:,}", "find out which of the two counts is wrong")
 
 
 def uses(plan: RegionPlan, network: NetworkModel) -> Counter[Use]:
-    """What the graphs use, by limit and place."""
+    """Return the use of the graphs, by limit and location."""
     found = Counter(_addresses(plan, network))
     for resource, size, count, spot in _machines(network):
         where = _subscription(resource)
@@ -75,16 +75,16 @@ COUNTABLE = {
     *(limit.name for limit in (azure_limits.VNET_ADDRESSES, azure_limits.PEERED_ADDRESSES, azure_limits.MACHINES, azure_limits.INTERFACES)),
     *(limit.name for limit in (azure_limits.VCPUS, azure_limits.PUBLIC_ADDRESSES)),
 }
-"""Limits whose use can be counted in a graph."""
+"""Limits whose use a graph shows."""
 
 
 def _subscription(resource: Resource) -> str:
-    """The subscription of a resource, as the plan's rows name it."""
+    """Return the subscription of a resource, as in the plan's rows."""
     return subscription_label(str(resource.id).split("/")[2])
 
 
 def _machines(network: NetworkModel) -> Iterator[tuple[Resource, str, int, bool]]:
-    """Every scale set and single machine: itself, its size, how many machines, whether spot."""
+    """Yield every scale set and single machine with its size, number of machines, and whether it is spot."""
     for resource in network.of_type("compute:VirtualMachineScaleSet"):
         facts = properties_of(resource)
         yield resource, str(facts["size"]), int(facts["machines"] or 0), bool(facts["spot"])
@@ -102,7 +102,7 @@ def _planned_gpus(plan: RegionPlan) -> dict[Use, int]:
 
 
 def used_addresses(network: NetworkModel) -> Counter[str]:
-    """Private addresses in use by subnet, lower-case id: ipConfigurations times machines, interfaces, front ends and endpoints."""
+    """Return the private addresses in use by subnet key: ipConfigurations times machines, interfaces, front ends and endpoints."""
     found: Counter[str] = Counter()
     capacity = {
         str(resource.id): int(properties_of(resource)["machines"] or 0) for resource in network.of_type("compute:VirtualMachineScaleSet")
@@ -123,12 +123,12 @@ def used_addresses(network: NetworkModel) -> Counter[str]:
 
 
 def _subnet(item: Mapping[str, Any]) -> str:
-    """Key of the subnet that something names; empty where it names none."""
+    """Return the key of the subnet of an item; empty without one."""
     return key((item.get("subnet") or {}).get("id") or "")
 
 
 def _addresses(plan: RegionPlan, network: NetworkModel) -> dict[Use, int]:
-    """Private addresses in use per cluster network, and in the hub's with all networks peered with it."""
+    """Return the private addresses in use per cluster network, and of the hub with all its peers."""
     by_vnet: Counter[str] = Counter()
     for subnet, count in used_addresses(network).items():
         by_vnet[subnet.rpartition("/subnets/")[0]] += count

@@ -122,7 +122,7 @@ def test_a_rule_widened_on_one_side_opens_nothing_that_the_other_side_refuses() 
 
 def test_ssh_from_the_hub_widened_to_all_ports_lets_people_at_etcd() -> None:
     region = rehearsed("pair").changed("near-nsg-etcd", widen("hub-ssh", destinationPortRange="*"))
-    assert "dialled-in people -> near-snet-etcd" in pairs(region, reach.ETCD_ONLY)
+    assert "VPN clients -> near-snet-etcd" in pairs(region, reach.ETCD_ONLY)
     assert {pair.rpartition(" ")[2] for pair in pairs(region, reach.ETCD_ONLY)} == {"near-snet-etcd"}
 
 
@@ -174,7 +174,7 @@ def test_nodes_of_a_peered_cluster_that_may_go_anywhere_reach_another_clusters_s
 def test_people_need_the_gateway_offered_and_used_to_reach_a_peered_cluster() -> None:
     for side, field in (("hub-to-near", "allowGatewayTransit"), ("near-to-hub", "useRemoteGateways")):
         region = rehearsed("pair").changed(f"virtualNetworkPeerings/{side}", lambda inputs, field=field: inputs.update({field: False}))  # type: ignore[misc]
-        assert pairs(region, reach.HUB_REACHES) == {"dialled-in people -> near-snet-api"}
+        assert pairs(region, reach.HUB_REACHES) == {"VPN clients -> near-snet-api"}
 
 
 def test_the_hub_reaches_no_servers_behind_a_load_balancer_without_their_rule() -> None:
