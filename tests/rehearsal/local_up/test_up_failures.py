@@ -41,7 +41,7 @@ def test_quota_one_machine_short_is_one_paragraph_and_the_next_up_goes_on() -> N
         "QuotaExceeded: VirtualMachineScaleSet dev-dev-pool-gpu-000: Operation could not be completed as it results in"
     )
     assert told[1].endswith(
-        "Azure grants too few vCPUs: ask for the limit that is named above (Azure portal, Quotas), or lower nodes in the region file."
+        "Azure grants too few vCPUs: request the limit above (Azure portal, Quotas), or lower nodes in the region file."
     )
     assert_whole(second(outcome.cloud))
 
