@@ -26,8 +26,8 @@ BASE = "-base"
 class OtherRegionError(GpufleetError):
     """A state directory contains another region. A command would count its resources and never change them."""
 
-    def __init__(self, folder: Path, held: str, wanted: str) -> None:
-        super().__init__(f"{folder} holds the region {held}, not {wanted}; give another --state")
+    def __init__(self, folder: Path, found: str, region: str) -> None:
+        super().__init__(f"{folder} contains the region {found}, not {region}; give another --state")
 
 
 def new_region_cloud(plan: RegionPlan, scenario: Scenario) -> Cloud:
