@@ -125,7 +125,7 @@ def test_an_object_that_is_deleted_while_it_is_waited_for_is_told_of(objects: Ob
     under_way = creating(objects, POD, {"metadata": {"name": name}, "spec": {"containers": [CONTAINER]}})
     eventually(lambda: api.request("GET", path).status == 200, "the pod is there")
     api.remove(path)
-    assert f"Pod default/{name} was deleted by somebody" in under_way.exception(timeout=60).details()
+    assert f"Pod default/{name} was deleted by another client" in under_way.exception(timeout=60).details()
 
 
 def test_a_cancelled_wait_keeps_the_object(kubeconfig: Path, api: Api, engine: Heard) -> None:
@@ -141,7 +141,7 @@ def test_a_cancelled_wait_keeps_the_object(kubeconfig: Path, api: Api, engine: H
         failure = ProviderCallError(under_way.exception(timeout=30))
         assert failure.half_made is not None
         assert failure.half_made.id == f"default/{name}"
-        assert "was cancelled while it was waited for" in failure.sentence
+        assert "was cancelled during the wait" in failure.sentence
         with pytest.raises(ProviderCallError, match="cancelled before it began"):
             objects.make(NAMESPACE, {"metadata": {"name": name}})
     api.remove(f"/apis/apps/v1/namespaces/default/deployments/{name}")
