@@ -1,4 +1,4 @@
-"""Measures what a scale set costs in regions of 75, 225 and 675 of them: whether the last costs what the first did."""
+"""Benchmark of growth: cost of a scale set in regions of 75, 225 and 675 scale sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides what a region looks like that is measured at several sizes: one cluster of southcentralus, repeated."""
+"""Regions of several sizes for benchmarks: one cluster of southcentralus, repeated."""
 
 from __future__ import annotations
 

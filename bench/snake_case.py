@@ -1,4 +1,4 @@
-"""Decides how recorded inputs, in the provider's names, are written for the SDK: its argument names, and its names inside them."""
+"""Conversion of recorded inputs from the provider's names to the SDK's argument names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures one cluster: until all nodes are Ready, then until a pod runs on each of them."""
+"""Measurement of one cluster: time until all nodes are Ready, then until a pod runs on each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws a run: nodes and pods over time, and what each process took, ours beside the bare cluster."""
+"""Plots of a run: nodes and pods over time, and CPU and memory by process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides which pods are run: one for each node, which takes all its GPUs, in Deployments of a team's namespace."""
+"""Pods of the benchmark: one per node with all its GPUs, in Deployments of a team's namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides when a node is Ready and a pod Running, and what every process has taken until then: watches, and a look each second."""
+"""Progress of a cluster: times at which nodes are Ready and pods Running, and CPU and memory of processes, once a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides what the measured region looks like: southcentralus' first cluster, one machine of each role, as many nodes as asked."""
+"""Region of the benchmark: southcentralus' first cluster, one machine of each role, and the requested number of nodes."""
 
 from __future__ import annotations
 

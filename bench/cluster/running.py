@@ -1,4 +1,4 @@
-"""Decides what the bench knows of a cluster that runs, whether ours or the bare one."""
+"""Interface of a running cluster, gpufleet's or the bare one."""
 
 from __future__ import annotations
 

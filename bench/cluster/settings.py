@@ -1,4 +1,4 @@
-"""Decides what is changed for speed, in ours and in the bare cluster alike: heartbeats and fsync in faithful, a written list in fast."""
+"""Settings that the benchmark changes in both clusters: heartbeats and fsync in faithful, a longer list in fast."""
 
 from __future__ import annotations
 

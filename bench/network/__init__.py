@@ -1,1 +1,1 @@
-"""What pod networking costs a machine: in throughput, in time until a pod has its address, and in telling Prometheus."""
+"""Cost of pod networking for a machine: throughput, time until a pod has its address, and scrapes."""

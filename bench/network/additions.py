@@ -1,4 +1,4 @@
-"""Measures how long a pod waits for its address: CNI ADD by the real plugins, one after another and all at once."""
+"""Benchmark of CNI ADD by the real plugins, one after another and all at once."""
 
 from __future__ import annotations
 

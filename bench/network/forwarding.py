@@ -1,4 +1,4 @@
-"""Measures what a machine forwards for a pod: pairs of windows with and without what is measured, under one flow that goes on."""
+"""Benchmark of forwarding for a pod: pairs of windows with and without a setup, under one continuous flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures what the traffic exporter takes of a machine that is full of pods: time for a scrape, and memory."""
+"""Benchmark of the traffic exporter on a machine that is full of pods: time of a scrape, and memory."""
 
 from __future__ import annotations
 

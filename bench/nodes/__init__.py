@@ -1,1 +1,1 @@
-"""What a node at rest costs the API server, with the manifests that are shipped: requests, open watches and bytes by component."""
+"""Cost of a node at rest for the API server, with the shipped manifests: requests, open watches and bytes by component."""

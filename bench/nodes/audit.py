@@ -1,4 +1,4 @@
-"""Decides what the API server's audit log says of requests and open watches: who, what, how often, between two moments."""
+"""Counts of requests and open watches between two moments, from the API server's audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts hollow nodes: the real kubelet's and kube-proxy's code with a container runtime and a proxier that do nothing."""
+"""Hollow nodes: the real kubelet's and kube-proxy's code with a container runtime and a proxier that do nothing."""
 
 from __future__ import annotations
 

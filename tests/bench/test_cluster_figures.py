@@ -1,4 +1,4 @@
-"""What the bench of a whole cluster concludes from the pairs that it has measured."""
+"""Figures of the cluster benchmark, from measured pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How requests and watches of nodes are counted from an audit log."""
+"""Counts of nodes' requests and watches from an audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a look at everything comes at once when a pod has: routes change in a real namespace."""
+"""Route changes in a real namespace start the next pass at once."""
 
 from __future__ import annotations
 

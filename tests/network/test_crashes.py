@@ -1,4 +1,4 @@
-"""What crashes leave behind, of the node program and of the plugins, and how it is put right."""
+"""Recovery from crashes of the node program and of the plugins."""
 
 from __future__ import annotations
 

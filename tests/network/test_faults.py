@@ -1,4 +1,4 @@
-"""What the node program makes of a metadata service that is down, late, wrong or partial, and of a reboot."""
+"""The node program with a metadata service that is down, late, wrong or partial, and after a reboot."""
 
 from __future__ import annotations
 

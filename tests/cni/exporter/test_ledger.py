@@ -1,4 +1,4 @@
-"""Every byte that an address counts is some pod's or nobody's, whatever comes and goes in whatever order, and what is told never falls."""
+"""Every counted byte belongs to a pod or to nobody, in any order of events, and no reported counter decreases."""
 
 from __future__ import annotations
 

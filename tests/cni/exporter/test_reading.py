@@ -1,4 +1,4 @@
-"""What the exporter reads of the kernel, the kubelet, host-local and its own past is what they say."""
+"""The exporter's readers of the kernel, the kubelet, host-local and its own state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever stands in the mangle table, the lines that mend it lead to every rule once and touch no rule that is right."""
+"""From any state of the mangle table, the changes lead to every rule once and touch no correct rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which reservations count as leaked, from host-local's files, containerd's list and the plugins that run."""
+"""Leaked reservations, from host-local's files, containerd's list and the running plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides how CNI plugins are called: the real programs, as a container runtime calls them, with the conflist of the machine."""
+"""Calls of the real CNI plugins, as a container runtime makes them, with the machine's conflist."""
 
 from __future__ import annotations
 

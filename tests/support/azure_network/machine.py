@@ -1,4 +1,4 @@
-"""Decides what a machine of the fabric is: its NIC's addresses, its files, the node program on it, and the pods joined to it."""
+"""A machine of the test network: its NIC's addresses, its files, the node program on it, and its pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides how a network namespace is made, entered, watched and taken away again, with whatever was started in it."""
+"""Network namespaces for tests: creation, commands, captures, and removal with all started processes."""
 
 from __future__ import annotations
 

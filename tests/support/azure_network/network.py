@@ -1,4 +1,4 @@
-"""Decides what Azure's network does with packets: delivers them by address, checks their source, translates it on the way out."""
+"""Azure's network for tests: delivery by address, source checks, and translation of outgoing packets."""
 
 from __future__ import annotations
 

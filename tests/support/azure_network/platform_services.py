@@ -1,4 +1,4 @@
-"""Decides what Azure's own addresses answer a machine: metadata service, wire server and DNS, and how they fail when told to."""
+"""Azure's own addresses for tests: metadata service, wire server and DNS, with injected failures."""
 
 from __future__ import annotations
 
