@@ -100,7 +100,7 @@ def _of_instance(cloud: Cloud, machine: Resource) -> list[Json]:
     scale_set = cloud.get(str(machine.id.parent))
     one = instances_of(scale_set)[machine.id.name]
     cards: dict[str, list[tuple[bool, str, str]]] = {}
-    for place, address in zip(state_of(scale_set).models[one.model].places, one.addresses, strict=True):
+    for place, address in zip(state_of(scale_set).models[one.model].ip_configurations, one.addresses, strict=True):
         cards.setdefault(place.nic, []).append((not place.primary, str(ipaddress.IPv4Address(address)), place.subnet))
     return [_interface(cloud, f"{machine.key}/{nic}", rows) for nic, rows in cards.items()]
 

@@ -34,13 +34,13 @@ class ModelIpConfiguration:
 class Model:
     """One version of a scale set's model. profile is virtualMachineProfile as it was sent, with secrets.
 
-    places are its ipConfigurations, in the profile's order.
+    ip_configurations are its ipConfigurations, in the profile's order.
     """
 
     size: str
     profile: Json
     rest: Json
-    places: tuple[ModelIpConfiguration, ...]
+    ip_configurations: tuple[ModelIpConfiguration, ...]
 
     @property
     def spot(self) -> bool:
@@ -65,7 +65,7 @@ class Model:
 class Instance(Machine):
     """One instance: id, creation time, model version, model version of its OS disk, zone, fault domain.
 
-    addresses are IPv4 addresses as integers, in the order of its model's places. charged is True if it counts against quota, which
+    addresses are IPv4 addresses as integers, in its model's order. charged is True if it counts against quota, which
     machines of overprovisioning do not. health is the report of its application, "" without one. repairs counts the automatic repairs
     since it was last healthy. notice is the id of the scheduled event that it waits for. owes is True if its removal requires a
     replacement.
@@ -144,8 +144,8 @@ def addresses_of(resource: Resource) -> Iterator[tuple[str, str, str, int]]:
     """Yield every address of a scale set's machines: instance id, NIC name, ipConfiguration name, IPv4 address as an integer."""
     state = state_of(resource)
     for key, one in state.instances.items():
-        for place, address in zip(state.models[one.model].places, one.addresses, strict=True):
-            yield key, place.nic, place.name, address
+        for item, address in zip(state.models[one.model].ip_configurations, one.addresses, strict=True):
+            yield key, item.nic, item.name, address
 
 
 def computer_name(model: Model, set_name: str, number: int) -> str:
@@ -177,10 +177,10 @@ def model_of(body: Json) -> Model:
         "proximityPlacementGroup": properties.get("proximityPlacementGroup"),
         "additionalCapabilities": properties.get("additionalCapabilities"),
     }
-    return Model(str(body["sku"]["name"]), profile, rest, tuple(_places(profile)))
+    return Model(str(body["sku"]["name"]), profile, rest, tuple(_ip_configurations(profile)))
 
 
-def _places(profile: Json) -> Iterator[ModelIpConfiguration]:
+def _ip_configurations(profile: Json) -> Iterator[ModelIpConfiguration]:
     nics = (profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or []
     for nic in nics:
         inner = nic.get("properties") or {}
@@ -214,7 +214,7 @@ def load(data: Json) -> SetState:
     """Return the state from the output of dump."""
     state = SetState(**{name: data[name] for name in _KEPT})
     for number, size, profile, rest in data["models"]:
-        state.models[number] = Model(size, profile, rest, tuple(_places(profile)))
+        state.models[number] = Model(size, profile, rest, tuple(_ip_configurations(profile)))
     for row in data["instances"]:
         values: dict[str, Any] = dict(zip(data["fields"], row, strict=True))
         values["addresses"] = tuple(values["addresses"])

@@ -275,7 +275,7 @@ def check_changes(old: Json, new: Json) -> None:
             raise property_change_not_allowed(name, before, after)
     if value_at(new, "properties.singlePlacementGroup") is True and value_at(old, "properties.singlePlacementGroup") is False:
         raise property_change_not_allowed("singlePlacementGroup", False, True)
-    networks = [{_network(one.subnet) for one in model_of(body).places} for body in (old, new)]
+    networks = [{_network(one.subnet) for one in model_of(body).ip_configurations} for body in (old, new)]
     if networks[0] != networks[1]:
         raise property_change_not_allowed("subnet", *(", ".join(sorted(one)) for one in networks))
 

@@ -50,7 +50,7 @@ def add_instances(cloud: Cloud, resource: Resource, count: int, surplus: int = 0
         one.charged = False
     take_quota(cloud, resource, model, made)
     try:
-        addresses = take_addresses(cloud, model.places, len(made))
+        addresses = take_addresses(cloud, model.ip_configurations, len(made))
     except AzureError:
         release_quota(cloud, resource, model, made)
         raise
@@ -78,9 +78,9 @@ def _spread(cloud: Cloud, resource: Resource, state: SetState, count: int) -> li
     return made
 
 
-def take_addresses(cloud: Cloud, places: Sequence[ModelIpConfiguration], machines: int) -> list[tuple[int, ...]]:
-    """Allocate an address for each ipConfiguration of the machines, in the order of the places: all, or AzureError and none."""
-    per_subnet = Counter(place.subnet for place in places)
+def take_addresses(cloud: Cloud, ip_configurations: Sequence[ModelIpConfiguration], machines: int) -> list[tuple[int, ...]]:
+    """Allocate an address for each ipConfiguration of the machines, in the order of the ip_configurations: all, or AzureError and none."""
+    per_subnet = Counter(item.subnet for item in ip_configurations)
     taken: dict[str, list[int]] = {}
     try:
         for subnet, each in per_subnet.items():
@@ -90,17 +90,17 @@ def take_addresses(cloud: Cloud, places: Sequence[ModelIpConfiguration], machine
             pool_of(cloud, subnet).release(addresses)
         raise
     if len(per_subnet) == 1:
-        (addresses,), each = taken.values(), len(places)
+        (addresses,), each = taken.values(), len(ip_configurations)
         return [tuple(addresses[start : start + each]) for start in range(0, each * machines, each)]
     ahead = {subnet: iter(addresses) for subnet, addresses in taken.items()}
-    return [tuple(next(ahead[place.subnet]) for place in places) for _ in range(machines)]
+    return [tuple(next(ahead[item.subnet]) for item in ip_configurations) for _ in range(machines)]
 
 
-def release_addresses(cloud: Cloud, places: Sequence[ModelIpConfiguration], addresses: Sequence[int]) -> None:
+def release_addresses(cloud: Cloud, ip_configurations: Sequence[ModelIpConfiguration], addresses: Sequence[int]) -> None:
     """Release a machine's addresses."""
     by_subnet = defaultdict(list)
-    for place, address in zip(places, addresses, strict=True):
-        by_subnet[place.subnet].append(address)
+    for item, address in zip(ip_configurations, addresses, strict=True):
+        by_subnet[item.subnet].append(address)
     for subnet, own in by_subnet.items():
         pool_of(cloud, subnet).release(own)
 
@@ -110,8 +110,8 @@ def take_addresses_again(cloud: Cloud, resource: Resource) -> None:
     state = state_of(resource)
     by_subnet = defaultdict(list)
     for one in state.instances.values():
-        for place, address in zip(state.models[one.model].places, one.addresses, strict=True):
-            by_subnet[place.subnet].append(address)
+        for item, address in zip(state.models[one.model].ip_configurations, one.addresses, strict=True):
+            by_subnet[item.subnet].append(address)
     for subnet, addresses in by_subnet.items():
         pool_of(cloud, subnet).take_again(addresses)
 
@@ -161,7 +161,7 @@ def remove_instance(cloud: Cloud, resource: Resource, one: Instance) -> None:
     model = state.models[one.model]
     del state.instances[str(one.id)]
     vacate(cloud, one)
-    release_addresses(cloud, model.places, one.addresses)
+    release_addresses(cloud, model.ip_configurations, one.addresses)
     release_quota(cloud, resource, model, (one,))
     scheduled_events_of(cloud).withdraw(cloud, resource.key, (str(one.id),))
     _forget_models(state)

@@ -74,16 +74,16 @@ def _take_resources(cloud: Cloud, resource: Resource, one: Instance, old: Model,
         except AzureError:
             take_quota(cloud, resource, old, (one,))
             raise
-    if old.places != new.places:
+    if old.ip_configurations != new.ip_configurations:
         one.addresses = _other_addresses(cloud, one, old, new)
 
 
 def _other_addresses(cloud: Cloud, one: Instance, old: Model, new: Model) -> tuple[int, ...]:
     """Return addresses by the new model's ipConfigurations: those with the same NIC, name and subnet are preserved."""
-    had = {(place.nic, place.name, place.subnet.lower()): (place, own) for place, own in zip(old.places, one.addresses, strict=True)}
-    missing = [place for place in new.places if (place.nic, place.name, place.subnet.lower()) not in had]
+    had = {(item.nic, item.name, item.subnet.lower()): (item, own) for item, own in zip(old.ip_configurations, one.addresses, strict=True)}
+    missing = [item for item in new.ip_configurations if (item.nic, item.name, item.subnet.lower()) not in had]
     more = iter(take_addresses(cloud, missing, 1)[0] if missing else ())
-    preserved = [had.pop((place.nic, place.name, place.subnet.lower()), None) for place in new.places]
+    preserved = [had.pop((item.nic, item.name, item.subnet.lower()), None) for item in new.ip_configurations]
     release_addresses(cloud, *(tuple(zip(*had.values(), strict=True)) or ((), ())))
     return tuple(next(more) if found is None else found[1] for found in preserved)
 

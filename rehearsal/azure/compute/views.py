@@ -110,7 +110,7 @@ def instance_body(cloud: Cloud, resource: Resource, one: Instance) -> Json:
         "networkProfile": {
             "networkInterfaces": [
                 {"id": f"{own}/networkInterfaces/{nic}", "properties": {"primary": primary}}
-                for nic, primary in {place.nic: place.nic_primary for place in model.places}.items()
+                for nic, primary in {item.nic: item.nic_primary for item in model.ip_configurations}.items()
             ]
         },
         "networkProfileConfiguration": {

@@ -252,23 +252,23 @@ def _of_interface(cloud: Cloud, interface: Resource, pool: str) -> Iterator[Back
 
 def _of_set(cloud: Cloud, scale_set: Resource, pool: str) -> Iterator[BackendMember]:
     state = state_of(scale_set)
-    places = {number: _places_in_pool(model, pool) for number, model in state.models.items()}
+    positions = {number: _positions_in_pool(model, pool) for number, model in state.models.items()}
     for number, instance in state.instances.items():
         if instance.going or not instance.addresses:
             continue
         answers = _answers(cloud, instance) and instance.health in ("", HEALTHY)
-        for place in places[instance.model]:
-            one = state.models[instance.model].places[place]
-            yield BackendMember(scale_set.id.text, number, one.nic, one.name, instance.addresses[place], answers)
+        for position in positions[instance.model]:
+            one = state.models[instance.model].ip_configurations[position]
+            yield BackendMember(scale_set.id.text, number, one.nic, one.name, instance.addresses[position], answers)
 
 
-def _places_in_pool(model: Model, pool: str) -> list[int]:
+def _positions_in_pool(model: Model, pool: str) -> list[int]:
     """Return the positions of a model's ipConfigurations that are in a pool."""
     interfaces = (model.profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or ()
     named = {
         (str(nic["name"]), str(item["name"])) for nic in interfaces for item in list_of(nic, "ipConfigurations") if _in_pool(item, pool)
     }
-    return [number for number, place in enumerate(model.places) if (place.nic, place.name) in named]
+    return [number for number, one in enumerate(model.ip_configurations) if (one.nic, one.name) in named]
 
 
 def _in_pool(item: Json, pool: str) -> bool:

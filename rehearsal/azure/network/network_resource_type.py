@@ -26,9 +26,9 @@ class NetworkResourceType(ResourceType):
     put_duration = "network.put"
     delete_duration = "network.delete"
     noun = "Resource"
-    tracked = True
+    has_location = True
     """The type has a location and tags of its own."""
-    guid = True
+    has_guid = True
     """Azure assigns it a resourceGuid."""
     items: tuple[str, ...] = ()
     """Properties that list items with a name and an id, which are not resources."""
@@ -43,7 +43,7 @@ class NetworkResourceType(ResourceType):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a missing location, references to another type, and a change of zones."""
-        if self.tracked:
+        if self.has_location:
             required_location(body)
         check_reference_types(arm_id, body)
         for name in self.items:
@@ -55,7 +55,7 @@ class NetworkResourceType(ResourceType):
         """Return a copy of the body with defaults, and with ids and states of its items."""
         whole = deepcopy(body)
         inner: Json = whole.setdefault("properties", {})
-        if self.guid:
+        if self.has_guid:
             inner["resourceGuid"] = cloud.stable_uuid("resourceGuid", arm_id.key)
         for name in self.items:
             for item in inner.get(name) or ():

@@ -44,7 +44,7 @@ class Peering(NetworkResourceType):
         "doNotVerifyRemoteGateways": False,
     }
     locks_with_parent = True
-    tracked = False
+    has_location = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a peering of a network with itself, a second one, overlapping addresses, or a disconnected other side."""

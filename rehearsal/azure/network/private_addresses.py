@@ -82,8 +82,8 @@ class AddressHolder(NetworkResourceType):
         """Preserve addresses that are still requested, release the others, and allocate new ones: static addresses before dynamic ones."""
         before: dict[str, SubnetAddress] = resource.state.addresses if resource.state else {}
         configured = list(self.ip_configurations(resource.id, resource.body))
-        preserved = {one.name.lower(): held for one in configured if (held := before.get(one.name.lower())) and _still_valid(one, held)}
-        released = [held for name, held in before.items() if name not in preserved]
+        preserved = {one.name.lower(): entry for one in configured if (entry := before.get(one.name.lower())) and _still_valid(one, entry)}
+        released = [entry for name, entry in before.items() if name not in preserved]
         _release(cloud, released)
         taken: dict[str, SubnetAddress] = {}
         try:
@@ -111,15 +111,15 @@ class AddressHolder(NetworkResourceType):
             _take_again(cloud, resource.state.addresses.values())
 
     def dump(self, state: Any) -> Any:
-        return None if state is None else {name: list(held) for name, held in state.addresses.items()}
+        return None if state is None else {name: list(entry) for name, entry in state.addresses.items()}
 
     def load(self, data: Any) -> Any:
-        return None if data is None else AllocatedAddresses({name: (str(held[0]), int(held[1])) for name, held in data.items()})
+        return None if data is None else AllocatedAddresses({name: (str(entry[0]), int(entry[1])) for name, entry in data.items()})
 
 
 def allocated_addresses(resource: Resource) -> dict[str, int]:
     """Return the addresses of a resource by the lower-case name of the ipConfiguration."""
-    return {name: held[1] for name, held in resource.state.addresses.items()} if resource.state else {}
+    return {name: entry[1] for name, entry in resource.state.addresses.items()} if resource.state else {}
 
 
 def check_public_address_free(cloud: Cloud, arm_id: ArmId, address_id: str) -> None:
@@ -141,9 +141,9 @@ def check_one_primary(arm_id: ArmId, items: Iterable[Json]) -> None:
         raise invalid(message, arm_id.text, "ExactlyOneIpConfigurationMustBePrimary")
 
 
-def _still_valid(one: IpConfiguration, held: SubnetAddress) -> bool:
+def _still_valid(one: IpConfiguration, entry: SubnetAddress) -> bool:
     static = one.static_address
-    return held[0] == one.subnet.lower() and (static is None or static == held[1])
+    return entry[0] == one.subnet.lower() and (static is None or static == entry[1])
 
 
 def _take(cloud: Cloud, one: IpConfiguration) -> SubnetAddress:
@@ -154,11 +154,11 @@ def _take(cloud: Cloud, one: IpConfiguration) -> SubnetAddress:
     return one.subnet.lower(), static
 
 
-def _release(cloud: Cloud, held: Iterable[SubnetAddress]) -> None:
-    for subnet, address in held:
+def _release(cloud: Cloud, addresses: Iterable[SubnetAddress]) -> None:
+    for subnet, address in addresses:
         pool_of(cloud, subnet).release((address,))
 
 
-def _take_again(cloud: Cloud, held: Iterable[SubnetAddress]) -> None:
-    for subnet, address in held:
+def _take_again(cloud: Cloud, addresses: Iterable[SubnetAddress]) -> None:
+    for subnet, address in addresses:
         pool_of(cloud, subnet).take_again((address,))

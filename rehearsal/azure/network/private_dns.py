@@ -35,7 +35,7 @@ class PrivateZone(NetworkResourceType):
     always_global = True
     noun = "Private DNS zone"
     put_duration = "dns.put"
-    guid = False
+    has_guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a location other than global, and an invalid name."""
@@ -82,7 +82,7 @@ class VirtualNetworkLink(NetworkResourceType):
     noun = "Virtual network link"
     defaults: Mapping[str, Any] = {"registrationEnabled": False}
     put_duration = "dns.put"
-    guid = False
+    has_guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a second link of a network to a zone or to a zone of the same name, and registration in a second zone."""
@@ -182,7 +182,7 @@ class RecordSet(NetworkResourceType):
     field is the property with the records, key the field of a record that contains its value, and read the parser of that value.
     """
 
-    tracked = guid = False
+    has_location = has_guid = False
     put_duration = delete_duration = ""
 
     def __init__(self, record_type: str, field: str, key: str, read: Reader = str) -> None:

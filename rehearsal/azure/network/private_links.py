@@ -51,7 +51,7 @@ class PrivateLinkService(AddressHolder):
     noun = "Private link service"
     in_use_code = "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted"
     defaults: Mapping[str, Any] = {"enableProxyProtocol": False}
-    guid = False
+    has_guid = False
     items = ("ipConfigurations",)
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -110,7 +110,7 @@ class PrivateEndpoint(AddressHolder):
     type = "Microsoft.Network/privateEndpoints"
     noun = "Private endpoint"
     put_duration = "private_endpoint.put"
-    guid = False
+    has_guid = False
     items = CONNECTIONS
 
     def ip_configurations(self, arm_id: ArmId, body: Json) -> Iterator[IpConfiguration]:
@@ -221,7 +221,7 @@ class ZoneGroup(NetworkResourceType):
     noun = "Private DNS zone group"
     put_duration = "private_endpoint.put"
     locks_with_parent = True
-    tracked = guid = False
+    has_location = has_guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a second group of an endpoint, and a group without one to five zones."""

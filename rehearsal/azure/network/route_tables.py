@@ -29,7 +29,7 @@ class Route(NetworkResourceType):
     type = "Microsoft.Network/routeTables/routes"
     noun = "Route"
     locks_with_parent = True
-    tracked = guid = False
+    has_location = has_guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse an invalid route, and a second route with the same prefix."""

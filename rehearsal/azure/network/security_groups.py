@@ -48,7 +48,7 @@ class SecurityRule(NetworkResourceType):
     noun = "Security rule"
     defaults: Mapping[str, Any] = {f"{side}{name}": [] for side in ("source", "destination") for name in ("AddressPrefixes", "PortRanges")}
     locks_with_parent = True
-    tracked = guid = False
+    has_location = has_guid = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse an invalid rule, and a priority that another rule of the group has."""

@@ -122,7 +122,7 @@ class Subnet(NetworkResourceType):
     noun = "Subnet"
     in_use_code = "InUseSubnetCannotBeDeleted"
     locks_with_parent = True
-    tracked = guid = False
+    has_location = has_guid = False
     items = ("delegations",)
     defaults: Mapping[str, Any] = {
         "delegations": [],
