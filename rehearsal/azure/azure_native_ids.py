@@ -23,7 +23,7 @@ class UnknownTypeError(GpufleetError):
         remedy = (
             "add its path to rehearsal/azure/azure_native_ids.py" if resource_type.startswith(AZURE) else "use a backend that supports it"
         )
-        super().__init__(f"no rule says what id {resource_type} gets; {remedy}")
+        super().__init__(f"{resource_type} has no rule for its id; {remedy}")
 
 
 class MissingInputError(GpufleetError):

@@ -85,7 +85,7 @@ def _restore(cloud: Cloud, item: Json) -> None:
     arm_id = parse(item["id"])
     kind = cloud.resource_types.get(arm_id.type.lower())
     if kind is None:
-        raise StateFormatError(f"holds {item['id']}, of a type that this version does not model")
+        raise StateFormatError(f"contains {item['id']}, of a type that is not in this version's model")
     resource = Resource(**{**item, "id": arm_id, "state": kind.load(item["state"])})
     cloud.resources[resource.key] = resource
     cloud.index.add(arm_id, references(resource.body, resource.key))
@@ -109,8 +109,10 @@ def open_cloud(directory: StateDirectory, fresh: Callable[[], Cloud]) -> Cloud:
     try:
         cloud = fresh() if saved is None else load(saved, empty_cloud)
     except (StateFormatError, KeyError, TypeError, ValueError) as error:
-        told = error if isinstance(error, StateFormatError) else f"does not hold what this version saves ({type(error).__name__}: {error})"
-        raise StateCorruptError(f"{directory.snapshot} {told}; {directory.begin_anew}") from error
+        reason = (
+            error if isinstance(error, StateFormatError) else f"does not contain a state of this version ({type(error).__name__}: {error})"
+        )
+        raise StateCorruptError(f"{directory.snapshot} {reason}; {directory.begin_anew}") from error
     replay_changes(directory, cloud)
     return cloud
 
@@ -123,7 +125,7 @@ def replay_changes(directory: StateDirectory, cloud: Cloud) -> None:
             apply_change(cloud, change)
         except (AzureError, KeyError, TypeError, ValueError) as error:
             raise StateCorruptError(
-                f"{directory.journal}, line {number}: what was accepted is not accepted again ({error}); another version wrote it, or it "
+                f"{directory.journal}, line {number}: a replayed change was rejected ({error}); another version wrote it, or it "
                 f"was changed: go back to that version, or {directory.begin_anew}"
             ) from error
     cloud.admission_checks = checks

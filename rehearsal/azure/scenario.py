@@ -26,7 +26,7 @@ SERVICES = tuple(sorted({name.partition("/")[0] for name in API_VERSIONS}))
 
 def _among(known: tuple[str, ...], what: str, text: str) -> str:
     if text.lower() not in {one.lower() for one in known}:
-        raise ValueError(f"is no {what} that is modelled; {nearest(text, known)}")
+        raise ValueError(f"is not a {what} of the model; {nearest(text, known)}")
     return text
 
 

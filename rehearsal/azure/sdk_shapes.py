@@ -108,7 +108,7 @@ def shape_of(resource_type: str) -> ObjectOf:
     published = _BY_KEY.get(resource_type.lower())
     if published is None:
         raise UnknownShapeError(
-            f"{resource_type} has no model among the official clients; rehearsal/azure/sdk_shapes.py names those that have"
+            f"{resource_type} has no model among the official clients; rehearsal/azure/sdk_shapes.py lists the types with one"
         )
     if published.lower() in _TAKEN:
         return _TAKEN[published.lower()]

@@ -81,7 +81,7 @@ class StateDirectory:
         except ValueError as error:
             raise StateCorruptError(f"{self.snapshot} cannot be read (damaged at byte {_damaged_at(error)}); {self.begin_anew}") from None
         if not isinstance(saved, dict):
-            raise StateCorruptError(f"{self.snapshot} holds no saved Azure; {self.begin_anew}")
+            raise StateCorruptError(f"{self.snapshot} contains no saved Azure; {self.begin_anew}")
         return saved
 
     def since(self) -> Iterator[Json]:

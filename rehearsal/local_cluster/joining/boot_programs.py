@@ -46,7 +46,7 @@ def _load(name: str) -> ModuleType:
     """Return a program of components/boot/files as a module of this process."""
     spec = importlib.util.spec_from_file_location(f"gpufleet_machine_{name}", FILES / f"{name}.py")
     if spec is None or spec.loader is None:
-        raise ImportError(f"{FILES / name}.py is no Python program")
+        raise ImportError(f"{FILES / name}.py is not a Python program")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

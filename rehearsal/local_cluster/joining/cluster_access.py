@@ -69,5 +69,7 @@ def token_of(kubeconfig: Path, account: str) -> str:
     finally:
         connection.close()
     if answer.status != CREATED:
-        raise ApiServerUnreachableError(connection.where, f"gives {SPACE}/{account} no token: {answer.message}", "apply rights() first")
+        raise ApiServerUnreachableError(
+            connection.where, f"returned no token of {SPACE}/{account}: {answer.message}", "apply rights() first"
+        )
     return str(answer.body["status"]["token"])

@@ -85,7 +85,7 @@ class Joiner:
 
     def _issue(self, machines: Iterable[JoiningMachine]) -> dict[str, Identity]:
         if self._access.issuer is None:
-            raise ValueError("identities issued ahead need the issuer of the cluster's authority: give Gate.issuer")
+            raise ValueError("ISSUED identities require the issuer of the cluster's authority: set ClusterAccess.issuer")
         return {one.name: self._access.issuer.issue(f"{NODE_USER}{one.name}", NODES_GROUP) for one in machines}
 
 
@@ -162,7 +162,7 @@ class _Round:
     async def _by_few(self, machines: Sequence[JoiningMachine]) -> None:
         """Register Nodes by few connections of one identity, in the order of their start times."""
         if self._access.actor is None:
-            raise ValueError("impersonated machines need the token of an account that may impersonate nodes: give Gate.actor")
+            raise ValueError("IMPERSONATED identities require the token of an account that may impersonate nodes: set ClusterAccess.actor")
         context, headers, began = client_context(self._access.authority), bearer(self._access.actor), time.monotonic()
         timed = iter(sorted(((self._smoothing.wait(one), one) for one in machines), key=lambda pair: pair[0]))
 

@@ -48,7 +48,9 @@ def faithful(sets: Sequence[NodeSet]) -> KwokMode:
     """Return leases and reports as often as the machines' kubelets are configured. Raises ValueError if their settings differ."""
     told = {one.heartbeats for one in sets}
     if len(told) != 1:
-        raise ValueError(f"kwok keeps all nodes alike, and kubelet.yaml has {sorted(told)}: join the scale sets of one time only")
+        raise ValueError(
+            f"kwok has one heartbeat interval for all nodes, and kubelet.yaml has {sorted(told)}: join only scale sets with the same one"
+        )
     ((lease, report),) = told
     return KwokMode(STAGES, lease, report)
 

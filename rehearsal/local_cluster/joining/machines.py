@@ -113,9 +113,7 @@ def _image(plan: RegionPlan, cluster: ClusterPlan, name: str, image_id: str) -> 
     for one in (*plan.gallery.images, *(pool.image for pool in cluster.pools)):
         if one.machine_image_id.lower() == image_id.lower():
             return one
-    raise NodeBootError(
-        name, f"its machines are made from {image_id or 'no image'}, which no image of the plan is", "bring the region up again"
-    )
+    raise NodeBootError(name, f"its machines have {image_id or 'no image'}, which is not an image of the plan", "bring the region up again")
 
 
 def fetched_identity(cloud: Cloud, boot: NodeBoot) -> FetchedIdentity:

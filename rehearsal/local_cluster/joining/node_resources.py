@@ -62,7 +62,7 @@ def quantity(text: object, whole: int = 0) -> int:
         return int(whole * float(word[:-1]) / 100)
     found = _QUANTITY.fullmatch(word)
     if not found:
-        raise ValueError(f"{word!r} is no quantity that is read here: want digits and one of m, {', '.join(filter(None, _UNITS))}")
+        raise ValueError(f"{word!r} is not a supported quantity: write digits and optionally one of m, {', '.join(filter(None, _UNITS))}")
     number, unit = int(found[1]), found[2] or ""
     return number if unit == "m" else number * 1_000 * _UNITS[unit]
 

@@ -93,7 +93,7 @@ class NodeRegistration:
             async with asyncio.timeout(connection.deadline - began):
                 return await self._watched(connection, asked)
         except TimeoutError:
-            raise RequestRejectedError(0, f"nobody has decided {asked['metadata']['name']} in {time.monotonic() - began:.0f} s") from None
+            raise RequestRejectedError(0, f"{asked['metadata']['name']} is still pending after {time.monotonic() - began:.0f} s") from None
 
     async def _watched(self, connection: Connection, asked: Json) -> bytes:
         """Watch the request, as kubelets do, and return the certificate; read the request again when the watch ends."""

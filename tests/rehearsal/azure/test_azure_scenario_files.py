@@ -62,12 +62,12 @@ def test_a_mistake_in_a_scenario_file_is_told_with_its_place_and_remedy(tmp_path
     [
         (
             "outages: [{services: [Microsoft.Compte]}]",
-            "'Microsoft.Compte' is no resource provider that is modelled; did you mean Microsoft.Compute?",
+            "'Microsoft.Compte' is not a resource provider of the model; did you mean Microsoft.Compute?",
         ),
-        ("bad_hosts: [{share: 1, vm_size: Standard_Nope}]", "'Standard_Nope' is no VM size that is modelled; "),
+        ("bad_hosts: [{share: 1, vm_size: Standard_Nope}]", "'Standard_Nope' is not a VM size of the model; "),
         (
             "evictions: [{per_instance_day: 1, vm_size: Standard_ND96isr_H100_v55}]",
-            "'Standard_ND96isr_H100_v55' is no VM size that is modelled; did you mean Standard_ND96isr_H100_v5?",
+            "'Standard_ND96isr_H100_v55' is not a VM size of the model; did you mean Standard_ND96isr_H100_v5?",
         ),
         (
             "outages: [{starts: 5 days}]",

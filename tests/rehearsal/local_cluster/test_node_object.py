@@ -151,7 +151,7 @@ def test_pods_get_what_the_system_and_the_eviction_thresholds_leave() -> None:
 def test_quantities_and_lists_of_cpus_are_read_as_kubernetes_and_linux_write_them() -> None:
     assert [quantity("250m"), quantity("2"), quantity("1Ki"), quantity("1k"), quantity("10%", 5_000)] == [250, 2_000, 1_024_000, 10**6, 500]
     assert [cpus("0"), cpus("0-1"), cpus("0,24,48-50")] == [1, 2, 5]
-    with pytest.raises(ValueError, match=r"'1\.5Gi' is no quantity"):
+    with pytest.raises(ValueError, match=r"'1\.5Gi' is not a supported quantity"):
         quantity("1.5Gi")
 
 

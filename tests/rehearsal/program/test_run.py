@@ -167,7 +167,7 @@ def test_the_first_of_many_failures_is_the_one_reported(capfd: pytest.CaptureFix
             resource_group(f"rg-{number}", pulumi.ResourceOptions(depends_on=[first]))
         pulumi.CustomResource("unknown:module:Second", "second", {"first": first.id})
 
-    assert failure_of(program).reason.startswith("unknown:module:First 'first': no rule says what id")
+    assert failure_of(program).reason.startswith("unknown:module:First 'first': unknown:module:First has no rule for its id")
     gc.collect()
     assert capfd.readouterr().err == ""
 
