@@ -28,7 +28,7 @@ def subject(name: str = f"{NODE_USER}{NODE}", organization: str = NODES_GROUP) -
 
 
 def address(text: str) -> x509.IPAddress:
-    """An address as a name that is asked for."""
+    """Return an address as a requested name."""
     return x509.IPAddress(ipaddress.ip_address(text))
 
 
@@ -41,7 +41,7 @@ def pem(
     key: Key = KEY,
     extra: x509.ExtensionType | None = None,
 ) -> bytes:
-    """A request in PEM, signed with its own key; names None asks for none."""
+    """Return a request in PEM, signed with its own key; without names where names is None."""
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject() if own_subject is None else own_subject)
     if names is not None:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)

@@ -1,4 +1,4 @@
-"""Only what a kubelet asks for its own name and its own machine's addresses is approved."""
+"""Approve only a kubelet's own name and its own machine's addresses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def verdict(
     instances: InstanceList | None = made.machines(),  # noqa: B008 - frozen
     now: float = NOW,
 ) -> Verdict:
-    """What becomes of a request, given what Azure last said."""
+    """Return the verdict on a request for the last readings of Azure."""
     claim = claim_of(request, made.PREFIX)
     return judge(claim, request.seen, sets, instances, now) if isinstance(claim, NodeClaim) else claim
 

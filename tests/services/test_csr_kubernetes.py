@@ -1,4 +1,4 @@
-"""What the API server shows of a request becomes what is decided on, and no more of it than is needed."""
+"""Signing requests are read from the API server's JSON, and no more of it than is needed."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def fleet(sets: int, machines: int) -> Fleet:
 
 
 def kubelet(machine: Instance, seen: float = 0.0, addresses: frozenset[str] | None = None) -> SigningRequest:
-    """What a machine's kubelet sends."""
+    """Return a request of a machine's kubelet."""
     names = (x509.DNSName(machine.name), *(made.address(text) for text in addresses or machine.addresses))
     text = made.pem(names, made.subject(f"system:node:{machine.name}"))
     return made.request(text, node=machine.name, name=f"csr-{machine.name}", seen=seen)

@@ -1,4 +1,4 @@
-"""Azure is asked one question at a time, at a bounded rate, and only about scale sets that it listed itself."""
+"""Azure receives one query at a time, at a bounded rate, and only about scale sets in its own list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of commands on Pulumi's own engine share; it needs the CLI, which is in no registry."""
+"""Fixtures for tests of commands on Pulumi's engine; they need the CLI, which is in no registry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pulumi_cli() -> PulumiPrograms:
 
 @pytest.fixture(scope="session")
 def up_once(pulumi_cli: PulumiPrograms, tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    """Dev, brought up; nobody changes it."""
+    """Region dev, deployed; tests do not change it."""
     engine = Engine(tmp_path_factory.mktemp("engine") / "dev")
     told = engine.run("up")
     assert told.returncode == 0, told.stdout + told.stderr

@@ -22,7 +22,7 @@ class Engine:
     folder: Path
 
     def words(self, verb: str, region: str | Path, *more: str) -> list[str | Path]:
-        """What is typed."""
+        """The command line."""
         engine = () if verb == "refresh" else ("--engine", "--no-fallback")
         return [GPUFLEET, verb, region, *engine, *CLOCK, "--state", self.folder, *more]
 

@@ -13,7 +13,7 @@ from rehearsal.program.graph import Graph, Resource, Secret
 SIGNATURE, SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 """The key of what is no plain value in a state, and a secret's: https://github.com/pulumi/pulumi/blob/008a315303507297fd13aea17efd6516379cd4ec/sdk/go/common/resource/sig/sig.go"""
 UNKNOWN = re.compile(r"^04da6b54-80e4-46f7-96ec-b56ff0331ba9$")
-"""What stands in a plan for an output that nobody knows yet."""
+"""Placeholder in a plan for an unknown output."""
 PROVIDERS_OWN = (".__provider", ".version", ".__internal")
 """Inputs that the SDK and the engine add: a pickled dynamic provider, and of a provider the version of its plugin."""
 ENCRYPTED = "(encrypted)"
@@ -21,7 +21,7 @@ OF_THIS_RUN = re.compile(
     r"BEGIN (CERTIFICATE|PRIVATE KEY|PUBLIC KEY|RSA)|certificate-authority-data|^[A-Za-z0-9+/]{43}=$|^[a-z0-9]{6}\.[a-z0-9]{16}$"
     r"|^\d{4}-\d\d-\d\dT|^bootstrap-token-"
 )
-"""Keys, certificates, tokens and moments are made anew in each run, and so is what is composed of them."""
+"""Keys, certificates, tokens and times differ in each run, and so does everything derived from them."""
 
 
 def differences(graph: Graph, found: Mapping[str, Mapping[str, Any]], *, planned: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which engine does the work, and what a person is told of it."""
+"""Choice of the engine and its message."""
 
 from __future__ import annotations
 

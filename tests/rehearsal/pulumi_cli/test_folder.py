@@ -1,4 +1,4 @@
-"""The folder that the CLI works in: what is made, what is kept, and that nothing is written beside it."""
+"""The folder of the CLI: created and preserved files, and nothing outside it."""
 
 from __future__ import annotations
 

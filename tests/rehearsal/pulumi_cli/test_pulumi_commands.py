@@ -1,4 +1,4 @@
-"""How a command of the CLI is run, stopped and followed: tried with programs that every machine has, where the CLI is told from none."""
+"""Commands of the CLI are run, stopped and followed; the tests use programs that every machine has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a killed command has left in a state: its locks, and what was under way."""
+"""Repair of the state that a killed command left: locks and operations under way."""
 
 from __future__ import annotations
 

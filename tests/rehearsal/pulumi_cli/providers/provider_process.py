@@ -67,7 +67,7 @@ class Client:
         self.call("Configure", provider_pb2.ConfigureRequest(args=encode(config), acceptSecrets=True))
 
     def check(self, resource_type: str, inputs: Json, old: Json | None = None, name: str = "it", **more: Any) -> tuple[Json, list[str]]:
-        """The inputs as they are kept, and what is wrong with them."""
+        """Return the checked inputs and their errors."""
         request = provider_pb2.CheckRequest(
             urn=urn_of(resource_type, name),
             news=encode(inputs),

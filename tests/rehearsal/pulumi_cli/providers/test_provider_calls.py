@@ -43,7 +43,7 @@ BOX = "shelf:index:Box"
 
 
 class Shelf(Provider):
-    """A provider of boxes, kept in memory."""
+    """A provider of boxes in memory."""
 
     package, version, autonaming = "shelf", "1.2.3", True
 

@@ -1,4 +1,4 @@
-"""An Azure that answers wrongly or not at all: what the provider tells, and that nothing that may be there is forgotten."""
+"""Wrong or missing responses of Azure: the provider reports them, and forgets no resource that may exist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INPUTS: Json = {"resourceGroupName": "one", "location": "here"}
 PATH = "/subscriptions/s/resourceGroups/one"
 BODY = {"id": PATH, "name": "one", "location": "here", "managedBy": "azure", "properties": {"provisioningState": "Succeeded"}}
 PACE = 0.0005
-"""How many of our seconds one of Azure's lasts."""
+"""Real seconds per second of Azure."""
 
 Reply = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -64,7 +64,7 @@ class Azure:
 
 
 def asked(azure: Azure, work: Callable[[ResourceManagerClient], Coroutine[Any, Any, Any]]) -> Any:
-    """What comes of work with an Azure."""
+    """Return the result of work with an Azure."""
 
     async def served() -> Any:
         app = web.Application()

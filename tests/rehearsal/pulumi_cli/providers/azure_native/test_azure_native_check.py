@@ -1,4 +1,4 @@
-"""Check refuses what azure-native does not take, and puts in what it makes up itself."""
+"""Check rejects wrong inputs, and adds generated names and defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diff tells each changed path, and what must be made anew for it."""
+"""Diff reports each changed path, and the changes that force a replacement."""
 
 from __future__ import annotations
 

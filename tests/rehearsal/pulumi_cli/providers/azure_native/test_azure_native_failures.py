@@ -1,4 +1,4 @@
-"""What does not go well: refused, half made, throttled, unreachable, cancelled, expired."""
+"""Failures: rejected, incomplete, throttled, unreachable, cancelled and expired calls."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_who_is_signed_in_can_be_asked(azure: Served, provider: Client) -> None:
 
 
 def _refused(cloud: Cloud, group: ArmId, principal: str) -> AzureError | None:
-    """How a read of what is not there is refused."""
+    """Return the error of a read of a missing resource."""
     try:
         cloud.handle(Request("GET", group, principal=principal))
     except AzureError as error:

@@ -15,7 +15,7 @@ from provider_process import ROOT, ProviderProcess, provider_process
 
 MODULE = "rehearsal.pulumi_cli.providers.azure_native"
 MEMORY_MB = 80
-"""What a process may hold before it is asked for anything: one runs for each provider resource of the program."""
+"""Memory of a process before its first call in MB: each provider resource of the program has one process."""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -1,4 +1,4 @@
-"""Resources of azure-native live and die in the embedded Azure as the engine asks."""
+"""Resources of azure-native are created, updated and deleted in the embedded Azure."""
 
 from __future__ import annotations
 

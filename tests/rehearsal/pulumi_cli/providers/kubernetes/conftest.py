@@ -42,7 +42,7 @@ def bare_plane(binaries: Binaries) -> Iterator[RunningPlane]:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Heard]:
-    """What the provider tells the engine."""
+    """The messages of the provider to the engine."""
     with listening_engine() as heard:
         yield heard
 

@@ -1,4 +1,4 @@
-"""Pulumi's engine as far as a provider talks to it: it writes down what it is told."""
+"""A substitute of Pulumi's engine that records the messages of a provider."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
 @dataclass
 class Heard:
-    """Address of the engine, and what it was told: severity, URN, message."""
+    """Address of the engine, and the messages that it received: severity, URN, message."""
 
     address: str = ""
     lines: list[tuple[str, str, str]] = field(default_factory=list)

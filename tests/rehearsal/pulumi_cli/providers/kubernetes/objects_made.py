@@ -1,4 +1,4 @@
-"""Objects as a program registers them, taken through a provider's calls as the engine would take them."""
+"""Objects as a program registers them, passed through a provider's calls like by the engine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Made:
 
 
 class Objects:
-    """What the engine does with a resource."""
+    """The engine's calls for a resource."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -77,7 +77,7 @@ def config_map(name: str, **data: str) -> Json:
 
 
 def kubeconfig_text(server: str, user: str = "one", **context: str) -> str:
-    """A kubeconfig by which nobody gets in anywhere."""
+    """A kubeconfig without access to any cluster."""
     document = {
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "cluster", "user": user, **context}}],

@@ -1,4 +1,4 @@
-"""What inputs are kept as, and what is wrong with them, asked of a provider process without a cluster."""
+"""Checked inputs and their errors, from a provider process without a cluster."""
 
 from __future__ import annotations
 

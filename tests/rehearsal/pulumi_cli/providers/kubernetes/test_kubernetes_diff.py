@@ -1,4 +1,4 @@
-"""What an update would change of an object, by its state alone."""
+"""Changes of an update to an object, from its state alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DEPLOYMENT: Json = {
 
 
 def live_of(inputs: Json, **more: Any) -> Json:
-    """What a server would make of inputs, with defaults beside them."""
+    """Return the object that a server would create from inputs, with defaults."""
     live: Json = deepcopy(inputs)
     live["metadata"] = {**live["metadata"], **SERVER_ADDS}
     live["status"] = {"observedGeneration": 1}
@@ -42,19 +42,19 @@ def live_of(inputs: Json, **more: Any) -> Json:
 
 
 def diff(inputs: Json, new: Json, live: Json | None = None, mutable: frozenset[str] = frozenset()) -> DiffResult:
-    """What differs between an object made from inputs and new ones."""
+    """Compare an object that was created from inputs with new inputs."""
     outputs = outputs_of(live if live is not None else live_of(inputs), inputs, "manager")
     kind = Kind(inputs["apiVersion"], inputs["kind"])
     return difference(state_of(outputs, inputs), new, kind, mutable, namespaced=kind.namespaced)
 
 
 def shown(found: DiffResult) -> dict[str, str]:
-    """Kinds by path, with a mark where an object is made anew."""
+    """Return kinds of changes by path, with a mark where an object is replaced."""
     return {path: f"{one.kind.name}{' anew' if one.replace else ''}" for path, one in found.changed.items()}
 
 
 def changed(change: dict[tuple[str | int, ...], Any], base: Json = DEPLOYMENT) -> Json:
-    """An object with values put in, or taken away where they are None."""
+    """Return an object with values set, or removed where they are None."""
     found: Any = deepcopy(base)
     for path, value in change.items():
         at = found

@@ -60,7 +60,7 @@ def test_no_properties_bring_a_call_down(objects: Objects, call: str) -> None:
 
 
 def failure_of(objects: Objects, call: str, message: Any) -> ProviderCallError | None:
-    """How a call failed; None where it did not."""
+    """Return the failure of a call; None for none."""
     try:
         objects.client.call(call, message)
     except ProviderCallError as failed:

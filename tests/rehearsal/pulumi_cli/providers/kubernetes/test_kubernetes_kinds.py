@@ -1,4 +1,4 @@
-"""What the provider knows of kinds without a server, against what a real one serves."""
+"""The provider's tables of kinds match a real server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of objects in a real cluster: made, changed, looked up, taken over, refused, deleted."""
+"""Objects in a real cluster: created, updated, read, adopted, rejected, deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program's own objects of region dev, each taken through every call in a real cluster that holds none of them."""
+"""The program's own objects of region dev, each passed through every call in a real cluster without them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rehearsal.pulumi_cli.providers.kubernetes.type_tokens import kind_of
 
 @pytest.fixture(scope="module")
 def registered(bare_plane: RunningPlane) -> tuple[Resource, ...]:
-    """What the program registers for the cluster, in its order."""
+    """Return the objects that the program registers for the cluster, in its order."""
     (provider,) = bare_plane.graph.of_type(PROVIDER)
     return tuple(one for one in bare_plane.graph if one.type.startswith(PREFIX) and one.provider == provider.urn)
 

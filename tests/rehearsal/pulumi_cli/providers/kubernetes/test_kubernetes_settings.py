@@ -1,4 +1,4 @@
-"""What the provider takes as its configuration, and when another one means another cluster."""
+"""Settings of the provider, and the changes that replace its objects."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ HERE, THERE, RENEWED = kubeconfig_text("https://here:1"), kubeconfig_text("https
 
 
 def faults(objects: Objects, config: Json) -> list[str]:
-    """What CheckConfig says."""
+    """Return the errors of CheckConfig."""
     answer = objects.client.call("CheckConfig", provider_pb2.CheckRequest(urn=URN, news=encode(config)))
     return [one.reason for one in answer.failures]
 
 
 def difference(objects: Objects, old: Json, new: Json) -> tuple[list[str], list[str]]:
-    """What DiffConfig says: what changed, and what makes the objects be made anew."""
+    """Return the result of DiffConfig: changed settings, and those that replace the objects."""
     request = provider_pb2.DiffRequest(urn=URN, id="id", olds=encode(old), old_inputs=encode(old), news=encode(new))
     answer = objects.client.call("DiffConfig", request)
     return sorted(answer.diffs), sorted(answer.replaces)

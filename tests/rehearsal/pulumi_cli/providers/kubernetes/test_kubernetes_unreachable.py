@@ -1,4 +1,4 @@
-"""A cluster that cannot be reached: what stays, what fails, and what is told of it."""
+"""An unreachable cluster: remaining objects, failures and messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODULE = "rehearsal.pulumi_cli.providers.kubernetes"
 
 @pytest.fixture
 def dead() -> str:
-    """A kubeconfig whose server's port nobody serves."""
+    """A kubeconfig with a port on which no server listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     return kubeconfig_text(f"https://127.0.0.1:{port}")

@@ -1,4 +1,4 @@
-"""What is waited for in a real cluster without nodes, and what is told where it does not come."""
+"""Waits in a real cluster without nodes, and the messages where they fail."""
 
 from __future__ import annotations
 
