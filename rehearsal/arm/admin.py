@@ -1,4 +1,4 @@
-"""Answers what only an embedded Azure can be asked: its clock, its state, and what a machine's application reports."""
+"""Administration endpoints of the embedded Azure: its clock, its state, and the health reports of applications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says by which variables of the environment clients find the embedded Azure and sign in."""
+"""Environment variables with which clients find the embedded Azure and sign in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rehearsal.arm.tokens import ClientIdentity
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """Where an embedded Azure is and who comes in: base URL, certificate authority's file, tenant, subscription, identity."""
+    """Endpoint and sign-in of an embedded Azure: base URL, certificate authority's file, tenant, subscription, identity."""
 
     base: str
     authority: Path
@@ -19,7 +19,7 @@ class ClientSettings:
     identity: ClientIdentity
 
     def of_sdks(self) -> dict[str, str]:
-        """What azure-identity and Azure's SDKs for Python read.
+        """Return the variables of azure-identity and Azure's SDKs for Python.
 
         https://learn.microsoft.com/python/api/overview/azure/identity-readme#environment-variables
         """
@@ -33,7 +33,7 @@ class ClientSettings:
         }
 
     def of_providers(self) -> dict[str, str]:
-        """What Pulumi's azure-native reads, and Go's TLS.
+        """Return the variables of Pulumi's azure-native provider, and of Go's TLS.
 
         https://www.pulumi.com/registry/packages/azure-native/installation-configuration/
         """

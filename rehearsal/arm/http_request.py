@@ -1,4 +1,4 @@
-"""Reads an HTTP request into what the services behind the server need of it, within bounds."""
+"""HTTP request of a client, read within bounds."""
 
 from __future__ import annotations
 

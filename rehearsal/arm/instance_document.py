@@ -1,4 +1,4 @@
-"""Says what the instance metadata service tells a machine of itself: its compute section and its network section.
+"""Instance document of the metadata service: the compute and network sections of a machine.
 
 https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service#instance-metadata
 """

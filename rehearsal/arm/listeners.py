@@ -1,4 +1,4 @@
-"""Listens on this machine alone: with TLS for everything, and without for the instance metadata service, which has none in Azure either."""
+"""Listeners on loopback: with TLS, and without TLS for the instance metadata service, as in Azure."""
 
 from __future__ import annotations
 

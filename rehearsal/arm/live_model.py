@@ -1,4 +1,4 @@
-"""Holds the model while it is served: lets time go on, and keeps whatever happens before anybody hears of it."""
+"""Model that is served: it advances the clock, and stores every change before the response."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ READS = ("GET", "HEAD")
 
 @dataclass
 class LiveModel:
-    """A model, its clock, and the directory in which it is kept; None keeps nothing.
+    """A model, its clock, and its state directory; None stores nothing.
 
-    Nothing here waits for anything: between catch_up and settle no other request is served.
+    No method waits: between catch_up and settle no other request is served.
     """
 
     cloud: Cloud
     clock: TimeSource
     directory: StateDirectory | None = None
-    _untold: bool = False
-    """Whether time has brought something about that the journal does not know."""
+    _unwritten: bool = False
+    """Whether an event has occurred that is not in the journal yet."""
 
     def catch_up(self) -> None:
-        """Let happen what is due by now; AzureError 503 while what has happened before cannot be written."""
+        """Run the events that are due; raise AzureError 503 while earlier changes cannot be written."""
         self.settle()
         now = self.clock.now()
         while self.cloud.step(now):
-            self._untold = True
+            self._unwritten = True
 
     def ask(self, request: Request) -> Response:
-        """Ask the model, and note what it accepted; AzureError."""
+        """Send a request to the model, and journal an accepted change; raise AzureError."""
         answer = self.cloud.handle(request)
         if request.method not in READS:
             self._note(change_log.change_of_request(request))
         return answer
 
     def make(self, what: Json) -> Any:
-        """Make a change that is no request of Azure Resource Manager's, now, and note it; AzureError."""
+        """Make a change outside Azure Resource Manager, and journal it; raise AzureError."""
         change = {**what, "at": self.cloud.now}
         made = change_log.apply_change(self.cloud, change)
         self._note(what)
         return made
 
     def wait(self, until: float) -> None:
-        """Let time go on to a moment."""
+        """Run all events up to a time."""
         while self.cloud.step(until):
             pass
-        self._untold = True
+        self._unwritten = True
 
     def settle(self) -> None:
-        """Write what has happened; AzureError 503 where the disk takes nothing, and then nothing may be told of it."""
+        """Write all changes; raise AzureError 503 where the disk cannot be written: the changes are then not acknowledged."""
         if self.directory is None:
             return
-        if self._untold:
+        if self._unwritten:
             self._note({"do": change_log.TIME})
         try:
             self.directory.flush()
@@ -72,7 +72,7 @@ class LiveModel:
             self.snapshot()
 
     def snapshot(self) -> bool:
-        """Write everything as one snapshot; False, told on stderr, where the disk takes no more: the journal goes on then."""
+        """Write one snapshot; print an error and return False where the disk cannot be written: the journal continues."""
         if self.directory is None:
             return True
         try:
@@ -83,6 +83,6 @@ class LiveModel:
         return True
 
     def _note(self, what: Json) -> None:
-        self._untold = False
+        self._unwritten = False
         if self.directory is not None:
             self.directory.append({**what, "at": self.cloud.now})

@@ -1,4 +1,4 @@
-"""Says what Azure's official Python clients are given so that they meet the embedded Azure: who signs in, and where everything is."""
+"""Settings with which Azure's official Python clients use the embedded Azure: credential and endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides how a long list is answered: in pages, each with a link to the next."""
+"""Pages of a long list, each with a link to the next page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers for Azure Resource Manager: one resource, a list, an operation, a subscription."""
+"""Azure Resource Manager: responses for a resource, a list, an operation or a subscription."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides what an answer looks like on the wire: status, headers, body, and where a long-running operation is asked about."""
+"""HTTP responses: status, headers, body, and the URLs of long-running operations."""
 
 from __future__ import annotations
 

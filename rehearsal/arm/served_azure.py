@@ -1,4 +1,4 @@
-"""Decides which Azure is served: the one that a directory keeps, or a new one of a region, in which scenario, and on what time."""
+"""Model that a server loads: from a state directory, or new for a region, with a scenario and a clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides which service answers an HTTP request, and what becomes of an error."""
+"""Dispatch of HTTP requests to the services, and of errors to responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers what a client asks before its first request: where to sign in, with what keys, and what else this cloud has.
+"""Discovery and sign-in endpoints: login URLs, public keys, and the other endpoints of the cloud.
 
 https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc
 """

@@ -1,4 +1,4 @@
-"""Decides what Azure tells of a subscription, its providers and its locations."""
+"""Response bodies for subscriptions, providers and locations."""
 
 from __future__ import annotations
 

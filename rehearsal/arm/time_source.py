@@ -1,4 +1,4 @@
-"""Decides what time it is in the embedded Azure: as on the wall, faster, or only as somebody moves it."""
+"""Clock of the embedded Azure: real, scaled or manual."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCALED = re.compile(r"scaled:(\d+(?:\.\d+)?)")
 
 
 class InvalidClockError(GpufleetError, ValueError):
-    """A clock that there is not."""
+    """An invalid clock."""
 
 
 @dataclass
@@ -28,11 +28,11 @@ class TimeSource:
     _moved: float = 0.0
 
     def now(self) -> float:
-        """Azure's moment, in seconds since 1970."""
+        """Return Azure's time, in seconds since 1970."""
         return self.began + self._moved + (time.monotonic() - self._start) * self.factor
 
     def move(self, seconds: float) -> None:
-        """Move time on by hand; seconds of Azure's time, at least 0."""
+        """Advance a manual clock, in seconds of Azure's time, at least 0."""
         self._moved += max(0.0, seconds)
 
     def here(self, seconds: float) -> float:

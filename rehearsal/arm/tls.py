@@ -1,4 +1,4 @@
-"""Makes the certificate authority and the server certificate of one embedded Azure, in its state directory."""
+"""Certificate authority and server certificate of an embedded Azure, in its state directory."""
 
 from __future__ import annotations
 

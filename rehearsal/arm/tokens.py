@@ -1,4 +1,4 @@
-"""Issues and checks access tokens: signed for who asked, for a resource, for an hour.
+"""Identity platform that issues and checks access tokens: signed for a client and a resource, valid for one hour.
 
 https://learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow
 """

@@ -1,4 +1,4 @@
-"""Decides what a URL's path asks for: one resource, a list, an action on a resource, an operation, or something of its own."""
+"""Parser of ARM URL paths: a resource, a list, an action on a resource, an operation, a location or a subscription."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ListPath:
 
 @dataclass(frozen=True, slots=True)
 class OperationPath:
-    """The status of an operation, or with result what it came to."""
+    """The status of an operation, or with result its result."""
 
     subscription: str
     id: str
@@ -35,7 +35,7 @@ class OperationPath:
 
 @dataclass(frozen=True, slots=True)
 class LocationPath:
-    """Something that Azure tells of a location: usages, vmSizes."""
+    """A list of a location: usages, vmSizes."""
 
     subscription: str
     provider: str
@@ -45,7 +45,7 @@ class LocationPath:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPath:
-    """Something that Azure tells of a subscription itself: itself (empty), locations, providers, resources; with a provider's name."""
+    """A subscription (empty), or its locations, providers or resources; name is the provider's."""
 
     subscription: str
     what: str
@@ -57,9 +57,9 @@ ArmPath = ResourcePath | ListPath | OperationPath | LocationPath | SubscriptionP
 
 
 def parse_arm_path(parts: Sequence[str], types: Container[str]) -> ArmPath | None:
-    """What the parts of a path ask for; types are the modelled ones in lower case; None where it is no path of ARM's.
+    """Return the parsed path; types are the modelled ones in lower case; None for a path outside ARM.
 
-    AzureError for an id that is none.
+    Raises AzureError for an invalid id.
     """
     if parts[0].lower() != "subscriptions" or "" in parts:
         return None
@@ -85,7 +85,7 @@ def parse_arm_path(parts: Sequence[str], types: Container[str]) -> ArmPath | Non
 
 
 def _outside_providers(parts: Sequence[str], lowered: list[str]) -> ArmPath | None:
-    """Subscriptions, resource groups and what is asked of them."""
+    """Parse paths of subscriptions and resource groups."""
     subscription = "/" + "/".join(parts[:2])
     match lowered[2:]:
         case []:
@@ -107,7 +107,7 @@ def _outside_providers(parts: Sequence[str], lowered: list[str]) -> ArmPath | No
 
 
 def _of_provider(subscription: str, tail: Sequence[str]) -> ArmPath | None:
-    """What hangs on a provider of a subscription and is no resource: the provider itself, operations, usages."""
+    """Parse paths of a provider that are not resources: the provider itself, operations, usages."""
     match tail:
         case [provider]:
             return SubscriptionPath(subscription, "providers", provider)

@@ -1,4 +1,4 @@
-"""Answers as the vaults themselves, below /keyvault/<vault>: https://learn.microsoft.com/rest/api/keyvault/secrets."""
+"""Data plane of the vaults, below /keyvault/<vault>: https://learn.microsoft.com/rest/api/keyvault/secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws how many private addresses are in use against Azure's bounds, and which address blocks the region takes."""
+"""Drawings of a region's private addresses against Azure's bounds, and of its address blocks."""
 
 from __future__ import annotations
 

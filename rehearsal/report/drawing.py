@@ -1,4 +1,4 @@
-"""What a picture of the report consists of: shapes with a place, a look and a title, which the template turns into SVG."""
+"""Drawing of the report: shapes with a position, a look and a title, which the template renders as SVG."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ def fitted(text: str, width: float, size: float) -> str:
 
 
 def _short(value: float) -> float:
-    """One decimal is finer than anybody sees, and keeps the page small."""
+    """Round to one decimal, which is precise enough and makes the page small."""
     return round(value, 1)

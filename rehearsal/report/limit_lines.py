@@ -1,4 +1,4 @@
-"""Orders the limits of a plan for a reader: what is broken, then by headroom, and what must merely hold."""
+"""Limits of a plan in reading order: exceeded limits, then by headroom, then rules without headroom."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How numbers are written in the report."""
+"""Number formats of the report."""
 
 from __future__ import annotations
 
 
 def number(value: float | None) -> str:
-    """A number with thousands separated, at most two decimals; a dash for none."""
+    """Return a number with thousands separated, at most two decimals; a dash for none."""
     if value is None:
         return "–"
     if float(value).is_integer():
@@ -13,7 +13,7 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent: one decimal below ten, so that a small headroom is not written as none; a dash for none."""
+    """Return a share in percent: one decimal below ten, so that a small headroom is not written as none; a dash for none."""
     if share is None:
         return "–"
     value = share * 100
@@ -21,5 +21,5 @@ def percent(share: float | None) -> str:
 
 
 def dollars(value: float) -> str:
-    """Dollars and cents."""
+    """Return dollars and cents."""
     return f"{value:,.2f}"

@@ -1,4 +1,4 @@
-"""Decides what stands in a rehearsal's report page, and writes it: one file that needs nothing else."""
+"""Report page of a rehearsal: one HTML file without external parts."""
 
 from __future__ import annotations
 
@@ -103,13 +103,13 @@ def write_report(
 
 
 def provenance(plan: RegionPlan) -> str:
-    """When a page is made, of which region file (digest of what it says, however it is written), and by which version."""
+    """Return the time, the digest of the region file's values, and the version of gpufleet."""
     digest = hashlib.sha256(plan.spec.model_dump_json().encode()).hexdigest()[:12]
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, gpufleet {version('gpufleet')}, region file {digest}"
 
 
 def write_whole(path: Path, text: str) -> Path:
-    """Write a file so that whoever reads it sees the old text or the new one, whatever happens meanwhile; OSError."""
+    """Write a file atomically: a reader sees the old text or the new one; raise OSError."""
     part = path.with_name(f".{path.name}.part")
     part.write_text(text, encoding="utf-8")
     return part.replace(path)

@@ -1,4 +1,4 @@
-"""Which colour stands for which pool: one per pool name, the same in every cluster and picture of a report."""
+"""Colours of the pools: one per pool name, the same in every cluster and drawing of a report."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def pool_looks(plan: RegionPlan) -> dict[str, str]:
 
 
 def is_spot(pool: PoolPlan) -> bool:
-    """Whether Azure may take the pool's machines away, which pictures show as stripes."""
+    """Return whether Azure may evict the pool's machines, which drawings show as stripes."""
     return pool.spec.capacity is Capacity.SPOT

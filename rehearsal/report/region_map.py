@@ -1,4 +1,4 @@
-"""Draws the region: the hub, how it reaches each cluster, and in each cluster the control plane and every scale set in its subnet."""
+"""Drawing of a region: the hub, its connection to each cluster, and each cluster's control plane and scale sets by subnet."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _hub(drawing: Drawing, plan: RegionPlan) -> None:
         "detail",
         INSET + 42,
         24,
-        fitted(f"{hub.vnet_name} · {hub.address_prefix} · people dial in from {hub.client_pool}", WIDTH - 80, FONT),
+        fitted(f"{hub.vnet_name} · {hub.address_prefix} · VPN clients in {hub.client_pool}", WIDTH - 80, FONT),
     )
     notes = {
         "gateway": f"VPN gateway {plan.spec.hub.gateway.value}",
@@ -118,20 +118,20 @@ def _control_plane(drawing: Drawing, cluster: ClusterPlan, top: float) -> None:
     drawing.text("detail", left + 10, top + 61, f"{servers.address}:{API_SERVER_PORT}")
     top += API_HEIGHT + 10
     drawing.rect("part", left, top, CONTROL_WIDTH, CONTROL_HEIGHT - API_HEIGHT - 10, radius=3, title="etcd members by zone")
-    rings = (cluster.etcd, cluster.events_etcd)
-    zones = sorted({member.zone for ring in rings for member in ring.members})
+    etcd_clusters = (cluster.etcd, cluster.events_etcd)
+    zones = sorted({member.zone for etcd in etcd_clusters for member in etcd.members})
     first, width = left + 92, (CONTROL_WIDTH - 98) / max(len(zones), 1)
     for column, zone in enumerate(zones):
         drawing.text("detail", first + column * width, top + 18, f"zone {zone}")
-    for row, ring in enumerate(rings):
-        _ring(drawing, ring, left + 10, top + 32 + 37 * row, zones, first, width)
+    for row, etcd in enumerate(etcd_clusters):
+        _etcd(drawing, etcd, left + 10, top + 32 + 37 * row, zones, first, width)
 
 
-def _ring(drawing: Drawing, ring: EtcdPlan, left: float, y: float, zones: list[str], first: float, width: float) -> None:
-    drawing.text("label", left, y + 7, ring.role)
-    drawing.text("detail", left, y + 22, short_size(ring.size.name))
+def _etcd(drawing: Drawing, etcd: EtcdPlan, left: float, y: float, zones: list[str], first: float, width: float) -> None:
+    drawing.text("label", left, y + 7, etcd.role)
+    drawing.text("detail", left, y + 22, short_size(etcd.size.name))
     for column, zone in enumerate(zones):
-        here = [member for member in ring.members if member.zone == zone]
+        here = [member for member in etcd.members if member.zone == zone]
         titles = [f"{member.name} {member.address} zone {zone}" for member in here]
         _row_of(drawing, "round", first + column * width, y, width - 4, titles, [member.name for member in here])
 
@@ -154,12 +154,12 @@ def _row_of(drawing: Drawing, look: str, left: float, top: float, width: float, 
 
 def _pool(drawing: Drawing, cluster: ClusterPlan, pool: PoolPlan, top: float, look: str, per_machine: float) -> None:
     spec = pool.spec
-    fabric = "InfiniBand" if spec.interconnect is Interconnect.INFINIBAND else "Ethernet"
+    interconnect = "InfiniBand" if spec.interconnect is Interconnect.INFINIBAND else "Ethernet"
     sets = f"{len(pool.scale_sets)} scale set{'' if len(pool.scale_sets) == 1 else 's'}"
     title = f"Pool {pool.name} of {cluster.name}: {spec.nodes:,} machines in {sets}, image {pool.image.pin}"
     drawing.rect(f"cell {look}", NODES_LEFT, top + 4, 10, 10, title=title, mark=("pool", f"{cluster.name}/{pool.name}"))
     bought = " · spot" if is_spot(pool) else ""
-    detail = f"{spec.nodes:,} × {short_size(pool.size.name)}{bought} · zone {spec.zone.value} · {fabric} · {sets}"
+    detail = f"{spec.nodes:,} × {short_size(pool.size.name)}{bought} · zone {spec.zone.value} · {interconnect} · {sets}"
     room = WIDTH - NODES_LEFT - 17 - len(pool.name) * 7 - 8
     drawing.spans(NODES_LEFT + 17, top + 14, ("label", pool.name), ("detail", fitted(detail, room, FONT)))
     for row, role in enumerate(pool.subnet_roles):

@@ -1,4 +1,4 @@
-"""Adds up what a plan's machines are and cost, and what a run registered, as the rows of the report's tables."""
+"""Rows of the report's tables: machines with their cost, and registered resources by type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws when each part of a region was worked on while it was brought up, in Azure's time."""
+"""Drawing of a local up: the working time of each part of a region, in Azure's time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEFT, RIGHT = 188.0, 92.0
 LINE, BAR = 18.0, 11.0
 FONT = 12.5
 STEPS = (60, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
-"""Seconds between two strokes of the time axis: the first that gives at most so many."""
+"""Seconds between two strokes of the time axis: the first step with at most MOST_STROKES strokes."""
 MOST_STROKES = 9
 POOL = "pool-"
 
