@@ -30,7 +30,7 @@ class DaemonSetStatus:
 
 
 class ClusterInspector:
-    """Reads a cluster's state as its administrator."""
+    """Client that reads a cluster's state as its administrator."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._connection = Connection(kubeconfigs.read(kubeconfig), PATIENCE_SECONDS, lambda _: None)

@@ -41,7 +41,7 @@ from rehearsal.local_cluster.objects.results import (
 )
 
 PATIENCE_SECONDS = 60.0
-"""How long a failed request is retried, and how long to wait until a kind is served."""
+"""Time to retry a failed request, and to wait until a kind is served."""
 OK, CREATED = 200, 201
 DEFINITION = "CustomResourceDefinition"
 ESTABLISHED_WAIT_SECONDS = 0.1

@@ -126,7 +126,7 @@ def _finished(workload: KubernetesObject) -> bool:
 def delete_objects(
     connection: Connection, kinds: Kinds, going: Mapping[ObjectKey, KubernetesObject]
 ) -> tuple[list[ObjectKey], list[ObjectFailure]]:
-    """Delete objects, dependents first; an object that another client deleted or created anew meanwhile is left alone."""
+    """Delete objects, dependents first; an object that another client deleted or created again meanwhile is left alone."""
     deleted: list[ObjectKey] = []
     failed: list[ObjectFailure] = []
     rows = [{"kind": key.kind, "metadata": {}, "key": key} for key in going]

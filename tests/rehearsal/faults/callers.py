@@ -1,4 +1,4 @@
-"""Clients of the API that call all the while, as programs do: kept connections, and one retry of what got no answer."""
+"""Clients that send requests to the API continuously, as programs do: with open connections and one retry."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import urllib3
 
 from rehearsal.local_cluster.objects import kubeconfig
 
-ASKED = "/api/v1/namespaces/default"
+READ_PATH = "/api/v1/namespaces/default"
 PAUSE_SECONDS = 0.05
 SECONDS = 5.0
 
 
 class Callers:
-    """Threads that each read one object again and again through a kubeconfig's server, a request tried twice."""
+    """Threads that each read one object repeatedly through a kubeconfig's server, with one retry."""
 
     def __init__(self, path: Path, count: int) -> None:
         self._access = kubeconfig.read(path)
@@ -25,7 +25,7 @@ class Callers:
         self.answered = 0
         self.failures: list[str] = []
         self.gaps = [0.0] * count
-        """Longest time without an answer of each."""
+        """Longest time without a response, per thread."""
 
     def __enter__(self) -> Callers:
         for thread in self._threads:
@@ -38,9 +38,9 @@ class Callers:
             thread.join()
 
     def wait_for(self, more: int, seconds: float = 120.0) -> None:
-        """Return once so many more have been answered."""
-        wanted, until = self.answered + more, time.monotonic() + seconds
-        while self.answered < wanted:
+        """Wait until that many more requests are answered."""
+        target, until = self.answered + more, time.monotonic() + seconds
+        while self.answered < target:
             assert time.monotonic() < until, self.failures[-3:]
             time.sleep(0.05)
 
@@ -50,7 +50,7 @@ class Callers:
         with urllib3.HTTPSConnectionPool(access.host, access.port, ssl_context=access.tls, timeout=SECONDS) as pool:
             while not self._over.wait(PAUSE_SECONDS):
                 try:
-                    reply = pool.request("GET", ASKED, retries=once_more)
+                    reply = pool.request("GET", READ_PATH, retries=once_more)
                 except urllib3.exceptions.HTTPError as error:
                     self.failures.append(f"{type(error).__name__}: {error}"[:200])
                     continue

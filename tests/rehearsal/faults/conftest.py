@@ -1,4 +1,4 @@
-"""A control plane for the tests of one file, which they harm and leave whole."""
+"""A control plane for the tests of one file, which inject faults and wait for recovery."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from faulty_plane import FaultyPlane, faulty_plane
 
 @pytest.fixture(scope="module")
 def running(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyPlane]:
-    """The plane, for all tests of a file."""
+    """Return the control plane for all tests of a file."""
     with faulty_plane(binaries, tmp_path_factory.mktemp("plane")) as made:
         yield made
 
 
 @pytest.fixture
 def plane(running: FaultyPlane) -> Iterator[FaultyPlane]:
-    """The plane, whole before and after."""
+    """Return the control plane, which is healthy before and after a test."""
     running.wait_whole()
     yield running
     running.wait_whole()

@@ -1,4 +1,4 @@
-"""The control plane to which tests do harm: what they ask of it, and how they wait until it is whole again."""
+"""Control plane for tests that inject faults, and waiting for its recovery."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ ETCD_UNIT = "etcd.service"
 
 
 until = partial(until_within, seconds=WHOLE_SECONDS)
-"""Wait until something is so, for minutes: programs that start anew on a busy machine take one."""
+"""Waits for minutes until a condition holds, because restarts on a busy machine take about one."""
 
 
 def busy() -> float:
-    """Programs that want a core, for each core: what a measured time is to be held against."""
+    """Return runnable processes per core, to judge a measured time."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 @dataclass(frozen=True)
 class FaultyPlane(RealCluster):
-    """A control plane with its nodes, its balancer and who watches it."""
+    """A control plane with its nodes, balancer and Prometheus."""
 
     alerts: Alerts
     folder: Path
     shells: Mapping[str, UnitControl]
-    """Each machine's systemctl, written before there is anything to do: a program that was just written is busy for who forks just then."""
+    """Each machine's systemctl, written in advance: executing a file just after writing fails with ETXTBSY if another thread forks."""
 
     @property
     def kubeconfig(self) -> Path:
         return self.control.kubeconfig
 
     def client(self, seconds: float = 75.0) -> Client:
-        """The break-glass administrator through the balancer."""
+        """Return a client of the break-glass administrator through the balancer."""
         return Client(self.kubeconfig, seconds)
 
     def leader(self) -> Machine:
-        """Member that leads the main ring."""
+        """Return the leader of the main etcd cluster."""
         for one in self.control.etcd:
             status = json.loads(self.etcdctl(one, "endpoint", "status", "--write-out=json"))[0]["Status"]
             if status["leader"] == status["header"]["member_id"]:
@@ -66,7 +66,7 @@ class FaultyPlane(RealCluster):
         raise AssertionError("nobody leads")
 
     def wait_whole(self, seconds: float = WHOLE_SECONDS) -> float:
-        """Wait until every machine runs, answers and is let in, and every node is ready; the seconds that it took."""
+        """Wait until every machine runs, answers and is up in the balancer, and every node is ready; return the seconds."""
         began = time.monotonic()
         for machine in self.control.machines:
             machine.start()
@@ -78,7 +78,7 @@ class FaultyPlane(RealCluster):
         return time.monotonic() - began
 
     def runbook(self, name: str, machine: Machine, **values: str) -> Runbook:
-        """A runbook in the shell of a person on a machine: its systemctl, and the programs of the pinned versions."""
+        """Run a runbook in a shell of a machine, with its systemctl and the pinned programs."""
         return Runbook(name, values, self.shell(self.shells[machine.name]), ROOT)
 
 
@@ -88,7 +88,7 @@ def _enabled_run(machine: Machine) -> bool:
 
 @contextmanager
 def faulty_plane(binaries: Binaries, folder: Path) -> Iterator[FaultyPlane]:
-    """Region dev with its nodes joined, watched by Prometheus."""
+    """Run region dev with joined nodes and Prometheus."""
     with real_cluster("dev", binaries) as real:
         joined = Joiner(real.access()).join(real.machines(), Identities.ISSUED, STORM)
         assert joined.failures == ()
@@ -102,7 +102,7 @@ def faulty_plane(binaries: Binaries, folder: Path) -> Iterator[FaultyPlane]:
 
 
 def at_once(deeds: Iterable[Callable[[], object]]) -> None:
-    """Do things beside one another, and wait for them all."""
+    """Run functions in parallel and wait for all."""
     threads = [threading.Thread(target=partial(deed)) for deed in deeds]
     for thread in threads:
         thread.start()

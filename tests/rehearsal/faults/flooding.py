@@ -1,4 +1,4 @@
-"""A flood of node agents through the balancer, and how an API server answers others meanwhile."""
+"""A flood of node agents through the balancer, and an API server's response times for other clients meanwhile."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ NAMESPACE, ACCOUNT = FLEET_NAMESPACE, "telemetry"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 SECRETS, SECRET_BYTES = 40, 100_000
 CONNECTIONS = 1_050
-"""A quarter more than two of the smallest servers work on and let wait for one account, so that some are refused however fast they are."""
+"""A quarter more requests than two of the smallest servers process and queue for one account, so that some are always refused."""
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 PAUSE_SECONDS = 0.2
 EXECUTING = re.compile(r'^apiserver_flowcontrol_current_executing_seats{flow_schema="([^"]+)",priority_level="[^"]+"} (\S+)$', re.MULTILINE)
 
 
 def prepare(plane: FaultyPlane) -> None:
-    """The account with its rights, and enough to list that a list costs something."""
+    """Create the account with its rights, and enough objects that a list has a cost."""
     client = plane.client()
     client.make(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": ACCOUNT}})
     rbac = "/apis/rbac.authorization.k8s.io/v1"
@@ -52,7 +52,7 @@ def prepare(plane: FaultyPlane) -> None:
 
 @dataclass
 class Asked:
-    """Seconds that each answer took, and what was not answered well."""
+    """Response times in seconds, and failed requests."""
 
     seconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -61,8 +61,8 @@ class Asked:
         return sorted(self.seconds)[min(len(self.seconds) - 1, int(len(self.seconds) * share))]
 
 
-class Asker(threading.Thread):
-    """Somebody who asks one thing again and again, until told to stop."""
+class RepeatingClient(threading.Thread):
+    """A client that repeats one request until it is stopped."""
 
     def __init__(self, client: Client, method: str, path: str, item: object = None) -> None:
         super().__init__(daemon=True)
@@ -88,14 +88,14 @@ class Asker(threading.Thread):
 
 @dataclass
 class Flood:
-    """A flood while it lasts, and after: who asked, what the agents were answered, and the seats that flow schemas had at most."""
+    """A flood and its results: other clients, responses to the agents, and the maximum of seats per flow schema."""
 
-    askers: Mapping[str, Asker]
+    askers: Mapping[str, RepeatingClient]
     agents: dict[str, int] = field(default_factory=dict)
     seats: dict[str, int] = field(default_factory=dict)
 
     def observe(self, client: Client, over: threading.Event) -> None:
-        """Note the seats in use, until it is over."""
+        """Record the seats in use until the flood ends."""
         while not over.wait(PAUSE_SECONDS):
             for schema, used in EXECUTING.findall(client.request("GET", "/metrics").text):
                 self.seats[schema] = max(self.seats.get(schema, 0), int(float(used)))
@@ -113,7 +113,7 @@ class Flood:
 
 
 def _as_node(plane: FaultyPlane, server: Path, name: str) -> Path:
-    """A node's kubeconfig beside the administrator's."""
+    """Write a node's kubeconfig next to the administrator's."""
     identity = issuer_of(plane.control).issue(f"{NODE_USER}{name}", NODES_GROUP)
     document = yaml.safe_load(server.read_text())
     pem = {"client-certificate-data": identity.certificate, "client-key-data": identity.key}
@@ -123,23 +123,25 @@ def _as_node(plane: FaultyPlane, server: Path, name: str) -> Path:
     return path
 
 
-def askers(plane: FaultyPlane, kubeconfig: Path) -> dict[str, Asker]:
-    """Break-glass, an operator, and a kubelet's heartbeat, against one server."""
+def askers(plane: FaultyPlane, kubeconfig: Path) -> dict[str, RepeatingClient]:
+    """Return clients of one server: break-glass, an operator, and a kubelet's heartbeat."""
     operators = entra_group(str(plane.plan.spec.access.operators_group))
     headers = {"Impersonate-User": "entra:operator", "Impersonate-Group": operators}
     node = min(one.name for one in plane.machines())
     beat = {"spec": {"holderIdentity": node}}
     patching = {"Content-Type": "application/merge-patch+json"}
     return {
-        "break-glass": Asker(Client(kubeconfig, keep_open=True), "GET", "/api/v1/nodes?limit=5"),
-        "operator": Asker(Client(kubeconfig, headers=headers, keep_open=True), "GET", "/api/v1/nodes?limit=5"),
-        "heartbeat": Asker(Client(_as_node(plane, kubeconfig, node), headers=patching, keep_open=True), "PATCH", f"{LEASES}/{node}", beat),
+        "break-glass": RepeatingClient(Client(kubeconfig, keep_open=True), "GET", "/api/v1/nodes?limit=5"),
+        "operator": RepeatingClient(Client(kubeconfig, headers=headers, keep_open=True), "GET", "/api/v1/nodes?limit=5"),
+        "heartbeat": RepeatingClient(
+            Client(_as_node(plane, kubeconfig, node), headers=patching, keep_open=True), "PATCH", f"{LEASES}/{node}", beat
+        ),
     }
 
 
 @contextmanager
 def flood(plane: FaultyPlane, seconds: float) -> Iterator[Flood]:
-    """A flood for so long; others ask the first API server all the while and are counted after two seconds of it."""
+    """Flood for that many seconds; other clients send requests to the first API server, and count after two seconds."""
     server = plane.control.api_servers[0]
     kubeconfig = plane.control.direct_kubeconfig(server)
     client = Client(kubeconfig)

@@ -1,4 +1,4 @@
-"""Node agents as in the outage of December 2024: as many connections as nodes, each of which lists all there is, all the time.
+"""Node agents as in the outage of December 2024: one connection per node, each listing all objects all the time.
 
 `python node_agents.py PORT AUTHORITY TOKEN_FILE CONNECTIONS SECONDS` asks loopback alone, ends by itself, and prints as JSON how often each
 status was answered. https://status.openai.com/incidents/ctrsv3lwd797
@@ -19,11 +19,11 @@ LISTS = ("/api/v1/pods", "/api/v1/secrets")
 READ_BYTES = 1 << 20
 OPENING_AT_ONCE = 32
 REFUSED_SECONDS = 0.5
-"""How long an agent waits after a refusal: less than it is told, as programs that are written in haste do."""
+"""Wait after a refusal: shorter than Retry-After, as in carelessly written programs."""
 
 
 async def agent(port: int, trust: ssl.SSLContext, token: str, until: float, opening: asyncio.Semaphore, answers: Counter[str]) -> None:
-    """One node's agent, until the time is over."""
+    """Run one node's agent until the time is over."""
     number = 0
     while time.monotonic() < until:
         try:
@@ -43,7 +43,7 @@ async def agent(port: int, trust: ssl.SSLContext, token: str, until: float, open
 
 
 async def answer(reader: asyncio.StreamReader) -> int:
-    """Status of an answer whose body is read and thrown away."""
+    """Read and discard a response's body; return its status."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     if "transfer-encoding: chunked" in head:
         while size := int(await reader.readuntil(b"\r\n"), 16):

@@ -1,4 +1,4 @@
-"""Watches a running control plane as a region's Prometheus would, so that shipped alerts are asked of what really happens.
+"""Prometheus for a running control plane, as in a region, to evaluate the shipped alerts on real metrics.
 
 The expressions are those that are shipped; only the minutes for which they must hold are not waited for.
 """
@@ -28,25 +28,25 @@ from rehearsal.local_cluster.run_directory import RunDirectory
 
 METRICS_PORT = 2381
 SCRAPE_SECONDS = 5
-"""Also the longest wait for an answer: a server that is flooded, on a busy machine, takes seconds for its metrics."""
+"""Also the timeout of a response: a flooded server on a busy machine takes seconds for its metrics."""
 
 
 class Alerts:
-    """What a running Prometheus says of a cluster's alerts; without one, nothing is asked and nothing denied."""
+    """A cluster's alerts in a running Prometheus; without Prometheus every check passes."""
 
     def __init__(self, control: ControlPlane, port: int | None) -> None:
         self._expressions = {one.name: one.expression for one in alerts(control.cluster)}
         self._port = port
 
     def found(self, expression: str) -> list[dict[str, Any]]:
-        """Samples of an expression, now."""
+        """Return the current samples of an expression."""
         query = urllib.parse.urlencode({"query": expression})
         with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/api/v1/query?{query}", timeout=30) as answer:
             result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         return result
 
     def wait_for(self, *names: str, seconds: float = 90.0) -> None:
-        """Return once the expressions of all these alerts hold."""
+        """Wait until the expressions of all these alerts hold."""
         waiting, deadline = set(names) if self._port else set(), time.monotonic() + seconds
         while waiting:
             waiting -= {name for name in waiting if self.found(self._expressions[name])}
@@ -78,7 +78,7 @@ def _configuration(control: ControlPlane) -> dict[str, Any]:
 
 @contextmanager
 def prometheus(control: ControlPlane, run: RunDirectory, folder: Path) -> Iterator[Alerts]:
-    """A Prometheus of this machine's on a control plane; without one installed, alerts of which nothing is asked."""
+    """Run this machine's Prometheus on a control plane; if none is installed, yield alerts whose checks pass."""
     program = shutil.which("prometheus")
     if program is None:
         yield Alerts(control, None)

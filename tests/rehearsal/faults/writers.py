@@ -1,4 +1,4 @@
-"""Writers of numbered things that remember what was acknowledged and when, so that losses and gaps can be told afterwards."""
+"""Writers of numbered objects that record acknowledgements and their times, to find losses and gaps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NotWrittenError(OSError):
 
 
 class Writer(threading.Thread):
-    """Writes one number after the other, each once, until its context ends."""
+    """Writes consecutive numbers, each once, until its context ends."""
 
     def __init__(self, write: Callable[[int], None]) -> None:
         super().__init__(name="writer", daemon=True)
@@ -41,11 +41,11 @@ class Writer(threading.Thread):
 
     @property
     def longest_gap(self) -> float:
-        """Seconds of the longest time without an acknowledged write."""
+        """Return the longest time in seconds without an acknowledged write."""
         return max(after - before for before, after in zip(self._at, self._at[1:], strict=False))
 
     def wait_for(self, more: int, seconds: float = 120.0) -> None:
-        """Return once so many more have been acknowledged."""
+        """Wait until that many more writes are acknowledged."""
         wanted, until = len(self.acknowledged) + more, time.monotonic() + seconds
         while len(self.acknowledged) < wanted:
             assert time.monotonic() < until, f"{len(self.acknowledged)} of {wanted} writes; last failures: {self.failures[-3:]}"
@@ -65,7 +65,7 @@ class Writer(threading.Thread):
 
 
 class ApiWriter(Writer):
-    """Creates numbered ConfigMaps through a kubeconfig's server, a request tried no longer than so many seconds."""
+    """Creates numbered ConfigMaps through a kubeconfig's server, with a timeout in seconds."""
 
     def __init__(self, kubeconfig: Path, name: str, seconds: float = 5.0) -> None:
         self._client = client = Client(kubeconfig, seconds, keep_open=True)
@@ -84,14 +84,14 @@ class ApiWriter(Writer):
         self._client.close()
 
     def lost(self) -> list[int]:
-        """Acknowledged numbers that a consistent read does not show."""
+        """Return acknowledged numbers that a consistent read does not contain."""
         found = Client(self._kubeconfig).get(f"{CONFIG_MAPS}?labelSelector=writer%3D{self._prefix}")["items"]
         held = {item["metadata"]["name"] for item in found}
         return [number for number in self.acknowledged if f"{self._prefix}-{number:06d}" not in held]
 
 
 class EtcdWriter(Writer):
-    """Puts numbered keys straight into a ring, through whichever member answers; command is etcdctl with its endpoints and keys."""
+    """Puts numbered keys into an etcd cluster, through any member; command is etcdctl with endpoints and keys."""
 
     def __init__(self, command: Sequence[str], prefix: str) -> None:
         self._command, self._prefix = command, prefix
@@ -106,7 +106,7 @@ class EtcdWriter(Writer):
         super().__init__(write)
 
     def lost(self) -> list[int]:
-        """Acknowledged numbers that the ring does not hold."""
+        """Return acknowledged numbers that the etcd cluster does not contain."""
         done = subprocess.run(
             [*self._command, "--command-timeout=60s", "get", self._prefix, "--prefix", "--keys-only"],
             capture_output=True,

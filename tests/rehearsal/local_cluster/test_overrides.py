@@ -1,4 +1,4 @@
-"""In all shipped regions, what programs here are started with differs from what was rendered by the written list, and by nothing else."""
+"""In all shipped regions, local programs differ from the rendered ones exactly by the list of overrides."""
 
 from __future__ import annotations
 
@@ -30,46 +30,46 @@ BINARIES = {
 Difference = tuple[str, str, str]
 
 
-class Laid:
-    """The control plane of one cluster, laid and not started."""
+class CreatedPlane:
+    """The machines of one cluster's control plane, which are not started."""
 
     def __init__(self, cluster: ClusterPlan, machines: tuple[Machine, ...], ports: dict[int, str]) -> None:
         self.cluster, self.machines, self.ports = cluster, machines, ports
 
 
-class Noted(RunDirectory):
-    """A run that notes what each port is for."""
+class RecordingRunDirectory(RunDirectory):
+    """A run directory that records the name of each port."""
 
     def __init__(self) -> None:
-        self.noted: dict[int, str] = {}
+        self.names_by_port: dict[int, str] = {}
         super().__init__()
 
-    def port(self, what: str) -> int:
-        port = super().port(what)
-        self.noted[port] = what
+    def port(self, name: str) -> int:
+        port = super().port(name)
+        self.names_by_port[port] = name
         return port
 
 
 @pytest.fixture(scope="module", params=SHIPPED)
-def laid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Laid]]:
+def laid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[CreatedPlane]]:
     plan = load_plan(request.param)
     cloud = bring_up_anew(plan).cloud
     found, runs = [], []
     with serve_azure(cloud, tmp_path_factory.mktemp("azure")) as azure:
         for cluster in plan.clusters:
-            run = Noted()
+            run = RecordingRunDirectory()
             runs.append(run)
             given = azure.call(lambda cloud, cluster=cluster: control_plane_machines(cloud, cluster))
             machines = create_machines(given, cluster, azure, MachinePrograms(BINARIES, {}), run, Supervisor(run))
             assert len(given) == len(cluster.etcd.members) + len(cluster.events_etcd.members) + cluster.api_servers.count
-            found.append(Laid(cluster, machines, run.noted))
+            found.append(CreatedPlane(cluster, machines, run.names_by_port))
         yield found
     for run in runs:
         run.close()
 
 
 def _commands(machine: Machine) -> Iterator[tuple[str, Command, tuple[str, ...]]]:
-    """Program, command as rendered, and argv here, of every unit of a machine that is run."""
+    """Return program, rendered command and local argv of every unit of a machine that runs."""
     for name, service in machine.services.items():
         unit, program = machine.units[name], service.program
         pairs = [
@@ -87,7 +87,7 @@ def _flags(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def _differences(machine: Machine) -> set[Difference]:
-    """Program, flag and kind of change of whatever differs but for where paths and addresses are."""
+    """Return program, flag and change of every difference besides mapped paths and addresses."""
     found: set[Difference] = set()
     for program, command, argv in _commands(machine):
         rendered, here = _flags(command.argv), _flags(argv)
@@ -98,13 +98,13 @@ def _differences(machine: Machine) -> set[Difference]:
     return found
 
 
-def test_the_flags_that_differ_are_exactly_the_written_list(laid: list[Laid]) -> None:
+def test_the_flags_that_differ_are_exactly_the_written_list(laid: list[CreatedPlane]) -> None:
     for one in laid:
         found = set().union(*map(_differences, one.machines))
         assert found == {(each.program, each.flag, each.change) for each in overrides.FLAGS}
 
 
-def test_every_word_that_was_rendered_is_there_and_in_its_order(laid: list[Laid]) -> None:
+def test_every_word_that_was_rendered_is_there_and_in_its_order(laid: list[CreatedPlane]) -> None:
     for one in laid:
         for machine in one.machines:
             for program, command, argv in _commands(machine):
@@ -112,7 +112,7 @@ def test_every_word_that_was_rendered_is_there_and_in_its_order(laid: list[Laid]
                 assert [flag for word in argv if (flag := word.partition("=")[0]) in rendered] == rendered, program
 
 
-def test_a_path_is_the_same_below_the_machines_folder_and_an_address_the_same_owners_port(laid: list[Laid]) -> None:
+def test_a_path_is_the_same_below_the_machines_folder_and_an_address_the_same_owners_port(laid: list[CreatedPlane]) -> None:
     for one in laid:
         owners = _owners(one)
         for machine in one.machines:
@@ -126,7 +126,7 @@ def test_a_path_is_the_same_below_the_machines_folder_and_an_address_the_same_ow
                             assert _named(here[flag], one.ports) == _owned(value, owners, machine.name), (program, flag)
 
 
-def _owners(one: Laid) -> dict[str, str]:
+def _owners(one: CreatedPlane) -> dict[str, str]:
     rings = (one.cluster.etcd, one.cluster.events_etcd)
     return {host: member.name for ring in rings for member in ring.members for host in (member.dns_name, member.address)}
 
@@ -139,7 +139,7 @@ def _owned(text: str, owners: dict[str, str], machine: str) -> str:
     return re.sub(r"//([^:/]+):(\d+)", lambda found: f"//{owners.get(found[1], machine)}/{found[2]}", text)
 
 
-def test_units_that_are_enabled_and_not_run_are_exactly_the_written_list(laid: list[Laid]) -> None:
+def test_units_that_are_enabled_and_not_run_are_exactly_the_written_list(laid: list[CreatedPlane]) -> None:
     for one in laid:
         enabled = {name for machine in one.machines for name in machine.boot_enabled}
         run = {name for machine in one.machines for name in machine.enabled}
@@ -147,14 +147,14 @@ def test_units_that_are_enabled_and_not_run_are_exactly_the_written_list(laid: l
         assert all(name in machine.services for machine in one.machines for name in machine.enabled)
 
 
-def test_variables_that_no_unit_sets_are_exactly_the_written_list(laid: list[Laid]) -> None:
+def test_variables_that_no_unit_sets_are_exactly_the_written_list(laid: list[CreatedPlane]) -> None:
     for one in laid:
         for machine in one.machines:
             for name, service in machine.services.items():
                 assert service.program.environment.keys() - machine.units[name].environment.keys() == overrides.ENVIRONMENT.keys()
 
 
-def test_no_file_that_a_program_reads_still_holds_an_address_of_the_plan(laid: list[Laid]) -> None:
+def test_no_file_that_a_program_reads_still_holds_an_address_of_the_plan(laid: list[CreatedPlane]) -> None:
     for one in laid:
         hosts = set(_owners(one)) | {one.cluster.api_servers.address}
         for machine in one.machines:
@@ -163,7 +163,7 @@ def test_no_file_that_a_program_reads_still_holds_an_address_of_the_plan(laid: l
                     assert not [host for host in hosts if host in path.read_text()], path
 
 
-def test_each_api_server_advertises_its_own_address(laid: list[Laid]) -> None:
+def test_each_api_server_advertises_its_own_address(laid: list[CreatedPlane]) -> None:
     for one in laid:
         servers = [machine for machine in one.machines if machine.role == API_SERVER]
         told = [_flags(machine.services["kube-apiserver.service"].program.argv)["advertise-address"] for machine in servers]
@@ -171,6 +171,6 @@ def test_each_api_server_advertises_its_own_address(laid: list[Laid]) -> None:
         assert len(set(told)) == len(told)
 
 
-def test_every_alteration_has_its_reason() -> None:
+def test_every_override_has_its_reason() -> None:
     assert all(len(one.why) > 20 for one in overrides.FLAGS)
     assert all(len(why) > 5 for table in (overrides.NOT_RUN, overrides.ENVIRONMENT, overrides.OTHER_DIFFERENCES) for why in table.values())

@@ -1,4 +1,4 @@
-"""What docs/real-control-plane.md says of alterations is what the module lists."""
+"""docs/real-control-plane.md lists the same overrides as the module."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ DOCUMENT = (Path(__file__).parents[3] / "docs" / "real-control-plane.md").read_t
 
 
 def rows(heading: str) -> list[list[str]]:
-    """Cells of the table below a line of headings."""
+    """Return the cells of the table below a line of headings."""
     lines = DOCUMENT[DOCUMENT.index(f"| {heading} |") :].partition("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_the_document_lists_every_altered_flag_with_its_reason() -> None:
+def test_the_document_lists_every_overridden_flag_with_its_reason() -> None:
     assert rows("program") == [[one.program, f"`--{one.flag}`", one.change, one.why] for one in overrides.FLAGS]
 
 

@@ -1,4 +1,4 @@
-"""A region that was brought up in a directory, without what Pulumi's own engine would not have told the model either."""
+"""A region that is up in a state directory, without the exports that a model under Pulumi's engine would lack too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stacks.load import load_plan
 # Before xdist, which reads the groups in the same hook.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have the worker that runs control planes run these too."""
+    """Let the worker that runs control planes run these tests too."""
     for item in items:
         if "saved_region" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("control plane"))
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def namespaces() -> None:
-    """Skips what needs them where there are none."""
+    """Skip tests that need namespaces if they are unavailable."""
     if reason := unavailable_reason():
         pytest.skip(reason)
 

@@ -1,4 +1,4 @@
-"""A process that holds a place inside the hub's network, as tests ask and kill it."""
+"""A process that runs a hub namespace, which tests use and kill."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ RUN_SECONDS = 240.0
 
 
 class Holder:
-    """The process: what it was told to run things by, and what it heard."""
+    """The process, its hub namespace, and the sentences that it reported."""
 
     def __init__(self, region: str, folder: Path) -> None:
         self.said: list[str] = []
-        self._place: dict[str, Any] = {}
+        self._namespace: dict[str, Any] = {}
         argv = [sys.executable, str(HOLDER_PROCESS), region, str(folder)]
         self.process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
@@ -45,49 +45,49 @@ class Holder:
     def _listen(self) -> None:
         assert self.process.stdout
         for line in self.process.stdout:
-            told = json.loads(line)
-            if "say" in told:
-                self.said.append(told["say"])
+            message = json.loads(line)
+            if "say" in message:
+                self.said.append(message["say"])
             else:
-                self._place = told
+                self._namespace = message
 
-    def hears(self, part: str, before: int = 0) -> int:
-        """How many sentences there are once one of those after the first so many has a part."""
+    def wait_for(self, part: str, before: int = 0) -> int:
+        """Wait for a sentence with a part after the first `before` sentences; return its number, from 1."""
 
-        def heard() -> int:
+        def found() -> int:
             assert self.process.poll() is None, self.said
             return next((number for number, one in enumerate(self.said[before:], before + 1) if part in one), 0)
 
-        return until(heard, f"it says {part!r}")
+        return until(found, f"it reports {part!r}")
 
     def run(self, *words: str, given: str | None = None, check: bool = True) -> str:
-        """What a command inside prints."""
-        place = until(lambda: self._place, "there is a place inside")
-        environment = {**os.environ, **place["environment"], "PYTHONPATH": str(ROOT)}
-        argv = [*place["command"], *words]
+        """Return the output of a command in the namespace."""
+        namespace = until(lambda: self._namespace, "the hub namespace exists")
+        environment = {**os.environ, **namespace["environment"], "PYTHONPATH": str(ROOT)}
+        argv = [*namespace["command"], *words]
         done = subprocess.run(argv, input=given, capture_output=True, text=True, env=environment, check=False, timeout=RUN_SECONDS)
         assert done.returncode == 0 or not check, done.stderr
         return done.stdout
 
     def python(self, text: str, *words: str) -> str:
-        """What a program inside prints."""
+        """Return the output of a Python program in the namespace."""
         return self.run(sys.executable, "-c", text, *words)
 
     def inside(self) -> list[int]:
-        """Processes that are inside, by their ids out here."""
-        return in_network_of(int(until(lambda: self._place, "there is a place inside")["command"][-1]))
+        """Return the ids of the processes in the namespace, as outside of it."""
+        return in_network_of(int(until(lambda: self._namespace, "the hub namespace exists")["command"][-1]))
 
     def kill(self) -> None:
-        """kill -9 of the holder alone; what was inside ends too."""
+        """Kill only the holder with SIGKILL; wait until all processes in the namespace have ended."""
         inside = self.inside()
         assert len(inside) > 5
         self.process.kill()
         self.process.wait()
-        until(lambda: all(map(ended, inside)), "all that was inside has ended", 30)
+        until(lambda: all(map(ended, inside)), "all processes in the namespace have ended", 30)
 
 
 def in_network_of(pid: int) -> list[int]:
-    """Processes in the network namespace of one; none as long as that is this process's own too."""
+    """Return the processes in a process's network namespace; none if it is this process's namespace."""
     own = network_of(pid)
     if own in (None, network_of(os.getpid())):
         return []
@@ -95,7 +95,7 @@ def in_network_of(pid: int) -> list[int]:
 
 
 def network_of(pid: int) -> str | None:
-    """A process's network namespace; None where it is gone."""
+    """Return a process's network namespace, or None if it has ended."""
     try:
         return str(Path(f"/proc/{pid}/ns/net").readlink())
     except OSError:

@@ -1,4 +1,4 @@
-"""Holds a place inside the hub's network until standard input ends: `hub_holder_process.py REGION FOLDER`; prints lines of JSON."""
+"""Runs a hub namespace until standard input ends: `hub_holder_process.py REGION FOLDER`; prints lines of JSON."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from stacks.load import load_plan
 
 
 def main() -> None:
-    def tell(**what: object) -> None:
-        print(json.dumps(what), flush=True)
+    def send(**message: object) -> None:
+        print(json.dumps(message), flush=True)
 
-    with hub_namespace(load_plan(sys.argv[1]), Path(sys.argv[2]), say=lambda text: tell(say=text)) as inside:
-        tell(command=inside.command, environment=inside.environment)
+    with hub_namespace(load_plan(sys.argv[1]), Path(sys.argv[2]), say=lambda text: send(say=text)) as namespace:
+        send(command=namespace.command, environment=namespace.environment)
         sys.stdin.read()
 
 

@@ -1,4 +1,4 @@
-"""A region in a directory, as the tests of what is inside its hub's network take it up."""
+"""A region in a state directory, for tests of its hub namespace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.plan.model import ClusterPlan, RegionPlan
 
 @dataclass(frozen=True)
 class SavedRegion:
-    """Region dev as a directory keeps it, and a kubeconfig of its cluster's administrator, which the cluster's authority signed."""
+    """Region dev in a state directory, and a kubeconfig of its cluster's administrator."""
 
     plan: RegionPlan
     folder: Path
@@ -24,11 +24,11 @@ class SavedRegion:
 
     @property
     def disks(self) -> list[str]:
-        """Names of the etcd machines whose disks are kept."""
+        """Return the names of the etcd machines with stored disks."""
         return sorted(path.parents[2].name for path in (self.folder / "clusters/disks" / self.cluster.name).glob("*/*/*/data"))
 
-    def held(self) -> Holder:
-        """A place inside over this region, held by a process of its own, once its API servers answer."""
+    def start(self) -> Holder:
+        """Start a hub namespace of this region in another process; return once its API servers answer."""
         holder = Holder(self.plan.name, self.folder)
-        holder.hears("its API servers answer")
+        holder.wait_for("its API servers answer")
         return holder

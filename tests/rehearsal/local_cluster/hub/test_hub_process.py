@@ -1,4 +1,4 @@
-"""Inside the hub's network the program's own checks pass, and the clusters are those of before, whatever ended what held them."""
+"""In the hub namespace the program's checks pass, and the clusters survive any end of the process that runs it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COMPUTE = "?api-version=2024-11-01"
 
 
 def _kubectl(held: Holder, region: SavedRegion, binaries: Binaries, *words: str, given: str | None = None) -> str:
-    """What kubectl prints inside, with the administrator's kubeconfig as it is: by the servers' own name."""
+    """Return kubectl's output in the namespace, with the administrator's unchanged kubeconfig, which has the servers' DNS name."""
     return held.run(str(binaries.program("kubectl")), f"--kubeconfig={region.kubeconfig}", "--request-timeout=30s", *words, given=given)
 
 
@@ -51,7 +51,7 @@ def test_the_programs_checks_pass_and_what_was_written_outlasts_a_kill(saved_reg
     hub, servers = saved_region.plan.hub, saved_region.cluster.api_servers
     given = (hub.resolver_address, hub.private_zone, servers.dns_name, str(API_SERVER_PORT), str(saved_region.kubeconfig))
     note = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "note", "namespace": "default"}, "data": {"said": "before"}}
-    with saved_region.held() as first:
+    with saved_region.start() as first:
         assert first.python(CHECKS, *given) == "None\nready\n"
         _kubectl(first, saved_region, binaries, "create", "-f", "-", given=json.dumps(note))
         with (
@@ -72,28 +72,28 @@ def test_the_programs_checks_pass_and_what_was_written_outlasts_a_kill(saved_reg
 
 
 def _lose_machines(held: Holder, region: SavedRegion) -> None:
-    """A member's machine goes: one that did not run takes its place. So does an API server's, which has hardly begun to boot."""
+    """Delete a member's machine, which one that did not run replaces, and then an API server that has just begun to boot."""
     cluster = region.cluster
     first, _, third = (one.name for one in cluster.etcd.members)
-    heard = held.hears("API servers start from their boot files")
+    number = held.wait_for("API servers start from their boot files")
     _delete_member(held, region, first)
-    heard = held.hears(f"have changed: 1 end here, and in their place: {third}", heard)
+    number = held.wait_for(f"have changed: 1 end here, and in their place: {third}", number)
     servers = naming.resource_id(
         cluster.subscription, cluster.resource_group, "Microsoft.Compute", "virtualMachineScaleSets", cluster.api_servers.name
     )
     held.python(CALL, "POST", f"{servers}/delete{COMPUTE}", json.dumps({"instanceIds": ["0"]}))
-    heard = held.hears("its API servers in Azure have changed", heard)
-    held.hears("its API servers answer", heard)
+    number = held.wait_for("its API servers in Azure have changed", number)
+    held.wait_for("its API servers answer", number)
     assert not any("its control plane ends" in one for one in held.said)
     assert first not in region.disks
     assert third in region.disks
 
 
 def _lose_the_quorum(held: Holder, region: SavedRegion) -> None:
-    """Another member's machine goes, which leaves one of three."""
+    """Delete another member's machine, so that one of three remains."""
     _, second, third = (one.name for one in region.cluster.etcd.members)
     _delete_member(held, region, second)
-    held.hears("too few of its etcd machines are left in Azure for a quorum: its control plane ends")
+    held.wait_for("too few of its etcd machines are left in Azure for a quorum: its control plane ends")
     until(lambda: second not in region.disks and third in region.disks, "its disk is gone too, and the other's is not")
 
 
