@@ -10,7 +10,7 @@ import pytest
 from rehearsal.binaries.find import Binaries
 from stacks.load import ROOT
 
-sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "cluster"))
+sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "local_cluster"))
 from faulty_plane import FaultyPlane, faulty_plane
 
 

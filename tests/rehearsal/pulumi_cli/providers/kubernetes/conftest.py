@@ -12,8 +12,8 @@ from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.control_plane import ControlPlaneSize
 from stacks.load import ROOT
 
-sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "cluster"))
-sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "cluster" / "objects"))
+sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "local_cluster"))
+sys.path.insert(0, str(ROOT / "tests" / "rehearsal" / "local_cluster" / "objects"))
 from api_client import Api
 from listening_engine import Heard, listening_engine
 from objects_made import Objects
