@@ -95,7 +95,7 @@ def test_a_refusal_exits_1_and_leaves_the_state(state: Path, tmp_path: Path) -> 
     before = snapshot(state)
     told = run("up", region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 7\n"), "--state", state)
     assert told.returncode == 1
-    assert "refused; nothing was changed\n3 machines would go" in told.stdout
+    assert "refused; nothing was changed\n3 machines would be lost" in told.stdout
     assert snapshot(state) == before
 
 
