@@ -30,8 +30,8 @@ from rehearsal.local_cluster.joining.figures import JoinFigures, Tally, joined
 from rehearsal.local_cluster.joining.joiner import IMPERSONATING_CONNECTIONS, STORM, Identities, Joiner, Smoothing
 from rehearsal.local_cluster.joining.kwok import faithful, kwok_programs
 from rehearsal.local_cluster.joining.machines import JoiningMachine, machines_of
+from rehearsal.local_cluster.joining.node_registration import NODES, NodeRegistration
 from rehearsal.local_cluster.joining.rbac import rights
-from rehearsal.local_cluster.joining.registration_steps import NODES, NodeRegistration
 from rehearsal.local_cluster.objects.apply import apply
 from rehearsal.local_cluster.objects.program_objects import objects_of
 from rehearsal.local_cluster.run_directory import RunDirectory

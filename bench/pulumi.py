@@ -24,7 +24,7 @@ from bench.overhead import run_ours
 from bench.results import ResultTable, record_option
 from rehearsal.binaries.pins import BinariesMissingError
 from rehearsal.local_cluster.hub.hub_network import HubNetworkError, hub_namespace, unavailable_reason
-from rehearsal.local_up.update import Approvals
+from rehearsal.local_up.update_state import Approvals
 from rehearsal.pulumi_cli.engine_choice import PulumiPrograms, choose_engine
 from rehearsal.pulumi_cli.region_commands import RegionResult, bring_up, refresh, tear_down
 from rehearsal.pulumi_cli.stack_operations import EngineError, ProgressReporter, RegionEngine, region_engine

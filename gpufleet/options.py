@@ -18,7 +18,7 @@ from gpufleet.up_output import held_lines
 
 if TYPE_CHECKING:
     from rehearsal.azure.scenario import Scenario
-    from rehearsal.local_up.update import Approvals
+    from rehearsal.local_up.update_state import Approvals
 
 
 OUT = Path("out")
@@ -52,7 +52,7 @@ class AzureOptions:
     def allowed(self, accept_loss_of: int | None = None) -> Approvals:
         """Return what the user allows the update to do."""
         from rehearsal.local_up.request_scheduler import PARALLEL
-        from rehearsal.local_up.update import Approvals
+        from rehearsal.local_up.update_state import Approvals
 
         return Approvals(frozenset(self.unprotect), accept_loss_of, self.parallel or PARALLEL)
 
@@ -96,7 +96,7 @@ def wide_console() -> Console:
 def report_refusals(console: Console, region: str, folder: Path) -> Iterator[None]:
     """Report why a verb cannot run: exit 1 if an update is refused or the program fails, 2 for an unusable directory, 130 after Ctrl-C."""
     from rehearsal.local_up.deleted_vaults import ReservedVaultNameError
-    from rehearsal.local_up.update import UpdateRefusedError
+    from rehearsal.local_up.update_state import UpdateRefusedError
     from rehearsal.program.run import ProgramError
 
     before = _snapshots(folder)

@@ -62,7 +62,7 @@ def work_for_engine(console: Console, plan: RegionPlan, region: str, azure: Azur
 
 def run_on_engine(console: Console, work: Work, verb: Callable[[RegionEngine], RegionResult], *, everything: bool = False) -> NoReturn:
     """Run a verb, print its result, and exit: 0 complete, 1 failed or refused, 2 not started, 130 interrupted."""
-    from rehearsal.local_up.update import UpdateRefusedError
+    from rehearsal.local_up.update_state import UpdateRefusedError
     from rehearsal.pulumi_cli.messages import conclusion
     from rehearsal.pulumi_cli.stack_operations import EngineError
 

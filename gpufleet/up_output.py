@@ -1,4 +1,4 @@
-"""Output of an update of the embedded Azure: progress, the compare_snapshots as a tree, failures, and deleted vaults."""
+"""Output of an update of the embedded Azure: progress, the changes as a tree, failures, and deleted vaults."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from typing import Any
 from typing_extensions import override
 
 from rehearsal.azure.azure_native_ids import AZURE
-from rehearsal.local_up.azure_resources import AzureResources
-from rehearsal.local_up.local_resources import LocalResources
-from rehearsal.local_up.update import Update
+from rehearsal.local_up.azure_resource_updates import AzureResources
+from rehearsal.local_up.local_resource_updates import LocalResources
+from rehearsal.local_up.update_state import Update
 from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.dispatch import LiveBackend
 from rehearsal.program.dynamic_providers import DynamicProviders

@@ -9,7 +9,7 @@ from rehearsal.azure.resource import Request
 from rehearsal.azure.stack_records import StackRecord, resource_of
 from rehearsal.local_up.machine_counts import machine_count
 from rehearsal.local_up.request_scheduler import Failure
-from rehearsal.local_up.update import BlockedDeletion, Update, WorkSpan
+from rehearsal.local_up.update_state import BlockedDeletion, Update, WorkSpan
 
 NOT_FOUND = ("ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "NotFound")
 

@@ -10,7 +10,7 @@ from rehearsal.azure.stack_records import stacks_of
 from rehearsal.local_up.machine_counts import provisioned_count, requested_count, scale_set_id, scale_sets
 from rehearsal.local_up.request_scheduler import Failure
 from rehearsal.local_up.up import UpOutcome
-from rehearsal.local_up.update import Update
+from rehearsal.local_up.update_state import Update
 
 RESOURCES_NAMED = 3
 QUOTA = "Azure grants too few vCPUs: request the limit above (Azure portal, Quotas), or lower nodes in the region file"

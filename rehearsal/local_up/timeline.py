@@ -11,7 +11,7 @@ from rehearsal.azure.resource import Resource
 from rehearsal.azure.stack_records import StackRecord, resource_of, stacks_of
 from rehearsal.local_up.machine_counts import is_scale_set, outdated_count, provisioned_count, requested_count
 from rehearsal.local_up.up import UpOutcome
-from rehearsal.local_up.update import Update, WorkSpan
+from rehearsal.local_up.update_state import Update, WorkSpan
 
 CLUSTER = "gpufleet:cluster:Cluster"
 

@@ -17,7 +17,7 @@ from rehearsal.local_up.deleted_vaults import deleted_vaults_of, refuse_reserved
 from rehearsal.local_up.deletion import StackDeletion, record_losses
 from rehearsal.local_up.request_scheduler import Failure, RequestScheduler
 from rehearsal.local_up.snapshot import Snapshot, take_snapshot
-from rehearsal.local_up.update import Approvals, Update, UpdateRefusedError, refuse_unknown
+from rehearsal.local_up.update_state import Approvals, Update, UpdateRefusedError, refuse_unknown
 from rehearsal.program.graph import Graph
 from rehearsal.program.pulumi_values import decode_json, encode_json, has_unknown
 from rehearsal.program.run import rare_collections, run_program

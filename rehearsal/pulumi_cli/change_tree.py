@@ -11,7 +11,7 @@ from rehearsal.azure.azure_native_ids import AZURE, GROUP_PATHS, PLACEHOLDER, SC
 from rehearsal.azure.stack_records import StackRecord
 from rehearsal.local_up.diff_text import DONE, PLANNED, tree_lines
 from rehearsal.local_up.snapshot import ChangeType, ResourceChange, ResourceSnapshot
-from rehearsal.local_up.update import SCALE_SET
+from rehearsal.local_up.update_state import SCALE_SET
 from rehearsal.pulumi_cli.events import REPLACEMENT_STEPS, STACK, UNCHANGED, Json, OperationTimeline, ResourceStep
 
 OPS: Mapping[str, ChangeType] = {

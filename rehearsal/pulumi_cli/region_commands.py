@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from components.plan.model import RegionPlan
 from rehearsal.azure.stack_records import StackRecord
 from rehearsal.local_up.machine_counts import scale_set_id, scale_sets
-from rehearsal.local_up.update import SCALE_SET, Approvals, BlockedDeletion, UpdateRefusedError, refuse_unknown
+from rehearsal.local_up.update_state import SCALE_SET, Approvals, BlockedDeletion, UpdateRefusedError, refuse_unknown
 from rehearsal.pulumi_cli.events import OperationTimeline
 from rehearsal.pulumi_cli.stack_operations import RegionEngine
 

@@ -29,7 +29,7 @@ from rehearsal.azure.scenario import Scenario
 from rehearsal.azure.state_directory import StateDirectory
 from rehearsal.local_cluster.azure_service import serve_azure
 from rehearsal.local_up.up import bring_up
-from rehearsal.local_up.update import Approvals
+from rehearsal.local_up.update_state import Approvals
 from stacks.load import load_plan
 
 ROOT = Path(__file__).parents[2]

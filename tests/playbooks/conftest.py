@@ -14,7 +14,7 @@ from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.scenario import Scenario
 from rehearsal.local_cluster.azure_service import AzureService, serve_azure
 from rehearsal.local_up.up import bring_up
-from rehearsal.local_up.update import Approvals
+from rehearsal.local_up.update_state import Approvals
 from stacks.load import load_plan
 
 QUOTA_BYTES = 16 * 1024 * 1024

@@ -8,10 +8,10 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import upgrades
 from rehearsal.azure.compute.deletes import delete_instances, lower_capacity
 from rehearsal.azure.compute.disks import deallocation_refused
-from rehearsal.azure.compute.evictions import simulate_eviction
 from rehearsal.azure.compute.instance_operations import ACTION_PROCESSED, begin_action, begin_task
 from rehearsal.azure.compute.instances import Instance, name_of, state_of
 from rehearsal.azure.compute.machine import TASKS, busy_refusal, power_refusal
+from rehearsal.azure.compute.platform_events import simulate_eviction
 from rehearsal.azure.compute.repairs import set_service_state
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.resource import Operation, Request, Resource, Response

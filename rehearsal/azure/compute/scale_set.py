@@ -11,7 +11,7 @@ from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.compute import evictions, repairs, upgrades
+from rehearsal.azure.compute import platform_events, repairs, upgrades
 from rehearsal.azure.compute.actions import SET_ACTIONS
 from rehearsal.azure.compute.deletes import delete_instances, delete_set
 from rehearsal.azure.compute.disks import check_image
@@ -146,13 +146,13 @@ class ScaleSet(ResourceType):
             case "repairs":
                 repairs.sweep(cloud, resource)
             case "scheduled_event":
-                evictions.start_announced_event(cloud, resource, args[0], args[1], args[2])
+                platform_events.start_announced_event(cloud, resource, args[0], args[1], args[2])
             case "evict":
-                evictions.evict(cloud, resource, args[0])
+                platform_events.evict(cloud, resource, args[0])
             case "host_failed":
-                evictions.fail_hosts(cloud, resource, args[0])
+                platform_events.fail_hosts(cloud, resource, args[0])
             case "maintenance":
-                evictions.maintain(cloud, resource, args[0], args[1], args[2])
+                platform_events.maintain(cloud, resource, args[0], args[1], args[2])
             case _:
                 super().event(cloud, resource, name, args)
 

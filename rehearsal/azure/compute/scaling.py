@@ -11,7 +11,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import Instance, Model, ModelIpConfiguration, SetState, state_of
 from rehearsal.azure.compute.machine import Site, vacate
 from rehearsal.azure.errors import AzureError, conflict
-from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.network.address_pools import pool_of
 from rehearsal.azure.resource import Resource
 from rehearsal.azure.scheduled_events import scheduled_events_of
 

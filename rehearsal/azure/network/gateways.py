@@ -14,8 +14,8 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
+from rehearsal.azure.network.ip_configurations import AddressHolder, check_public_address_free
 from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, list_of, properties_of, zones_of
-from rehearsal.azure.network.private_addresses import AddressHolder, check_public_address_free
 from rehearsal.azure.network.subnets import Subnet, network_of
 from rehearsal.azure.resource import Json, Resource
 

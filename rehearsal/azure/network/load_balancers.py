@@ -17,8 +17,8 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import Model, state_of
 from rehearsal.azure.compute.machine import RUNNING, Machine
 from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.network.ip_configurations import AddressHolder, allocated_addresses, check_public_address_free
 from rehearsal.azure.network.network_resource_type import id_of, list_of, properties_of, users_by_type
-from rehearsal.azure.network.private_addresses import AddressHolder, allocated_addresses, check_public_address_free
 from rehearsal.azure.network.subnets import INTERFACES
 from rehearsal.azure.resource import Json, Resource
 

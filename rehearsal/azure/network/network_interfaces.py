@@ -11,9 +11,9 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
+from rehearsal.azure.network.ip_configurations import AddressHolder, check_one_primary, check_public_address_free
 from rehearsal.azure.network.load_balancers import check_pool_room
 from rehearsal.azure.network.network_resource_type import id_of, list_of, properties_of, users_by_type
-from rehearsal.azure.network.private_addresses import AddressHolder, check_one_primary, check_public_address_free
 from rehearsal.azure.network.subnets import network_of
 from rehearsal.azure.resource import Json, Resource
 

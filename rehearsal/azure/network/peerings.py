@@ -14,7 +14,7 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
 from rehearsal.azure.network import subnets
-from rehearsal.azure.network.addresses import addresses_of
+from rehearsal.azure.network.address_pools import addresses_of
 from rehearsal.azure.network.child_resources import existing_children, siblings
 from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, properties_of
 from rehearsal.azure.resource import Json, Operation, Resource

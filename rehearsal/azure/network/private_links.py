@@ -17,8 +17,8 @@ from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
 from rehearsal.azure.network.child_resources import siblings, store_child
+from rehearsal.azure.network.ip_configurations import AddressHolder, IpConfiguration, allocated_addresses, check_one_primary
 from rehearsal.azure.network.network_resource_type import NetworkResourceType, check_names, id_of, list_of, properties_of, users_by_type
-from rehearsal.azure.network.private_addresses import AddressHolder, IpConfiguration, allocated_addresses, check_one_primary
 from rehearsal.azure.resource import Json, Operation, Resource, location_key
 
 NAT_ADDRESSES_PER_SERVICE = 8

@@ -11,9 +11,9 @@ from ipaddress import IPv4Address
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
-from rehearsal.azure.network.addresses import prefix_of
+from rehearsal.azure.network.address_pools import prefix_of
+from rehearsal.azure.network.ip_configurations import AddressHolder
 from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, list_of, properties_of
-from rehearsal.azure.network.private_addresses import AddressHolder
 from rehearsal.azure.network.subnets import parse_prefix
 from rehearsal.azure.resource import Json, Resource, location_key
 

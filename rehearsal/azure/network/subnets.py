@@ -13,7 +13,7 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid
-from rehearsal.azure.network.addresses import addresses_of, pool_of, prefix_of
+from rehearsal.azure.network.address_pools import addresses_of, pool_of, prefix_of
 from rehearsal.azure.network.child_resources import siblings
 from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, properties_of
 from rehearsal.azure.resource import Json, Resource

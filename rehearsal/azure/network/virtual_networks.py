@@ -11,7 +11,7 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
-from rehearsal.azure.network.addresses import addresses_of
+from rehearsal.azure.network.address_pools import addresses_of
 from rehearsal.azure.network.child_resources import (
     check_removed_children,
     children_views,

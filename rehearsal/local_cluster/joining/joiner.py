@@ -18,7 +18,7 @@ from rehearsal.local_cluster.joining.connection import Connection, bearer
 from rehearsal.local_cluster.joining.figures import JoinFigures, NodeFailure, Tally, joined
 from rehearsal.local_cluster.joining.machines import JoiningMachine
 from rehearsal.local_cluster.joining.node_object import NODE_USER, NODES_GROUP
-from rehearsal.local_cluster.joining.registration_steps import NodeRegistration, RegistrationStepError
+from rehearsal.local_cluster.joining.node_registration import NodeRegistration, RegistrationStepError
 
 DEADLINE_SECONDS = 300.0
 IMPERSONATING_CONNECTIONS = 8

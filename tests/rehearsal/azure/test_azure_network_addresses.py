@@ -13,7 +13,7 @@ from network_bodies import HUB, NODES, SINGLE, SPOKE, address_of, full, interfac
 from plain_calls import Calls
 
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.network.addresses import PER_NETWORK, PER_PEERED_GROUP, AddressPool, NetworkUse, addresses_of, pool_of
+from rehearsal.azure.network.address_pools import PER_NETWORK, PER_PEERED_GROUP, AddressPool, NetworkUse, addresses_of, pool_of
 
 
 def pool(prefix: str = "10.0.0.0/24") -> AddressPool:

@@ -8,7 +8,7 @@ import pytest
 from network_bodies import HUB, NET, NODES, SINGLE, SPOKE, address_of, full, interface, located, made, network, place, public, ref, subnet
 from plain_calls import Calls
 
-from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.network.address_pools import pool_of
 
 BALANCER = f"{NET}/loadBalancers/api"
 POOL = f"{BALANCER}/backendAddressPools/servers"

@@ -9,7 +9,7 @@ from network_bodies import HUB, NET, NODES, SPOKE, full, located, made, network,
 from plain_calls import GROUP, LOCATION, OTHER, SUBSCRIPTION, TENANT, Calls
 from published import answer_faults, needs_published_types
 
-from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.network.address_pools import pool_of
 
 BALANCER = f"{NET}/loadBalancers/api"
 LINK = f"{NET}/privateLinkServices/api"

@@ -18,7 +18,7 @@ from rehearsal.azure.arm_id import GROUP_TYPE, ArmId, parse
 from rehearsal.azure.azure_native_bodies import AZURE, to_arm
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.network import resource_types
-from rehearsal.azure.network.addresses import addresses_of
+from rehearsal.azure.network.address_pools import addresses_of
 from rehearsal.azure.persistence import dump, load
 from rehearsal.azure.registry import new_cloud
 from rehearsal.azure.resource import Json, Request

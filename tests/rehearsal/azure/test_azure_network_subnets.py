@@ -9,7 +9,7 @@ from network_bodies import HUB, NET, NODES, SINGLE, full, interface, located, ma
 from plain_calls import OTHER, Calls
 
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.network.address_pools import pool_of
 
 OTHER_SUBNET = f"{HUB}/subnets/other"
 

@@ -32,7 +32,7 @@ from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import addresses_of, instances_of
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.network.address_pools import pool_of
 from rehearsal.azure.scenario import AllocationFailure, BadHosts, Scenario
 
 IMAGE = "virtualMachineProfile__storageProfile__imageReference"

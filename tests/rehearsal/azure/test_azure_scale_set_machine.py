@@ -17,7 +17,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import addresses_of, instances_of, state_of
 from rehearsal.azure.compute.repairs import set_health
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.network.address_pools import pool_of
 from rehearsal.azure.persistence import dump, load
 from rehearsal.azure.registry import new_cloud
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource

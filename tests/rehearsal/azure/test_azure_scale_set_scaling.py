@@ -29,7 +29,7 @@ from scale_sets_made import (
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.compute.instances import instances_of
 from rehearsal.azure.errors import AzureError
-from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.network.address_pools import pool_of
 from rehearsal.azure.scenario import AllocationFailure, FailedProvisioning, Scenario
 
 

@@ -24,9 +24,9 @@ from rehearsal.local_cluster.joining.figures import NodeFailure, Tally
 from rehearsal.local_cluster.joining.joiner import STORM, Identities, Joiner, Smoothing
 from rehearsal.local_cluster.joining.machines import JoiningMachine
 from rehearsal.local_cluster.joining.node_object import NODE_USER, NODES_GROUP
+from rehearsal.local_cluster.joining.node_registration import NodeRegistration, RegistrationStepError
 from rehearsal.local_cluster.joining.protobuf import node_bytes
 from rehearsal.local_cluster.joining.rbac import ACTOR_USER, KWOK, KWOK_USER
-from rehearsal.local_cluster.joining.registration_steps import NodeRegistration, RegistrationStepError
 
 SPENT = "abcdef.0123456789abcdef"
 UNMET = f"{NODE_USER}dev-cpu-000-00yyyy"

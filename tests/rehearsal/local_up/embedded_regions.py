@@ -17,7 +17,7 @@ from rehearsal.azure.resource import Request, Resource
 from rehearsal.azure.scenario import Scenario
 from rehearsal.local_up.snapshot import ResourceChange, compare_snapshots
 from rehearsal.local_up.up import UpOutcome, bring_up
-from rehearsal.local_up.update import Approvals
+from rehearsal.local_up.update_state import Approvals
 from stacks.load import load_catalog, load_region
 
 CPU, GPU = 0, 1

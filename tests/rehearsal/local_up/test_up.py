@@ -18,7 +18,7 @@ from rehearsal.azure.resource import Request
 from rehearsal.local_up.deleted_vaults import ReservedVaultNameError, reserved_names
 from rehearsal.local_up.timeline import timeline_of
 from rehearsal.local_up.up import purge_only, tear_down
-from rehearsal.local_up.update import Approvals
+from rehearsal.local_up.update_state import Approvals
 from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.run import run_program
 from stacks.program import make

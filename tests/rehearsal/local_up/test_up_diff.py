@@ -11,7 +11,7 @@ from rehearsal.local_up.diff_text import DONE, PLANNED, count_line, machine_line
 from rehearsal.local_up.snapshot import ChangeType, compare_snapshots
 from rehearsal.local_up.timeline import timeline_of
 from rehearsal.local_up.up import UpOutcome, tear_down
-from rehearsal.local_up.update import Approvals
+from rehearsal.local_up.update_state import Approvals
 from stacks.load import load_plan
 
 

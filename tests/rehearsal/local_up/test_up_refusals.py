@@ -14,7 +14,7 @@ from rehearsal.azure.region_cloud import OtherRegionError, open_region_cloud
 from rehearsal.azure.scenario import Scenario
 from rehearsal.azure.state_directory import StateDirectory
 from rehearsal.local_up.up import tear_down
-from rehearsal.local_up.update import Approvals, UnknownProtectedNameError, UpdateRefusedError
+from rehearsal.local_up.update_state import Approvals, UnknownProtectedNameError, UpdateRefusedError
 from stacks.load import load_plan
 
 

@@ -14,7 +14,7 @@ from rehearsal.local_cluster.administrator import administrators_kubeconfig
 from rehearsal.local_cluster.hub.hub_network import unavailable_reason
 from rehearsal.local_up.request_scheduler import PARALLEL
 from rehearsal.local_up.up import bring_up
-from rehearsal.local_up.update import Approvals
+from rehearsal.local_up.update_state import Approvals
 from stacks.load import load_plan
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid
-from rehearsal.azure.network.addresses import pool_of
+from rehearsal.azure.network.address_pools import pool_of
 from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, list_of, properties_of
 from rehearsal.azure.network.subnets import subnet_used_by
 from rehearsal.azure.resource import Json, Resource, location_key

@@ -17,7 +17,7 @@ from rehearsal.azure.stack_records import StackRecord
 from rehearsal.local_up.ignore_changes import with_old_values
 from rehearsal.local_up.machine_counts import capacity_of_body, is_scale_set, machine_count, requested_count
 from rehearsal.local_up.request_scheduler import Failure
-from rehearsal.local_up.update import BlockedDeletion, Update, WorkSpan
+from rehearsal.local_up.update_state import BlockedDeletion, Update, WorkSpan
 from rehearsal.program.registration import Registration, RegistrationResponse, RegistrationResult
 
 FIXED = ("PropertyChangeNotAllowed", "InvalidResourceLocation")

@@ -10,7 +10,7 @@ from rehearsal.azure.azure_native_ids import stable_uuid
 from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.stack_records import StackRecord
 from rehearsal.local_up.request_scheduler import Failure
-from rehearsal.local_up.update import BlockedDeletion, Update, WorkSpan
+from rehearsal.local_up.update_state import BlockedDeletion, Update, WorkSpan
 from rehearsal.program.accepting_cloud import KUBERNETES, create_kubernetes_object
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.registration import Registration, RegistrationResponse, RegistrationResult, one_line
