@@ -240,7 +240,7 @@ def operations(azure: Azure) -> Iterator[str]:
 def run_load(
     load: Path, base: str, authority: str, token: str, lines: Iterable[str], seconds: int, clients: int, *, once: bool = False
 ) -> Any:
-    """What the load generator measured; BenchFailed."""
+    """Run the load generator and return its measurements; raise BenchFailed if it fails."""
     command = [str(load), "-base", base, "-authority", authority, "-clients", str(clients), "-for", f"{seconds}s", *(["-once"] * once)]
     environment = {**os.environ, "LOAD_TOKEN": token}
     ended = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, env=environment, check=False, timeout=300)

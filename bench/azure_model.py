@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NODES = 22_500
 TIMES = 3
-"""How many times as many nodes growth is measured at."""
+"""Factor between the small and the large fleet when growth is measured."""
 ADDRESSES = 8
 NODES_PER_NETWORK, SETS_OF, NETWORKS_PER_SUBSCRIPTION = 7_500, 1_000, 3
 SECONDS, MEGABYTES, GROWTH = 10.0, 400.0, 3.2

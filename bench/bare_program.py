@@ -104,7 +104,7 @@ def _step(resource: Resource, graph: Graph, dependencies: bool) -> Step:
 
 
 def _making(resource: Resource) -> tuple[Maker, Inputs]:
-    """How a resource is made, and of what."""
+    """Return the constructor of a resource and its inputs."""
     if resource.type == STACK_REFERENCE:
         return pulumi.StackReference, [("name", "stack_name", resource.inputs["name"])]
     if resource.type in PROVIDERS:

@@ -24,7 +24,7 @@ class Figure:
 
     @property
     def kept(self) -> bool:
-        """Whether the value is within the bound."""
+        """Return whether the value is within the bound."""
         return self.bound is None or (self.value >= self.bound if self.at_least else self.value <= self.bound)
 
     def cells(self) -> tuple[str, str, str, str, str]:

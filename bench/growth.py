@@ -109,7 +109,7 @@ def phases_table(sizes: list[Size]) -> Table:
 
 
 def _marginal(sizes: list[Size], values: list[float] | list[int]) -> tuple[float, float]:
-    """What one more scale set adds to a value, between the first two sizes and between the last two."""
+    """Return the increase of a value per scale set, between the first two sizes and between the last two."""
     (small, middle, large), (low, mean, high) = [one.sets for one in sizes], values
     return (mean - low) / (middle - small), (high - mean) / (large - middle)
 

@@ -131,7 +131,7 @@ def altered(plan: RegionPlan, azure: AzureService, folder: Path, setting: Settin
 
 
 def _telling(say: Say) -> Callable[[str, int, float], None]:
-    """Says now and then how far the model is."""
+    """Return a callback that reports the model's progress at intervals."""
     told = time.monotonic()
 
     def tell(stack: str, count: int, _: float) -> None:

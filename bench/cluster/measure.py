@@ -22,7 +22,7 @@ SETTLING_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Taken:
-    """What one process took: CPU seconds while nodes joined and while pods were placed, and its peak memory in bytes."""
+    """Resource use of one process: CPU seconds while nodes joined and while pods were placed, and its peak memory in bytes."""
 
     join_cpu: float
     pods_cpu: float

@@ -40,7 +40,7 @@ def draw(document: Json, path: Path) -> tuple[Path, ...]:
 
 
 def _progress(figure: Any, nodes: int, clusters: Sequence[Json]) -> None:
-    """How many nodes are Ready and pods Running, each since its phase began."""
+    """Plot the number of Ready nodes and Running pods over the time since each phase began."""
     left, right = figure.subplots(1, 2, sharey=True)
     for axes, moments, began, took, title in (
         (left, "ready", "join_at", "join", "Nodes Ready"),

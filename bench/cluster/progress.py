@@ -36,7 +36,7 @@ class TimeLimitError(Exception):
 
 @dataclass(frozen=True)
 class Sample:
-    """What one process had taken at a moment: seconds since the watch began, CPU seconds, resident bytes, peak bytes."""
+    """Resource use of one process at a moment: seconds since the watch began, CPU seconds, resident bytes, peak bytes."""
 
     at: float
     cpu: float
@@ -155,7 +155,7 @@ def watches_ended(kubeconfig: Path) -> dict[str, int]:
 
 
 def _own(now: float) -> Sample:
-    """What this process has taken."""
+    """Return the resource use of this process."""
     taken = resource.getrusage(resource.RUSAGE_SELF)
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
     return Sample(now, taken.ru_utime + taken.ru_stime, resident, taken.ru_maxrss * 1024)

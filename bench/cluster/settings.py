@@ -56,7 +56,7 @@ NO_FSYNC: Flags = {"etcd": {"unsafe-no-fsync": "true"}}
 
 @dataclass(frozen=True)
 class Setting:
-    """What both clusters are changed in: flags by program, the scheduler's profile, and variables of all programs' environment.
+    """Settings of both clusters: flags by program, the scheduler's profile, and environment variables of all programs.
 
     keeping is how kwok keeps the nodes, and whether they are posted as Ready; pods_per_deployment None puts all into one.
     """

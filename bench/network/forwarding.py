@@ -32,7 +32,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Window:
-    """What passed in some seconds, in bits or packets, and the CPU seconds that everything on its way took for it."""
+    """Traffic of one period, in bits or packets, and the CPU seconds that all devices on its path used for it."""
 
     passed: int
     seconds: float
@@ -79,7 +79,7 @@ class Ratios:
 
     @property
     def bare(self) -> float:
-        """What passed bare in a second, on average."""
+        """Return the average rate per second of the bare path."""
         return sum(bare.per_second for bare, _ in self.pairs) / len(self.pairs)
 
     def _logs(self, of: Callable[[Window], float]) -> list[float]:
@@ -134,7 +134,7 @@ def _pair(switch: Switch, way: str, number: int, seconds: float, flow: Flow) -> 
 
 
 def _window(seconds: float, flow: Flow) -> Window:
-    """What passes in so many seconds; one in which the machine let nothing pass is taken again, RuntimeError where it never does."""
+    """Measure the traffic of one window; repeat a window without traffic, and raise RuntimeError if all tries are without traffic."""
     for _ in range(TRIES):
         time.sleep(SETTLES)
         began, passed, cpu = time.monotonic(), flow.passed(), flow.cpu()
@@ -183,7 +183,7 @@ def packets(place: Site, target: str) -> Iterator[Flow]:
 
 
 def received(namespace: Namespace, device: str, column: int) -> int:
-    """What a device has received since it was made: bytes in column 0, packets in column 1."""
+    """Return the number that a device has received since its creation: bytes in column 0, packets in column 1."""
     # A thread that is elsewhere than its process finds its own namespace here alone.
     lines = namespace.within(lambda: Path("/proc/thread-self/net/dev").read_text().splitlines())
     (line,) = (line for line in lines if line.split(":")[0].strip() == device)

@@ -41,7 +41,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Rest:
-    """What was counted while nodes were at rest for so many seconds; sent in bytes a second beyond those without nodes."""
+    """Requests, bytes and CPU time counted over a period at rest; bytes sent per second exclude the traffic that exists without nodes."""
 
     nodes: int
     seconds: float

@@ -75,13 +75,13 @@ def _what(event: Mapping[str, Any]) -> RequestKind:
 
 
 def _component(event: Mapping[str, Any]) -> str:
-    """Who asks: a component of nodes, or the first word of the user agent."""
+    """Return the client of a request: a component of nodes, or the first word of the user agent."""
     agent = str(event.get("userAgent", "")).partition("/")[0].partition(" ")[0]
     return AGENTS.get(agent, agent)
 
 
 def _selected(event: Mapping[str, Any], told: Mapping[str, Any]) -> str:
-    """What a watch is narrowed to, without the names of nodes and objects."""
+    """Return the selectors of a watch, without the names of nodes and objects."""
     query = parse_qs(urlsplit(event["requestURI"]).query)
     fields = [text.partition("=")[0] for text in query.get("fieldSelector", ())]
     labels = ["labels"] if query.get("labelSelector") else []

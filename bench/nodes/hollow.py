@@ -21,7 +21,7 @@ KUBELET, PROXY = "kubelet", "kube-proxy"
 AGENTS = {"hollow-kubelet": KUBELET, "hollow-proxy": PROXY}
 """Component by the user agent that a hollow one sends."""
 LEASE_SECONDS, REPORT_SECONDS = 40, 300
-"""What kubemark's kubelet does, which no flag changes: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubemark/hollow_kubelet.go"""
+"""Settings of kubemark's kubelet without a flag: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubemark/hollow_kubelet.go"""
 TOKEN_SECONDS = 7_200
 OWN_RESOURCES = ("cpu", "memory", "pods", "ephemeral-storage", "hugepages-1Gi", "hugepages-2Mi")
 

@@ -38,14 +38,14 @@ def run(*command: str, namespace: str | None = None, check: bool = True) -> str:
 
 
 def connects(namespace: str, address: str, port: int) -> bool:
-    """Whether a TCP connection is accepted."""
+    """Return whether a TCP connection is accepted."""
     probe = f"import socket; socket.create_connection(({address!r}, {port}), timeout=1).close()"
     done = subprocess.run(("ip", "netns", "exec", namespace, "python3", "-c", probe), capture_output=True, timeout=30, check=False)
     return done.returncode == 0
 
 
 def resolves(namespace: str) -> bool:
-    """Whether a datagram to Azure's resolver is answered."""
+    """Return whether Azure's resolver answers a datagram."""
     probe = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(1); s.sendto(b'?', ('168.63.129.16', 53)); s.recv(9)"
     done = subprocess.run(("ip", "netns", "exec", namespace, "python3", "-c", probe), capture_output=True, timeout=30, check=False)
     return done.returncode == 0

@@ -22,7 +22,7 @@ from components.boot.machine import MachineBoot
 from components.plan.vm_sizes import VM_SIZES, VmSize
 
 DEFAULT: dict[str, Any] = json.loads((Path(__file__).parent / "containerd_default_spec.json").read_text())
-"""What `ctr --namespace k8s.io oci spec` prints in the version named."""
+"""Output of `ctr --namespace k8s.io oci spec` in the version named."""
 RUNTIME_SPEC = "github.com/opencontainers/runtime-spec@v1.3.0"
 """The module whose types and schema that version of containerd has."""
 WITH_TOPOLOGY = [size for size in VM_SIZES.values() if size.nccl_topology]

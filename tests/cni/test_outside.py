@@ -1,4 +1,4 @@
-"""Which packets the program of a filter takes: an interpreter of classic BPF runs it, the kernel does in the tests of shaping."""
+"""Packets that match a filter's program, run by an interpreter of classic BPF; the kernel runs it in the tests of shaping."""
 
 from __future__ import annotations
 

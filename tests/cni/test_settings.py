@@ -1,4 +1,4 @@
-"""What lands on a node for its pod network is written down for both ways, and the node program reads what is written for it."""
+"""Settings for a node's pod network are written for both modes, and the node program reads them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each pod's address is promised, and in which words programs of the system are told."""
+"""Bandwidth share of each pod's address, and the commands that configure the system's programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What check says besides its rows: how many limits it held, what is refused, and what should be seen to."""
+"""Output of `gpufleet check` beside its rows: the number of limits, refused plans, and warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person types, and what they read: help, mistakes, exit status."""
+"""Command line: help, errors in arguments, exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever the output is (closed, full, narrow), a command ends with one line and never with a traceback."""
+"""A command with a closed, full or narrow output ends with one line and never with a traceback."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def until(process: subprocess.Popen[str], pattern: str) -> re.Match[str]:
 
 
 def gone(folder: Path) -> bool:
-    """Whether a run's folder goes away in time."""
+    """Return whether a run's folder is removed before the deadline."""
     deadline = time.monotonic() + SECONDS
     while folder.exists() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -48,7 +48,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW"]},
     },
 }
-"""What a container may do beyond the strictest security context; None says that the field is absent."""
+"""Exceptions of containers from the strictest security context; None means that the field is absent."""
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -45,7 +45,7 @@ def definitions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def _faults(definitions: dict[str, Any], item: dict[str, Any]) -> list[str]:
-    """What of one object does not fit its kind's schema."""
+    """List the differences of one object from its kind's schema."""
     group, _, version = item["apiVersion"].rpartition("/")
     kind = {"group": group, "version": version, "kind": item["kind"]}
     (name,) = [key for key, value in definitions.items() if kind in value.get("x-kubernetes-group-version-kind", [])]

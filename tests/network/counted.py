@@ -1,4 +1,4 @@
-"""What the kernel of a machine has counted, what a capture has seen, and machines for each of iptables' backends."""
+"""Counters of a machine's kernel, packets of a capture, and machines for each backend of iptables."""
 
 from __future__ import annotations
 

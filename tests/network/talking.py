@@ -18,7 +18,7 @@ Place = Machine | Pod | Namespace
 
 @dataclass
 class Server:
-    """What answers on a port with the caller's own address, and whom it has seen: addresses, in their order."""
+    """Server on a port that answers with the caller's own address, and a list of the callers' addresses in order."""
 
     address: str
     port: int
@@ -97,7 +97,7 @@ def send(place: Place, address: str, size: int, port: int = PORT, whole: bool = 
 
 
 def reaches(place: Place, address: str, port: int = PORT) -> bool:
-    """Whether a TCP connection is accepted within a second."""
+    """Return whether a TCP connection is accepted within a second."""
 
     def talk() -> bool:
         try:

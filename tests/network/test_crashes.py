@@ -62,7 +62,7 @@ def forget(machine: Machine) -> None:
 
 
 def live(folder: Path, *sandboxes: str) -> None:
-    """What containerd knows."""
+    """Write the list of live sandboxes that containerd reports."""
     (folder / "live").write_text("".join(f"{one}\n" for one in sandboxes))
 
 

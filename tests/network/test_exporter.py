@@ -1,4 +1,4 @@
-"""What the exporter tells is what passed, to the byte, and it needs no more rights for it than its container has."""
+"""The exporter reports traffic exactly, to the byte, and needs no rights beyond those of its container."""
 
 from __future__ import annotations
 

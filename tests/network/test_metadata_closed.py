@@ -31,7 +31,7 @@ def machine(request: pytest.FixtureRequest, azure: Azure, tmp_path: Path) -> Mac
 
 
 def resolves(place: Machine | Pod, kind: socket.SocketKind) -> bool:
-    """Whether Azure's resolver answers a query, by UDP or TCP."""
+    """Return whether Azure's resolver answers a query, by UDP or TCP."""
 
     def ask() -> bool:
         with socket.socket(socket.AF_INET, kind) as asking:

@@ -36,7 +36,7 @@ SERVICES = """*nat
 -A KUBE-POSTROUTING -j MASQUERADE
 COMMIT
 """
-"""What kube-proxy writes for a service of one endpoint, without its comments: https://kubernetes.io/docs/reference/networking/virtual-ips/."""
+"""Rules that kube-proxy writes for a service of one endpoint: https://kubernetes.io/docs/reference/networking/virtual-ips/."""
 
 
 @dataclass

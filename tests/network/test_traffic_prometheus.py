@@ -42,7 +42,7 @@ class Watched:
     place: Place
 
     def ask(self, expression: str, of: str = OWN) -> list[dict[str, Any]]:
-        """What an instant query gives."""
+        """Return the result of an instant query."""
         path = f"{of}/api/v1/query?query={urllib.parse.quote(expression)}"
         answer = json.loads(self.place.machine.run("curl", "-sS", path))
         assert answer["status"] == "success", answer

@@ -164,7 +164,7 @@ class Exporter:
         return found
 
     def text(self) -> str:
-        """What the exporter tells."""
+        """Return the exporter's metrics as text."""
         return self.machine.run("curl", "-sS", "--fail", f"http://{self.machine.primary}:{PORT}/metrics")
 
     def value(self, metric: str, **labels: str) -> float:
@@ -193,6 +193,6 @@ def _open(address: str) -> bool:
 
 
 def holders(exporter: Exporter) -> Mapping[str, Mapping[str, str]]:
-    """What holders.json says."""
+    """Return the content of holders.json."""
     found: Mapping[str, Mapping[str, str]] = json.loads((exporter.state / "holders.json").read_text())
     return found

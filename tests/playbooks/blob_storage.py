@@ -59,7 +59,7 @@ class Storage:
         return jwt.encode(claims, "nobody checks this signature, but it has a length", "HS256")
 
     def ask(self, method: str, target: str, headers: dict[str, str], body: bytes = b"") -> tuple[int, list[tuple[str, str]], bytes]:
-        """What the service answers: status, headers, body."""
+        """Send a request to the service and return its status, headers and body."""
         context = ssl.create_default_context(cafile=str(self.authority))
         connection = http.client.HTTPSConnection(LOOPBACK, self.backend, context=context, timeout=30)
         connection.request(method, target, body or None, headers)

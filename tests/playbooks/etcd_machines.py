@@ -46,7 +46,7 @@ def etcd_programs() -> dict[str, Path]:
 
 
 def planned_inventory(region: str) -> dict[str, Any]:
-    """What the inventory program prints."""
+    """Return the output of the inventory program."""
     specification = importlib.util.spec_from_file_location("etcd_inventory", PLAYBOOKS / "inventory/etcd.py")
     assert specification
     assert specification.loader
@@ -57,7 +57,7 @@ def planned_inventory(region: str) -> dict[str, Any]:
 
 
 def told(run: RunDirectory, machine: Machine, **more: Any) -> dict[str, Any]:
-    """How Ansible reaches a machine of this one, and where things are on it."""
+    """Return Ansible's variables of a machine: the connection, and the paths on it."""
     files = {name: machine.path(f"/etc/systemd/system/{name}") for name in machine.services}
     control = UnitControl(run, run.path / f"{machine.name}-control", machine.services, machine.enabled, files).folder
     environment = next(iter(machine.services.values())).program.environment
@@ -94,7 +94,7 @@ class EtcdMachines:
 
     @property
     def members(self) -> list[dict[str, str]]:
-        """What the inventory says of members, with the ports that they have here."""
+        """Return the members of the inventory with the ports used here."""
         ports = {"client_url": ETCD_CLIENT_PORT, "peer_url": ETCD_PEER_PORT}
         return [
             {"name": name, **{key: f"https://127.0.0.1:{machine.port(port)}" for key, port in ports.items()}}

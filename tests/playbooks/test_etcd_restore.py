@@ -10,7 +10,7 @@ from blob_storage import FLIPPED, Storage
 from etcd_machines import EtcdMachines
 
 SAVED = {f"/registry/{number:03d}": f"value {number}" for number in range(60)}
-"""What the etcd cluster held when it was saved."""
+"""Content of the etcd cluster at the time of the backup."""
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,4 +1,4 @@
-"""What the runbooks of etcd tell a person to do mends what they say it mends."""
+"""The steps of etcd's runbooks repair the failures that they describe."""
 
 from __future__ import annotations
 

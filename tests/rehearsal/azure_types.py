@@ -1,5 +1,4 @@
-"""Decides whether a resource's inputs fit Azure's published types, once azure-native's flat shape is turned into the body that it sends,
-and whether an answered body does.
+"""Check of request and response bodies against Azure's published types; azure-native's flat inputs are first converted to request bodies.
 
 The types are those of https://github.com/Azure/bicep-types-az: a file is a list, `{"$ref": "#/N"}` its N-th entry.
 """
@@ -89,19 +88,19 @@ class AzureTypes:
         raise UnknownResourceTypeError(f"{arm_type} at API version {version or 'unknown'}")
 
     def faults(self, resource: Resource) -> list[str]:
-        """What does not fit in one resource of a graph, one line each; UnknownResourceTypeError."""
+        """List the differences of one resource from its published type, one line each; raise UnknownResourceTypeError."""
         arm_type, name = arm_type_and_name(str(resource.id))
         file, body = self.body_of(arm_type)
         inputs = {key: value for key, value in reveal(resource.inputs).items() if key not in path_inputs(resource.type)}
         return list(_faults(file, body, _nested(file, body, {**inputs, "name": name}), arm_type, READ_ONLY))
 
     def sent_faults(self, arm_type: str, version: str, body: Mapping[str, Any]) -> list[str]:
-        """What does not fit in the body of a PUT, one line each; UnknownResourceTypeError."""
+        """List the differences of a PUT body from the published type, one line each; raise UnknownResourceTypeError."""
         file, kind = self.body_of(arm_type, version)
         return list(_faults(file, kind, body, arm_type, READ_ONLY))
 
     def answer_faults(self, arm_type: str, version: str, body: Mapping[str, Any]) -> list[str]:
-        """What does not fit in a body that Azure answers, one line each; UnknownResourceTypeError."""
+        """List the differences of a response body from the published type, one line each; raise UnknownResourceTypeError."""
         file, kind = self.body_of(arm_type, version)
         return list(_faults(file, kind, body, arm_type, WRITE_ONLY))
 
@@ -154,7 +153,7 @@ def _nested_object(file: TypeFile, kind: dict[str, Any], value: Mapping[str, Any
 
 
 def _takes(file: TypeFile, kind: dict[str, Any], key: str) -> bool:
-    """Whether an object type has a property, itself or in the `properties` that azure-native flattens."""
+    """Return whether an object type has a property, directly or in the `properties` that azure-native flattens."""
     properties = kind.get("properties") or {}
     if key in properties:
         return True
@@ -171,7 +170,7 @@ def _resolved(file: TypeFile, kind: dict[str, Any], value: Mapping[str, Any]) ->
 
 
 def _faults(file: TypeFile, kind: dict[str, Any], value: Any, where: str, barred: int) -> Iterator[str]:
-    """What does not fit; barred is the flag of what may not be there, READ_ONLY in a request and WRITE_ONLY in an answer."""
+    """Yield the differences of a value from a type; barred flags forbidden properties: READ_ONLY in requests, WRITE_ONLY in responses."""
     match kind["$type"], value:
         case "ObjectType", Mapping():
             yield from _object_faults(file, kind, value, where, barred)

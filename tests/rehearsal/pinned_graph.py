@@ -41,7 +41,7 @@ class Part:
 
 
 def pinned_differences(graph: Graph, reference: Graph, parts: Mapping[str, Part]) -> str:
-    """What differs between the parts of a graph, such as its clusters, and their counterparts in a reference graph.
+    """Return the differences between the parts of a graph, such as its clusters, and their counterparts in a reference graph.
 
     The text lists, for each part, the resources that only one side has (those of the graph whole), and the paths at which the others differ
     with the graph's value. A resource belongs to the part with the longest matching prefix.

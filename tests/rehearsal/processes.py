@@ -1,4 +1,4 @@
-"""What the kernel says of processes that tests have started."""
+"""State of processes that tests started, read from the kernel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def ended(pid: int) -> bool:
-    """Whether a process is no more, or waits for its parent alone."""
+    """Return whether a process has ended or is a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -15,6 +15,6 @@ def ended(pid: int) -> bool:
 
 
 def ignores(pid: int, number: signal.Signals) -> bool:
-    """Whether a process ignores a signal."""
+    """Return whether a process ignores a signal."""
     line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn:"))
     return bool(int(line.split()[1], 16) >> (number - 1) & 1)

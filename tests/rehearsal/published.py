@@ -25,10 +25,10 @@ def published_types() -> AzureTypes:
 
 
 def answer_faults(arm_type: str, version: str, body: Mapping[str, Any]) -> list[str]:
-    """What does not fit in an answered body, one line each; an empty version is the one that azure-native uses; UnknownResourceTypeError."""  # noqa: E501
+    """List the differences of a response body from its type; an empty version is azure-native's. Raise UnknownResourceTypeError."""
     return published_types().answer_faults(arm_type, version, body)
 
 
 def sent_faults(arm_type: str, version: str, body: Mapping[str, Any]) -> list[str]:
-    """What does not fit in the body of a PUT, as answer_faults."""
+    """List the differences of a PUT body from its type, as answer_faults does."""
     return published_types().sent_faults(arm_type, version, body)

@@ -94,7 +94,7 @@ def refused(sent: Json, *, before: Json | None = None) -> AzureError:
 
 
 def told(cloud: Cloud, number: int) -> Json:
-    """What Azure tells of one instance."""
+    """Return Azure's view of one instance."""
     found = ask(cloud, "GET", vm(number)).body
     assert found is not None
     return found

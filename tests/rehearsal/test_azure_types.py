@@ -32,7 +32,7 @@ def types() -> AzureTypes:
 
 
 def faults_in(types: AzureTypes, *graphs: Graph) -> tuple[list[str], set[str]]:
-    """What does not fit in some graphs, and the types that the folder does not have."""
+    """Return the differences of graphs from the published types, and the types that the folder does not have."""
     faults: list[str] = []
     unpublished: set[str] = set()
     for resource in (item for graph in graphs for item in graph if item.type.startswith(AZURE)):

@@ -13,7 +13,7 @@ LOOK_SECONDS = 0.05
 
 
 def until(true: Callable[[], T], what: str, seconds: float = DEADLINE_SECONDS) -> T:
-    """What a question answers once that is not falsy; AssertionError with it in words when that does not come in so many seconds."""
+    """Return the first truthy result of a function; raise AssertionError with the given text after the deadline in seconds."""
     deadline = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < deadline, f"still not after {seconds:g} s: {what}"

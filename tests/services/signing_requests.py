@@ -76,10 +76,10 @@ def request(
 
 
 def scale_sets(read_at: float = 10.0, names: Iterable[str] = (SCALE_SET,)) -> ScaleSetList:
-    """What Azure lists of scale sets."""
+    """Return a list of scale sets as Azure returns it."""
     return ScaleSetList(read_at, frozenset(names))
 
 
 def machines(read_at: float = 10.0, state: str = "succeeded", addresses: Iterable[str] = (ADDRESS,), name: str = NODE) -> InstanceList:
-    """What Azure lists of one scale set: one machine."""
+    """Return Azure's list of the machines of one scale set, which has one machine."""
     return InstanceList(read_at, {name: Instance(name, frozenset(addresses), state)})

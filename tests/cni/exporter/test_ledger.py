@@ -294,7 +294,7 @@ def test_no_byte_is_lost_and_nothing_that_was_told_falls_whatever_happens(steps:
 
 
 def reloaded(ledger: PodTraffic) -> PodTraffic:
-    """What an exporter that takes over knows."""
+    """Return the state that a restarted exporter loads."""
     with tempfile.TemporaryDirectory() as folder:
         state.save(Path(folder), ledger, RuleTotals())
         return state.load(Path(folder))[0]

@@ -35,7 +35,7 @@ class Table:
         return "\n".join([*own, *(rule for rows in self.chains.values() for rule, _ in rows), ""])
 
     def restore(self, lines: list[str]) -> None:
-        """What iptables-restore --noflush does."""
+        """Apply lines as iptables-restore --noflush does."""
         for line in lines:
             words = line.split(" ", 3)
             if line.startswith(":"):

@@ -1,4 +1,4 @@
-"""Who holds an address is read as it was written, and a file that says nothing sensible says nothing."""
+"""The holder of an address is read back as it was written, and an invalid file yields no holders."""
 
 from __future__ import annotations
 

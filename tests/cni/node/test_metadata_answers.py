@@ -1,4 +1,4 @@
-"""Whatever the metadata service answers, the program holds the machine to be what it is, or refuses in one line."""
+"""For any answer of the metadata service, the node program describes the machine correctly or fails with one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `gpufleet up` brought up is served, every body as Azure publishes its type, and `gpufleet up` goes on where the server ended."""
+"""The server serves the resources of `gpufleet up` with bodies of Azure's published types, and `gpufleet up` resumes from its state."""
 
 from __future__ import annotations
 

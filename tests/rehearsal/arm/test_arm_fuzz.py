@@ -1,4 +1,4 @@
-"""Whatever is sent to a region that is up, nothing fails, what is refused changes nothing, and what is accepted is accepted again."""
+"""Fuzzed requests to a complete region never fail the server; a refused one changes nothing, and an accepted one is accepted again."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def region(brought_up: Path) -> Iterator[Region]:
 
 
 def published_faults(arm_type: str, version: str, body: Any) -> list[str]:
-    """What of an answer does not fit Azure's published types; nothing where they are not here, or have not the type."""
+    """List the differences of a response from Azure's published types; return nothing if the types are absent or lack this type."""
     try:
         return answer_faults(arm_type, version, body) if FOLDER.is_dir() else []
     except UnknownResourceTypeError:

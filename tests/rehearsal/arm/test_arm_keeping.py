@@ -1,4 +1,4 @@
-"""What was acknowledged survives the death of the server, and nothing is acknowledged that could not be written."""
+"""Acknowledged writes survive the server's death, and a write that cannot be stored is not acknowledged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What arrives on the wire may be anything: it is refused, in Azure's shape where it is a request at all, and never with a traceback."""
+"""Malformed bytes on the wire are refused, in Azure's error format if they form a request, and never with a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is sent, a body is kept or refused with 400, and what is kept is kept again."""
+"""Fuzzed bodies are stored or refused with 400, and a stored body is stored again unchanged."""
 
 from __future__ import annotations
 

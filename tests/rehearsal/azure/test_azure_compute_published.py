@@ -21,7 +21,7 @@ REPAIRED: dict[str, Any] = {
 
 
 def told(text: str, *, made: Json, into: str) -> Json:
-    """What a GET of text answers after a PUT into a resource, instance view and all."""
+    """Return the body of a GET of text after a PUT into a resource, including the instance view."""
     cloud = azure()
     nic = f"{GROUP}/providers/Microsoft.Network/networkInterfaces/one"
     own = [{"name": "own", "properties": {"primary": True, "subnet": {"id": SUBNET}}}]

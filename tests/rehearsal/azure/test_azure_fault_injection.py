@@ -1,4 +1,4 @@
-"""What befalls machines comes at the rates and moments of the scenario, to each machine by its own draw, and survives a saved state."""
+"""Faults occur at the scenario's rates and times, for each machine by its own draw, and survive a saved state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def cloud_with(seed: int = 0, machines: int = 500, **contents: Any) -> Cloud:
 
 
 def after(cloud: Cloud, seconds: float) -> list[tuple[float, str, str, tuple[Any, ...]]]:
-    """What befell machines in so many seconds, moments from their start."""
+    """Return the faults of the next seconds, with times from their start."""
     start = cloud.now
     cloud.advance(start + seconds)
     return [(at - start, *rest) for at, *rest in cloud.services["told"]]  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What azure-native is given becomes the body that it sends, and what Azure answers the outputs that a program reads."""
+"""Conversion of azure-native's inputs to request bodies, and of Azure's responses to the outputs that a program reads."""
 
 from __future__ import annotations
 

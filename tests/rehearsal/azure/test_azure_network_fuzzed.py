@@ -64,7 +64,7 @@ def another(value: Any) -> st.SearchStrategy[Any]:
 
 @st.composite
 def mutated(draw: st.DrawFn) -> tuple[ArmId, Json]:
-    """What a region asks for, with some parts left out, doubled or put in another's place; half of them under a new name."""
+    """Draw a network request of a region with some parts removed, doubled or moved; half of them have a new name."""
     arm_id, body = draw(st.sampled_from(network_bodies()))
     body = deepcopy(body)
     for _ in range(draw(st.integers(1, 3))):

@@ -59,7 +59,7 @@ def region(name: str) -> Cloud:
 
 
 def bodies(cloud: Cloud) -> Iterator[tuple[ArmId, Json]]:
-    """What is answered of every network resource, those included that came with others."""
+    """Yield the response body of every network resource, including those created with others."""
     for resource in list(cloud.resources.values()):
         if resource.id.type.startswith("Microsoft.Network/"):
             answer = cloud.handle(Request("GET", resource.id)).body

@@ -1,4 +1,4 @@
-"""What is refused has changed nothing, however late it is found out, and nothing that is taken makes time stop later."""
+"""A refused request changes nothing, however late the refusal, and an accepted one never stops the clock later."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ BODIES: dict[str, tuple[Json, ...]] = {
     MACHINE: (machine(), {**machine(), "tags": {"team": "a"}}),
     SET: tuple(scale_set(*told) for told in ((3, False, "Manual", "YQ=="), (5, False, "Automatic", "Yg=="), (1, True, "Manual", "YQ=="))),
 }
-"""What is put, by id: several bodies are changes of each other. They stand in an order in which each finds what it needs."""
+"""Bodies of PUT requests by id; several bodies are changes of one resource. Each comes after the resources that it needs."""
 ACTIONS: tuple[tuple[str, str, Json | None], ...] = (
     *((SET, name, {"instanceIds": ["0", "1"]}) for name in ("delete", "manualUpgrade", "reimage", "deallocate", "redeploy")),
     (SET, "restart", None),
@@ -195,7 +195,7 @@ def taken(cloud: Cloud, step: Step) -> Any:
 
 
 def asked(cloud: Cloud, request: Request) -> tuple[Response, AzureError | None]:
-    """What is answered, or why it is refused."""
+    """Return the response, and the error of a refused request."""
     try:
         return cloud.handle(request), None
     except AzureError as refused:
@@ -203,7 +203,7 @@ def asked(cloud: Cloud, request: Request) -> tuple[Response, AzureError | None]:
 
 
 def kept(saved: Json) -> Json:
-    """What a refused request may not change: all but what stands before the model."""
+    """Return the part of a saved state that a refused request must not change: all but the gates before the model."""
     return {**saved, "gates": None}
 
 

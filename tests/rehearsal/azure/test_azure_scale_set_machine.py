@@ -166,7 +166,7 @@ class ScaleSets(RuleBasedStateMachine):
                 assert present <= capacity
 
     def repair_failed(self, resource: Resource) -> bool:
-        """Whether Azure removed an unhealthy machine and found no hardware or quota for another."""
+        """Return whether Azure removed an unhealthy machine and found no hardware or quota for another."""
         return any(one.key == resource.key and one.name == "automaticRepair" and one.error for one in self.cloud.operations.values())
 
     @invariant()

@@ -26,9 +26,9 @@ UNPUBLISHED = {
 }
 """Types for which the folder of published types has no file."""
 OPTIONAL_IN_MODELS = {"audiences", "issuer", "subject", "domainGuid", "domainName"}
-"""What the published version asks for and the clients' newer one does not: federated credentials, and directories of file shares."""
+"""Properties required by the published version but not by the clients' newer one: federated credentials, and directories of file shares."""
 SENT_BACK = {"etag", "name", "provisioningState", "type"}
-"""What some published types let a caller send, and Azure sets nevertheless."""
+"""Properties that some published types let a caller send although Azure sets them."""
 SIMPLE = {"StringType": (Plain.STRING, Plain.MOMENT), "IntegerType": (Plain.INTEGER, Plain.NUMBER), "BooleanType": (Plain.BOOLEAN,)}
 
 

@@ -1,4 +1,4 @@
-"""What the shipped regions ask of galleries, identities, vaults and storage is accepted, and asked again it changes nothing."""
+"""The model accepts the galleries, identities, vaults and storage of the shipped regions, and a repeated request changes nothing."""
 
 from __future__ import annotations
 

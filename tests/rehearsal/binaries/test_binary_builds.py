@@ -1,4 +1,4 @@
-"""How programs are built: whole or not at all, once for all who wait, and with words that help where it cannot be done."""
+"""Builds of the binaries are atomic, run once for concurrent callers, and fail with a helpful message."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def until(what: Callable[[], bool]) -> None:
 
 
 def gone(process: int) -> bool:
-    """Whether the process has ended, be it that nobody has asked for its exit status yet."""
+    """Return whether the process has ended, even if its parent has not yet read the exit status."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except OSError:

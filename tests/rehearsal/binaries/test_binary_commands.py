@@ -1,4 +1,4 @@
-"""How go is started: without forking Python, ended with whoever started it, and told where it cannot be run."""
+"""The go command runs without a fork of Python, ends with its caller, and reports a clear error if it cannot start."""
 
 from __future__ import annotations
 

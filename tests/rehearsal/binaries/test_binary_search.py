@@ -1,4 +1,4 @@
-"""Which file is taken for a program: the one on PATH only when it is the very version, the cache's only when it is whole."""
+"""A binary comes from PATH only in the exact version, and from the cache only if it is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Go builds: the machine's own when it is new enough, else the one from PyPI, whose caches go when all is built."""
+"""The build uses the machine's Go if it is new enough, else the one from PyPI, and removes that one's caches afterwards."""
 
 from __future__ import annotations
 

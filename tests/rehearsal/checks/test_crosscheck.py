@@ -21,12 +21,12 @@ Change = Callable[[dict[str, Any]], None]
 
 
 def plan_findings(region: Rehearsed) -> dict[str, list[Finding]]:
-    """What differs from the plan, by check."""
+    """Return the differences from the plan, by check."""
     return by_check(against_plan(region.plan, region.base, region.clusters))
 
 
 def graph_findings(region: Rehearsed) -> dict[str, list[Finding]]:
-    """What does not hold in the graphs themselves, by check."""
+    """Return the findings within the graphs themselves, by check."""
     return by_check(from_graph(region.plan, region.base, region.clusters))
 
 

@@ -77,7 +77,7 @@ AROUND = ServiceTags(NETWORK)
 
 
 def verdict(direction: str, source: str, destination: str, port: int = 443) -> bool:
-    """What Azure's own rules say to one TCP flow."""
+    """Return the verdict of Azure's default rules on one TCP flow."""
     flow = FlowSet(frozenset({"Tcp"}), range_sets.of_networks([source]), range_sets.of_networks([destination]), ((port, port),))
     return bool(allowed_flows(default_rules(AROUND), direction, flow))
 

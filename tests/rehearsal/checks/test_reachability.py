@@ -1,4 +1,4 @@
-"""Who reaches whom is read from the registered networks alone: each statement breaks when, and only when, a flow says so."""
+"""Reachability is computed from the registered networks alone: a statement fails exactly when a flow contradicts it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def broken(region: Rehearsed) -> set[str]:
 
 
 def pairs(region: Rehearsed, check: str) -> set[str]:
-    """Who reaches whom against a statement, or fails to."""
+    """Return the source and destination pairs of a check's findings."""
     return {finding.where for finding in found_in(region) if finding.check == check}
 
 

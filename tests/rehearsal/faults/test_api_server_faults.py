@@ -157,7 +157,7 @@ def test_break_glass_needs_no_controller_no_pod_and_no_more_than_a_majority(plan
 
 
 def _outside(plane: FaultyPlane, kubeconfig: Path) -> list[str]:
-    """What an API server would ask of a pod before it answers: webhooks and aggregated servers."""
+    """List the external servers that an API server calls for a pod: webhooks and aggregated servers."""
     command = [str(plane.binaries.program("kubectl")), f"--kubeconfig={kubeconfig}", "get", "-o", "json"]
     kinds = "apiservices,validatingwebhookconfigurations,mutatingwebhookconfigurations"
     items = json.loads(subprocess.run([*command, kinds], capture_output=True, check=True).stdout)["items"]

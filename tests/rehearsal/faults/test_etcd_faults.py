@@ -25,7 +25,7 @@ EVENTS = "/api/v1/namespaces/default/events"
 FOUND_ANEW = "Create an empty cluster if all disks are empty"
 OUTAGE_SECONDS = 20.0
 REFUSALS = ("504 Timeout: request did not complete within", "429 storage is (re)initializing", "RemoteDisconnected Remote end closed")
-"""What a consistent read is told; the second once a server's own watch of etcd was ended for want of a leader."""
+"""Errors of a consistent read. The second occurs after the server's own watch of etcd ended for lack of a leader."""
 ANSWER_SECONDS = 10.0
 """Longest time without an acknowledged write of one client, on a machine with a core for every program: an election takes 2.5 to 5 s, and
 a request that waits for a silent member is given up after 5."""

@@ -22,7 +22,7 @@ FLEETS = f"{PART_OF}={CONCERN}"
 
 
 def _contained(plane: FaultyPlane, seen: Flood) -> None:
-    """What the shipped objects promise: agents have their own seats and no others, and hear of it."""
+    """Check that agents use only their own seats and are rejected beyond them, as the shipped objects promise."""
     own = seats(AGENTS, plane.control.cluster.api_servers)
     assert 0 < seen.seats.get(SCHEMA, 0) <= own
     assert seen.agents.get("429", 0) > 0

@@ -53,7 +53,7 @@ class RealCluster(RunningPlane):
         return access_to(self.control, self.azure, self.machines())
 
     def metrics(self) -> list[str]:
-        """What each API server measures of itself."""
+        """Return the metrics of each API server."""
         kubectl, servers = str(self.binaries.program("kubectl")), self.control.api_servers
         commands = [(kubectl, "--kubeconfig", str(self.control.direct_kubeconfig(one)), "get", "--raw", "/metrics") for one in servers]
         return [subprocess.run(command, capture_output=True, text=True, check=True).stdout for command in commands]
@@ -66,7 +66,7 @@ class RealCluster(RunningPlane):
         until(lambda: names <= self.ready_nodes(), f"{len(names)} nodes are ready")
 
     def unschedulable(self, name: str) -> str:
-        """What the scheduler says of a pod that it cannot place, empty until it does."""
+        """Return the scheduler's message on a pod that it cannot place, or an empty text before there is one."""
         conditions = self.get("pod", name)["status"].get("conditions", [])
         return next((str(one["message"]) for one in conditions if one["type"] == "PodScheduled" and one["status"] == "False"), "")
 

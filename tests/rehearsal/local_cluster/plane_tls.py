@@ -1,4 +1,4 @@
-"""How tests call the servers of a control plane themselves: plain HTTPS with a certificate of one of its machines, or with none."""
+"""Direct calls of a control plane's servers over HTTPS, with a certificate of one of its machines or with none."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def get(port: int, path: str, trust: ssl.SSLContext | None, token: str = "") -> 
 
 
 def speaks_http2(port: int, trust: ssl.SSLContext) -> bool:
-    """Whether a server answers the preface of HTTP/2 with settings, as one of gRPC does, https://www.rfc-editor.org/rfc/rfc9113#section-3.4.
+    """Return whether a server answers the preface of HTTP/2 with settings, as gRPC does: https://www.rfc-editor.org/rfc/rfc9113#section-3.4.
 
-    ssl.SSLError or ConnectionError where it does not let the client in, which TLS 1.3 says only after the handshake.
+    Raise ssl.SSLError or ConnectionError if it refuses the client; TLS 1.3 reports the refusal only after the handshake.
     """
     trust.set_alpn_protocols(["h2"])
     empty_settings = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))

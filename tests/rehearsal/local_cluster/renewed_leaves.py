@@ -1,4 +1,4 @@
-"""How a test renews leaves as an update does, in the vaults of a model, and sees which certificate a client or a server shows."""
+"""Renewal of leaf certificates in the vaults of a model, as an update does it, and reading of the certificates that peers present."""
 
 from __future__ import annotations
 

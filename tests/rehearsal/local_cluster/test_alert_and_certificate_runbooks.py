@@ -32,7 +32,7 @@ PROOFS = {
     "EtcdDatabaseFills": "etcd_server_quota_backend_bytes",
     "ControllerManagerLeaderless": f"{socket.gethostname()}_",
 }
-"""What the step of a section shows when all is well."""
+"""Output of a section's step on a healthy cluster."""
 
 
 def _environment(running: RunningPlane, machine: Machine, folder: Path) -> Mapping[str, str]:
@@ -41,7 +41,7 @@ def _environment(running: RunningPlane, machine: Machine, folder: Path) -> Mappi
 
 
 def _led(running: RunningPlane) -> bool:
-    """Whether the controller manager and the scheduler have a leader each, which comes some seconds after the API servers."""
+    """Return whether the controller manager and the scheduler have a leader each, some seconds after the API servers started."""
     leases = {one["metadata"]["name"]: one["spec"] for one in running.get("lease", "--namespace=kube-system")["items"]}
     return all(leases.get(name, {}).get("holderIdentity") for name in ("kube-controller-manager", "kube-scheduler"))
 

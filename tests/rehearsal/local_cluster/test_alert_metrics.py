@@ -35,7 +35,7 @@ def _exposed(text: str) -> dict[str, set[str]]:
 
 
 def _metrics(running: RunningPlane) -> dict[str, set[str]]:
-    """What all programs of the control plane expose."""
+    """Return the metrics of all programs of the control plane."""
     plane = running.control
     found: dict[str, set[str]] = {}
     for machine in plane.api_servers:

@@ -77,7 +77,7 @@ def _line(connection: socket.socket) -> str:
 
 
 def everything(connection: socket.socket) -> bytes:
-    """What a connection brings until its end."""
+    """Return all bytes of a connection until its end."""
     read = bytearray()
     while said := connection.recv(2**20):
         read += said

@@ -1,4 +1,4 @@
-"""What only a running control plane can show of the security benchmark: who is answered, in which TLS, and what lies on disk."""
+"""Checks of the security benchmark that need a running control plane: access, TLS versions, and files on disk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def admin(running: RunningPlane) -> ssl.SSLContext:
 
 
 def listens(at: int) -> bool:
-    """Whether a connection to a port of this machine is taken."""
+    """Return whether a port of this machine accepts a connection."""
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", at)) == 0
 
@@ -120,7 +120,7 @@ def test_only_strong_suites_are_offered(running_plane: RunningPlane) -> None:
 
 
 def _accepted(server: int, suite: str) -> bool:
-    """Whether a server speaks TLS 1.2 with a suite."""
+    """Return whether a server accepts TLS 1.2 with a cipher suite."""
     trust = context(None, None)
     trust.maximum_version = ssl.TLSVersion.TLSv1_2
     trust.set_ciphers(f"{suite}:@SECLEVEL=0")

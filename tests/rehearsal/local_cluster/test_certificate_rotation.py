@@ -32,7 +32,7 @@ GROUP = "callee.gpufleet.test"
 
 @dataclass
 class Client:
-    """What a client saw that asks again and again, on a new connection each time: requests, and what failed."""
+    """A client that sends requests repeatedly, each on a new connection: the number of requests, and the failures."""
 
     requests: int = 0
     failures: list[str] = field(default_factory=list)
@@ -87,7 +87,7 @@ def _restarts(running: RunningPlane) -> dict[str, tuple[int, int | None]]:
 
 
 def refresh(machine: Machine) -> None:
-    """What the timer starts every six hours."""
+    """Run the refresh that the timer starts every six hours."""
     machine.services[REFRESH].start()
     machine.services[REFRESH].wait_ready(300)
 

@@ -209,7 +209,7 @@ def test_a_member_whose_local_disk_is_new_waits_and_says_so_until_it_may_join(ru
 
 
 def _rejoin(running_plane: RunningPlane, name: str, asked_name: str) -> None:
-    """What the guard tells people to do: remove the member, add it as a learner, tell it the ring, promote it."""
+    """Follow the guard's instructions: remove the member, add it as a learner, write the member list on its machine, promote it."""
     wiped, asked = running_plane.control.machine(name), running_plane.control.machine(asked_name)
     members = json.loads(running_plane.etcdctl(asked, "member", "list", "-w", "json"))["members"]
     (old,) = [one["ID"] for one in members if one.get("name") == name]
@@ -229,7 +229,7 @@ def _added(running_plane: RunningPlane, asked: str, name: str, url: str) -> str:
 
 
 def _tried(running_plane: RunningPlane, asked: str, *words: str) -> str:
-    """What etcdctl prints, empty where the ring is not ready for it."""
+    """Return the output of etcdctl, or an empty text if the cluster is not ready."""
     try:
         return running_plane.etcdctl(running_plane.control.machine(asked), *words).decode()
     except AssertionError:

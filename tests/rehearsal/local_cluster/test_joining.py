@@ -116,7 +116,7 @@ def test_a_machine_that_asks_for_anothers_address_is_denied_a_certificate_to_ser
 
 
 def serving_refusal(real: RealCluster, machine: JoiningMachine) -> NodeFailure:
-    """How a machine with a client certificate of its name is refused one to serve with."""
+    """Return the error of a machine that requests a serving certificate with a client certificate of its name."""
     access = real.access()
     assert access.issuer is not None
     identity = access.issuer.issue(f"{NODE_USER}{machine.name}", NODES_GROUP)

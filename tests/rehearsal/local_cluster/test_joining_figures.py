@@ -1,4 +1,4 @@
-"""What a join leaves are the figures of what was counted."""
+"""Figures of a join, computed from its counts."""
 
 from __future__ import annotations
 

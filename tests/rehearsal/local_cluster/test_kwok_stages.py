@@ -1,4 +1,4 @@
-"""What each kwok is told to look at: no stage of nodes that register Ready; with leases, nodes and pods have a kwok each."""
+"""Configuration of each kwok: no stage for nodes that register Ready; with leases, nodes and pods have a kwok each."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ VM_ID = "28422cb2-bf88-5750-82c5-e6b23bef0c60"
 
 
 def first_set(plan: RegionPlan, cluster: ClusterPlan, pool: PoolPlan) -> NodeSet:
-    """What the machines of a pool's first scale set share, from the custom data that the program renders."""
+    """Return the common properties of a pool's first scale set, from the custom data that the program renders."""
     profile = {
         "osProfile": {"customData": custom_data(boot_nodes(plan, cluster, pool)[0])},
         "storageProfile": {"imageReference": {"id": pool.image.machine_image_id}},

@@ -86,7 +86,7 @@ def test_everything_ends_when_the_run_is_closed_however_long_its_own_end_would_t
 
 
 def wakes(descriptor: int) -> bool:
-    """Whether a descriptor of this process is one by which a service is woken."""
+    """Return whether a descriptor of this process wakes a service."""
     try:
         return str(Path(f"/proc/self/fd/{descriptor}").readlink()) == "anon_inode:[eventfd]"
     except FileNotFoundError:

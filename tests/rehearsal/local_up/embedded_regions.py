@@ -44,7 +44,7 @@ def updated(plan: RegionPlan, cloud: Cloud, allowed: Approvals | None = None) ->
 
 @cache
 def first_state() -> str:
-    """What dev's Azure is saved as after a first update that went well."""
+    """Return the saved state of dev's Azure after a successful first update."""
     outcome = updated(planned(), new_region_cloud(planned(), Scenario(seed=1)))
     assert outcome.complete
     return json.dumps(dump(outcome.cloud))
@@ -56,7 +56,7 @@ def standing() -> Cloud:
 
 
 def found_changes(outcome: UpOutcome) -> list[ResourceChange]:
-    """What differs between the models before and after."""
+    """Return the differences between the models before and after."""
     return compare_snapshots(outcome.before, outcome.after)
 
 

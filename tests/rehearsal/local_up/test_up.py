@@ -24,7 +24,7 @@ from rehearsal.program.run import run_program
 from stacks.program import make
 
 PRINCIPAL = re.compile(r'"principalId": "[0-9a-f-]+"')
-"""Who an identity is differs from cloud to cloud."""
+"""The principal of an identity, which differs from cloud to cloud."""
 OTHER_PIN = {"cpu": "cpu@2026.10.0"}
 
 

@@ -1,4 +1,4 @@
-"""Where Azure refuses or fails, everything else comes up, the user reads one paragraph for each kind, and a second up goes on."""
+"""When Azure refuses or fails, all other resources are created, the user reads one paragraph per error, and a second `up` resumes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What an engine's events come to, from streams that the CLI 3.260 wrote while it worked on dev against the embedded Azure.
+"""Results of the engine's event streams, which CLI 3.260 wrote for dev on the embedded Azure.
 
-Of each stream the lines for debugging are left out, and of unchanged resources most, with their properties.
+The streams are shortened: they lack debug lines and most unchanged resources with their properties.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which machines run here, and what of them is kept: as few as a quorum and an API server, and always those that have the data."""
+"""Selection of the machines that run here and are stored: the fewest with a quorum and an API server, and always those with data."""
 
 from __future__ import annotations
 

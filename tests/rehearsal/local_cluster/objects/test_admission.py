@@ -1,4 +1,4 @@
-"""What RBAC cannot say, done for real: whose node, which label, which taint."""
+"""Admission rules beyond RBAC, on real API servers: the node's owner, labels and taints."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _change(api: Api, name: str, token: str, *, preflight: bool, **more: Any) ->
 
 
 def _passed(api: Api, name: str, token: str) -> Reply:
-    """What a test does that has passed: take label and taint away, and leave everything else."""
+    """Remove the label and taint as after a passed test, and leave the rest unchanged."""
     return _change(api, name, token, preflight=False)
 
 

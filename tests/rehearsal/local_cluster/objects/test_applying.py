@@ -22,7 +22,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 def _quiet(_: str) -> None:
-    """Says nothing."""
+    """Print nothing."""
 
 
 def _settings(name: str, **data: str) -> dict[str, Any]:

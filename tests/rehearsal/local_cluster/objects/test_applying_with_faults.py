@@ -29,7 +29,7 @@ SPACE = f"/api/v1/namespaces/{FLEET_NAMESPACE}"
 
 
 def _quiet(_: str) -> None:
-    """Says nothing."""
+    """Print nothing."""
 
 
 @contextmanager

@@ -24,7 +24,7 @@ WORKLOADS = ("Deployment", "DaemonSet")
 
 
 def _quiet(_: str) -> None:
-    """Says nothing."""
+    """Print nothing."""
 
 
 @pytest.fixture

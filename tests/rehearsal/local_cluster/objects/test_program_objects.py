@@ -1,4 +1,4 @@
-"""Which objects of a program's graph are a cluster's, and how they look on the wire."""
+"""Selection of a cluster's objects from a program's graph, and their form on the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what, asked of the real authorizer, caller by caller."""
+"""Permissions of each caller, as the real authorizer reports them."""
 
 from __future__ import annotations
 

@@ -36,8 +36,11 @@ print(json.dumps([reads, [one == seen[0] for one in seen], len(seen[0])]))
 
 
 def looks(cache: Path, *broken: str) -> Any:
-    """Whether a process with this cache folder read the official clients; whether the file is whole again after it was made to hold each
-    text, and last whether there is one where no folder can be; and how many files there are."""
+    """Run a process with this cache folder and return its results.
+
+    They are: whether it read the official clients; whether the file is repaired after each broken text was written, and last whether
+    a file exists where no folder can be created; and the number of files.
+    """
     ended = subprocess.run(
         [sys.executable, "-c", CODE, *broken],
         env={"GPUFLEET_CACHE": str(cache)},

@@ -1,4 +1,4 @@
-"""When an object is ready, kind by kind, and what is said while it is not."""
+"""Readiness of objects by kind, and the message while an object is not ready."""
 
 from __future__ import annotations
 
