@@ -116,9 +116,11 @@ def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
 
 def rules(cluster: ClusterPlan) -> dict[str, Any]:
     """Return records and alerts in Prometheus' format: https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/"""
-    kept = [{"record": one.name, "expr": one.expression} | ({"labels": dict(one.labels)} if one.labels else {}) for one in records(cluster)]
-    told = [one.rule(cluster.name) for one in alerts(cluster)]
-    return {"groups": [{"name": f"gpufleet-traffic-{cluster.name}", "interval": f"{EVERY_SECONDS}s", "rules": [*kept, *told]}]}
+    recording = [
+        {"record": one.name, "expr": one.expression} | ({"labels": dict(one.labels)} if one.labels else {}) for one in records(cluster)
+    ]
+    alerting = [one.rule(cluster.name) for one in alerts(cluster)]
+    return {"groups": [{"name": f"gpufleet-traffic-{cluster.name}", "interval": f"{EVERY_SECONDS}s", "rules": [*recording, *alerting]}]}
 
 
 def rules_file(cluster: ClusterPlan) -> str:

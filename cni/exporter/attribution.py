@@ -64,8 +64,9 @@ class AddressTenancy:
 
 @dataclass
 class PodBytes:
-    """Bytes of one pod by direction; first is the time of its first report, told its last report, ended the time when it lost its
-    address.
+    """Bytes of one pod by direction. The names of the fields are those of the saved state.
+
+    first is the time of its first report, told its last reported bytes, told_at their time, and ended the time when it lost its address.
     """
 
     bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DIRECTIONS, 0))
@@ -122,7 +123,7 @@ class PodTraffic:
                 changed = True
         return changed
 
-    def name(self, pods: Mapping[str, Iterable[Pod]], asked: float) -> bool:
+    def name(self, pods: Mapping[str, Iterable[Pod]], requested_at: float) -> bool:
         """Apply the kubelet's answer, requested at that time, to each address; return whether anything changed. Call just after
         reserve().
         """
@@ -131,8 +132,8 @@ class PodTraffic:
             here = list(pods.get(address, ()))
             tenant = self.tenants.get(address)
             if tenant is None or (not tenant.container and tenant.owner):
-                self._follow_kubelet(address, tenant, here, asked)
-            elif tenant.owner is None and tenant.since < asked and (pod := _likely(tenant, here, asked)):
+                self._follow_kubelet(address, tenant, here, requested_at)
+            elif tenant.owner is None and tenant.since < requested_at and (pod := _likely(tenant, here, requested_at)):
                 self._settle(tenant, pod)
         return before != [(tenant.uid, tenant.released) for tenant in self.tenants.values()]
 
@@ -145,10 +146,10 @@ class PodTraffic:
         for owner, bill in self.bills.items():
             bill.first = now if bill.first is None else bill.first
             young = owner != NOBODY and now - bill.first <= zero_seconds
-            told = dict.fromkeys(DIRECTIONS, 0) if young else bill.bytes
-            if told != bill.told:
-                bill.told, bill.told_at = dict(told), now
-            for direction, value in told.items():
+            reported = dict.fromkeys(DIRECTIONS, 0) if young else bill.bytes
+            if reported != bill.told:
+                bill.told, bill.told_at = dict(reported), now
+            for direction, value in reported.items():
                 yield owner, direction, value
 
     def has_unreported(self) -> bool:

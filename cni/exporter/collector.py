@@ -71,10 +71,10 @@ class ExporterState:
         self.count_sets()
         return self._keep(self.ledger.reserve(reservations, time.time()))
 
-    def answered(self, pods: dict[str, list[Pod]], asked: float) -> None:
+    def answered(self, pods: dict[str, list[Pod]], requested_at: float) -> None:
         """Apply the kubelet's answer, requested at that time; just after changed_hands()."""
-        self.kubelet_at = asked
-        self._keep(self.ledger.name(pods, asked))
+        self.kubelet_at = requested_at
+        self._keep(self.ledger.name(pods, requested_at))
 
     def tidy(self) -> None:
         """Count, forget pods that were reported long enough ago, and save everything."""
@@ -112,11 +112,11 @@ class TrafficCollector(Collector):
         with current.lock:
             rules = current.count_all()
             first_time = current.ledger.has_unreported()
-            told = [*_rules(current.totals, rules), _pods(current), *_health(current, rules)]
+            metrics = [*_rules(current.totals, rules), _pods(current), *_health(current, rules)]
             if first_time:
-                # Told 0 again after a crash, a pod that was told more before would seem to have sent all of it twice.
+                # If a pod were reported as 0 again after a crash, its bytes would be counted twice.
                 current.save()
-        yield from told
+        yield from metrics
 
 
 def _rules(totals: RuleTotals, rules: Rules | None) -> Iterator[Metric]:

@@ -113,15 +113,15 @@ def _start(*words: str) -> subprocess.Popen[str]:
         raise CounterReadError(f"{words[0]}: {error.strerror or error}; install it, or put its folder on PATH") from None
 
 
-def _output(asked: subprocess.Popen[str]) -> str:
-    with asked:
+def _output(process: subprocess.Popen[str]) -> str:
+    with process:
         try:
-            said, wrong = asked.communicate(timeout=SECONDS)
+            said, wrong = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            asked.kill()
-            raise CounterReadError(f"{asked.args!r} gave no answer within {SECONDS:.0f} s") from None
-    if asked.returncode:
-        raise CounterReadError(f"{asked.args!r} ended with status {asked.returncode}: {' '.join(wrong.split())[-300:]}")
+            process.kill()
+            raise CounterReadError(f"{process.args!r} gave no answer within {SECONDS:.0f} s") from None
+    if process.returncode:
+        raise CounterReadError(f"{process.args!r} ended with status {process.returncode}: {' '.join(wrong.split())[-300:]}")
     return said
 
 

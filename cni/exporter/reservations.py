@@ -36,13 +36,13 @@ class Reservations:
 
     def drain(self) -> bool:
         """Discard pending events; return whether there were any."""
-        told = False
+        changed = False
         while select.select([self._handle], [], [], 0)[0]:
             os.read(self._handle, _BUFFER)
-            told = True
-        if told:
+            changed = True
+        if changed:
             self._follow()
-        return told
+        return changed
 
     def now(self) -> dict[str, str]:
         """Return the sandbox by address; empty for a file that is not written yet. Each file is read once."""

@@ -1,12 +1,12 @@
-"""How the program says no: what it found, what it would take, why, and what to do."""
+"""Errors of the node program: the value found, the bound, the location, and the remedy."""
 
 from __future__ import annotations
 
 
 class NodeNetworkError(Exception):
-    """Something that the program cannot work with, for one line to a person.
+    """An error that is printed as one line.
 
-    value is what was found, bound what would do, where its place (a file, a command, an address), remedy what to do about it.
+    value is the value found, bound the permitted one, where its location (a file, a command, an address), remedy the action to take.
     """
 
     def __init__(self, where: str, value: str, bound: str, remedy: str) -> None:
@@ -21,6 +21,6 @@ class NodeNetworkError(Exception):
 
 
 def shown(value: object) -> str:
-    """A value from outside as an error may carry it: on one line, 80 characters at most."""
+    """Return an external value for an error message: on one line, 80 characters at most."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

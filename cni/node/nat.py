@@ -24,10 +24,10 @@ def snat_rules(machine: Machine, not_masqueraded: Sequence[str]) -> list[str]:
 
     Azure translates a card's primary address only: https://github.com/Azure/azure-container-networking/issues/93
     """
-    kept = [network for network in map(ipaddress.ip_network, not_masqueraded) if network.version == 4]
+    networks = [network for network in map(ipaddress.ip_network, not_masqueraded) if network.version == 4]
     return [
         f"-A {SNAT_CHAIN} -s {machine.primary}/32 -j RETURN",
-        *(f"-A {SNAT_CHAIN} -d {network} -j RETURN" if network.prefixlen else f"-A {SNAT_CHAIN} -j RETURN" for network in kept),
+        *(f"-A {SNAT_CHAIN} -d {network} -j RETURN" if network.prefixlen else f"-A {SNAT_CHAIN} -j RETURN" for network in networks),
         # Random ports: otherwise two simultaneous connections would take the same port, and one would be dropped.
         f"-A {SNAT_CHAIN} -j SNAT --to-source {machine.primary} --random-fully",
     ]

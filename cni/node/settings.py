@@ -46,7 +46,7 @@ class Settings:
 
     @property
     def native(self) -> bool:
-        """Whether the stock plugins assign pods' addresses, not Microsoft's."""
+        """Return whether the stock plugins assign pods' addresses, not Microsoft's."""
         return self.mode == "native"
 
 

@@ -84,7 +84,7 @@ def _settle(live: LiveModel) -> None:
 
 
 def state_summary(live: LiveModel) -> Json:
-    """What there is, by type, and how the machines are."""
+    """Return the number of resources by type, and the states of the machines."""
     cloud = live.cloud
     sets = [cloud.resources[key] for key in cloud.index.of_type(SCALE_SET.lower())]
     machines = [one for scale_set in sets for one in instances_of(scale_set).values()]

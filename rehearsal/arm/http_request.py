@@ -40,22 +40,22 @@ class HttpRequest:
     body: bytes
 
     def json(self) -> Json | None:
-        """The body as a JSON object, None without one; AzureError."""
+        """Return the body as a JSON object, None without a body; raise AzureError."""
         if not self.body.strip():
             return None
         try:
-            told = json.loads(self.body.decode(), parse_constant=_no_number, parse_float=_finite)
+            value = json.loads(self.body.decode(), parse_constant=_no_number, parse_float=_finite)
         except (ValueError, RecursionError) as error:
             raise invalid(
                 f"The request content was invalid and could not be deserialized: '{error}'.", code="InvalidRequestContent"
             ) from None
-        if not isinstance(told, dict):
+        if not isinstance(value, dict):
             raise invalid("The request content must be a JSON object.", code="InvalidRequestContent")
         if self.body.count(b"{") + self.body.count(b"[") > MAX_DEPTH:
-            _check_depth(told)
+            _check_depth(value)
         if b"\\u" in self.body:
-            _check_text(told)
-        return told
+            _check_text(value)
+        return value
 
     def form(self) -> Mapping[str, str]:
         """The body as an HTML form."""
@@ -116,8 +116,8 @@ def _finite(text: str) -> float:
     return number
 
 
-def _check_depth(told: Json) -> None:
-    level: list[object] = [told]
+def _check_depth(body: Json) -> None:
+    level: list[object] = [body]
     for _ in range(MAX_DEPTH):
         level = [inner for value in level for inner in _parts(value)]
         if not level:
@@ -126,14 +126,14 @@ def _check_depth(told: Json) -> None:
 
 
 def _parts(value: object) -> list[object]:
-    """Objects and lists directly in one."""
+    """Return the objects and lists directly inside a value."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [one for one in inner if isinstance(one, dict | list)]
 
 
-def _check_text(told: Json) -> None:
-    """Refuse half a character: JSON can escape it, no text can hold it."""
+def _check_text(body: Json) -> None:
+    """Reject half of a surrogate pair: JSON can escape it, but no text can contain it."""
     try:
-        json.dumps(told, ensure_ascii=False).encode()
+        json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise invalid("The request content has half of a surrogate pair in a text.", code="InvalidRequestContent") from None

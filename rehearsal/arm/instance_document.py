@@ -108,8 +108,14 @@ def _of_instance(cloud: Cloud, machine: Resource) -> list[Json]:
 def _of_card(cloud: Cloud, card: Resource) -> Json:
     rows = []
     for one in card.properties.get("ipConfigurations") or []:
-        told = one.get("properties") or {}
-        rows.append((not told.get("primary", True), str(told.get("privateIPAddress", "")), str((told.get("subnet") or {}).get("id", ""))))
+        properties = one.get("properties") or {}
+        rows.append(
+            (
+                not properties.get("primary", True),
+                str(properties.get("privateIPAddress", "")),
+                str((properties.get("subnet") or {}).get("id", "")),
+            )
+        )
     return _interface(cloud, card.key, rows)
 
 
@@ -129,7 +135,7 @@ def _interface(cloud: Cloud, key: str, rows: Iterable[tuple[bool, str, str]]) ->
 
 def _subnet(cloud: Cloud, subnet_id: str) -> Json:
     found = cloud.find(subnet_id)
-    told = found.properties if found is not None else {}
-    prefix = told.get("addressPrefix") or next(iter(told.get("addressPrefixes") or ()), "/")
+    properties = found.properties if found is not None else {}
+    prefix = properties.get("addressPrefix") or next(iter(properties.get("addressPrefixes") or ()), "/")
     address, _, length = str(prefix).partition("/")
     return {"address": address, "prefix": length}

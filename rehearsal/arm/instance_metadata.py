@@ -1,4 +1,4 @@
-"""Answers as the instance metadata service of one machine, below /imds and the machine's resource id.
+"""Instance metadata service of one machine, below /imds and the machine's resource id.
 
 https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service,
 https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events,
@@ -27,25 +27,25 @@ from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.scheduled_events import scheduled_events_of
 
 VERSIONS = ("2017-04-02", "2017-08-01", "2018-02-01", "2019-06-01", "2020-09-01", "2021-01-01", "2021-02-01", "2021-12-13", "2023-07-01")
-"""Of the instance document; the newer ones only add to it."""
+"""Versions of the instance document; newer versions only add properties."""
 EVENT_VERSIONS = ("2017-08-01", "2019-01-01", "2019-08-01", "2020-07-01")
 TOKEN_VERSIONS = ("2018-02-01", "2019-08-01")
 INSTANCE, MACHINE = "microsoft.compute/virtualmachinescalesets/virtualmachines", "microsoft.compute/virtualmachines"
 
 
 class MetadataRequestError(GpufleetError):
-    """A request that the service does not answer: HTTP status, sentence, and what else it tells."""
+    """A request that the service rejects: HTTP status, sentence, and further properties of the response."""
 
-    def __init__(self, status: int, sentence: str, **told: Any) -> None:
-        self.status, self.sentence, self.told = status, sentence, told
+    def __init__(self, status: int, sentence: str, **details: Any) -> None:
+        self.status, self.sentence, self.details = status, sentence, details
         super().__init__(sentence)
 
     def body(self) -> Json:
-        return {"error": self.sentence, **self.told}
+        return {"error": self.sentence, **self.details}
 
 
 def metadata_response(call: HttpRequest, live: LiveModel, tokens: IdentityPlatform) -> web.Response:
-    """Answer a machine; MetadataRefused."""
+    """Return the response to a machine; raise MetadataRequestError."""
     if call.headers.get("Metadata", "").lower() != "true":
         raise MetadataRequestError(400, "Bad request. Required metadata header not specified")
     if "X-Forwarded-For" in call.headers:
@@ -72,7 +72,7 @@ def metadata_response(call: HttpRequest, live: LiveModel, tokens: IdentityPlatfo
 
 
 def _machine(cloud: Cloud, parts: Sequence[str]) -> tuple[Resource, tuple[str, ...]]:
-    """The machine whose id a path begins with, and what follows behind /metadata."""
+    """Return the machine whose id a path begins with, and the parts after /metadata."""
     lowered = [part.lower() for part in parts]
     if "metadata" not in lowered:
         raise MetadataRequestError(404, "Not found. The path is /imds<resource id of the instance>/metadata/...")
@@ -94,33 +94,33 @@ def _check_version(call: HttpRequest, versions: Sequence[str]) -> None:
         raise MetadataRequestError(400, message, **{"newest-versions": list(reversed(versions[-3:]))})
 
 
-def _inside(told: Any, path: Sequence[str]) -> Any:
-    """What lies at a path inside the document; names in whatever capitals."""
+def _inside(found: Any, path: Sequence[str]) -> Any:
+    """Return the value at a path of the document; names match in any case."""
     for part in path:
-        if isinstance(told, dict):
-            named = {key.lower(): value for key, value in told.items()}
+        if isinstance(found, dict):
+            named = {key.lower(): value for key, value in found.items()}
             if part not in named:
                 raise MetadataRequestError(404, "Not found")
-            told = named[part]
-        elif isinstance(told, list) and part.isdecimal() and int(part) < len(told):
-            told = told[int(part)]
+            found = named[part]
+        elif isinstance(found, list) and part.isdecimal() and int(part) < len(found):
+            found = found[int(part)]
         else:
             raise MetadataRequestError(404, "Not found")
-    return told
+    return found
 
 
-def _shown(told: Any, call: HttpRequest) -> web.Response:
-    """JSON for an object; text for a value, and for names where text is asked for."""
-    if isinstance(told, dict | list) and call.query.get("format", "json").lower() != "text":
-        return reply(200, told)
-    if isinstance(told, dict | list):
-        names = [f"{key}/" if isinstance(value, dict | list) else str(key) for key, value in _items(told)]
+def _shown(found: Any, call: HttpRequest) -> web.Response:
+    """Return JSON for an object, and text for a value or, if the request is for text, for the names of an object."""
+    if isinstance(found, dict | list) and call.query.get("format", "json").lower() != "text":
+        return reply(200, found)
+    if isinstance(found, dict | list):
+        names = [f"{key}/" if isinstance(value, dict | list) else str(key) for key, value in _items(found)]
         return web.Response(text="\n".join(names))
-    return web.Response(text=str(told))
+    return web.Response(text=str(found))
 
 
-def _items(told: Any) -> Any:
-    return told.items() if isinstance(told, dict) else enumerate(told)
+def _items(value: Any) -> Any:
+    return value.items() if isinstance(value, dict) else enumerate(value)
 
 
 def _events(cloud: Cloud, arm_id: ArmId) -> Json:
@@ -130,40 +130,40 @@ def _events(cloud: Cloud, arm_id: ArmId) -> Json:
 
 
 def _approve(call: HttpRequest, live: LiveModel, arm_id: ArmId) -> None:
-    """Approve events that the machine is told of, all of them or none."""
+    """Approve events in the machine's document, all of them or none."""
     try:
-        asked = (call.json() or {}).get("StartRequests")
+        requests = (call.json() or {}).get("StartRequests")
     except AzureError as error:
         raise MetadataRequestError(400, f"Bad request. {error.message}") from None
-    wanted = [one.get("EventId") if isinstance(one, dict) else None for one in asked] if isinstance(asked, list) else [None]
-    if not wanted or not all(isinstance(one, str) for one in wanted):
+    event_ids = [one.get("EventId") if isinstance(one, dict) else None for one in requests] if isinstance(requests, list) else [None]
+    if not event_ids or not all(isinstance(one, str) for one in event_ids):
         raise MetadataRequestError(400, 'Bad request. The body is {"StartRequests": [{"EventId": "..."}]}')
     known = {event["EventId"] for event in _events(live.cloud, arm_id)["Events"]}
-    for one in wanted:
+    for one in event_ids:
         if str(one).upper() not in known:
             raise MetadataRequestError(400, f"Bad request. There is no scheduled event {str(one)[:60]!r}; read the document again")
-    live.make({"do": change_log.APPROVE, "events": [str(one) for one in wanted]})
+    live.make({"do": change_log.APPROVE, "events": [str(one) for one in event_ids]})
 
 
 def _token(call: HttpRequest, cloud: Cloud, machine: Resource, tokens: IdentityPlatform) -> Json:
-    """A token of one of the machine's identities: of the one that is asked for, of its own, or of the only one that it has."""
+    """Return a token of one of the machine's identities: the requested one, its own, or its only one."""
     resource = call.query.get("resource", "")
     if not resource:
         raise _no_token("Required audience parameter not specified")
-    held = _identities(cloud, machine)
-    wanted = {
+    identities = _identities(cloud, machine)
+    criteria = {
         key: call.query[key].lower() for key in ("client_id", "object_id", "principal_id", "msi_res_id", "mi_res_id") if key in call.query
     }
-    fits = [one for one in held if all(one[_KEYS[key]].lower() == value for key, value in wanted.items())]
-    if not wanted:
-        fits = [one for one in held if not one["id"]] or held
-    if not fits:
+    matching = [one for one in identities if all(one[_KEYS[key]].lower() == value for key, value in criteria.items())]
+    if not criteria:
+        matching = [one for one in identities if not one["id"]] or identities
+    if not matching:
         raise _no_token("Identity not found")
-    if len(fits) > 1:
+    if len(matching) > 1:
         raise _no_token(
             "Multiple user assigned identities exist, please specify the clientId / resourceId of the identity in the token request"
         )
-    who = fits[0]
+    who = matching[0]
     granted = tokens.issue(who["clientId"], resource.removesuffix("/.default").rstrip("/"), who["principalId"])
     return {**version_one_token(granted, resource), "client_id": who["clientId"]}
 
@@ -172,18 +172,18 @@ _KEYS = {"client_id": "clientId", "object_id": "principalId", "principal_id": "p
 
 
 def _identities(cloud: Cloud, machine: Resource) -> list[dict[str, str]]:
-    """Identities of a machine, with client id, principal id and resource id, which is empty for its own."""
+    """Return the identities of a machine, with client id, principal id and resource id, which is empty for its own."""
     owner = cloud.get(str(machine.id.parent)) if machine.id.type.lower() == INSTANCE else machine
-    told = owner.body.get("identity") or {}
-    held = []
-    if told.get("principalId"):
+    identity = owner.body.get("identity") or {}
+    identities = []
+    if identity.get("principalId"):
         client = cloud.stable_uuid(owner.key, "client")
-        held.append({"id": "", "clientId": client, "principalId": str(told["principalId"])})
-    for text in told.get("userAssignedIdentities") or {}:
+        identities.append({"id": "", "clientId": client, "principalId": str(identity["principalId"])})
+    for text in identity.get("userAssignedIdentities") or {}:
         found = cloud.find(text)
         if found is not None:
-            held.append({"id": text, "clientId": found.properties["clientId"], "principalId": found.properties["principalId"]})
-    return held
+            identities.append({"id": text, "clientId": found.properties["clientId"], "principalId": found.properties["principalId"]})
+    return identities
 
 
 def _no_token(sentence: str) -> MetadataRequestError:

@@ -26,19 +26,18 @@ BACKLOG = 512
 IDLE_SECONDS = 120.0
 """Seconds after which a connection without requests is closed."""
 GRACE_SECONDS = 2.0
-"""Seconds that running requests have when the server is told to end."""
+"""Seconds that running requests have left when the server ends."""
 COLLECT = (50_000, 20, 100)
-"""Objects made beyond those gone before a collection, and collections of younger objects before one of older ones: a model of 22,500
-machines has millions of objects, and hardly any circles."""
+"""Thresholds of the garbage collector. A model of 22,500 machines has millions of objects and hardly any reference cycles."""
 
 
 class ListenAddressError(GpufleetError, ValueError):
-    """An address that is not listened on."""
+    """An address on which the server does not listen."""
 
 
 @dataclass(frozen=True)
 class ServerAddresses:
-    """Where a server listens, and how a client signs in: base URL, certificate authority, base URL of the metadata service, identity."""
+    """Addresses of a server and the identity of its client: base URL, certificate authority, base URL of the metadata service, identity."""
 
     base: str
     authority: Path
@@ -47,7 +46,7 @@ class ServerAddresses:
 
 
 def read_address(text: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT; AddressRefused for what is none, and for any but a loopback address."""
+    """Return host and port of HOST:PORT; raise ListenAddressError if it is invalid or not a loopback address."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 65_535:
@@ -75,7 +74,7 @@ async def run_servers(live: LiveModel, folder: Path, address: tuple[str, int], m
         files = TlsFiles.below(folder)
         server = AzureServer(live, IdentityPlatform(live.cloud.tenant, base, identity))
         quiet = logging.getLogger("rehearsal.arm")
-        # What a client gets wrong is told to the client.
+        # The client receives its own errors in the response.
         quiet.addHandler(logging.NullHandler())
         quiet.propagate = False
         servers = [

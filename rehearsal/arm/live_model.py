@@ -28,7 +28,7 @@ class LiveModel:
     clock: TimeSource
     directory: StateDirectory | None = None
     _unwritten: bool = False
-    """Whether an event has occurred that is not in the journal yet."""
+    """True if an event has occurred that is not in the journal yet."""
 
     def catch_up(self) -> None:
         """Run the events that are due; raise AzureError 503 while earlier changes cannot be written."""

@@ -8,10 +8,10 @@ from azure.identity import ClientSecretCredential
 
 
 def credential(base: str, authority: str, tenant: str, client: str, secret: str) -> ClientSecretCredential:
-    """Who signs in, at a base URL that proves itself by a certificate authority's file."""
+    """Return the credential of a client at a base URL, whose certificate the authority's file verifies."""
     return ClientSecretCredential(tenant, client, secret, authority=base, disable_instance_discovery=True, connection_verify=authority)
 
 
 def options(base: str, authority: str) -> dict[str, Any]:
-    """Arguments of every management client."""
+    """Return the arguments of every management client."""
     return {"base_url": base, "credential_scopes": [f"{base}/.default"], "connection_verify": authority}

@@ -23,12 +23,12 @@ FILTER = re.compile(r"\s*(resourceType|tagName|tagValue|name)\s+eq\s+'([^']*)'\s
 
 
 def page_body(items: Iterable[Resource], query: Mapping[str, str], url: str, cloud: Cloud) -> Json:
-    """One page of resources, from where the query's $skiptoken ends the last one; AzureError for a token of nobody's."""
+    """Return one page of resources, after the last one that the query's $skiptoken names; raise AzureError for an invalid token."""
     position, last = _position(query.get("$skiptoken", ""))
     rest = iter(items)
     found = list(islice(rest, position + PAGE + 1))
     if last and not (position <= len(found) and found[position - 1].key == last):
-        # Resources have come or gone since: go on behind the last one told of, or at its number where it is gone itself.
+        # Resources were added or removed since: continue after the last one shown, or at its number if it was removed.
         found += rest
         position = next((number + 1 for number, item in enumerate(found) if item.key == last), position)
     shown = found[position : position + PAGE]
@@ -39,31 +39,31 @@ def page_body(items: Iterable[Resource], query: Mapping[str, str], url: str, clo
 
 
 def filtered(items: Iterable[Resource], text: str) -> Iterator[Resource]:
-    """Resources that a $filter of `property eq 'value'` parts joined by `and` lets through; AzureError for another."""
-    wanted: dict[str, str] = {}
+    """Yield the resources that match a $filter of `property eq 'value'` parts joined by `and`; raise AzureError for another filter."""
+    conditions: dict[str, str] = {}
     for part in re.split(r"\band\b", text) if text.strip() else ():
         match = FILTER.fullmatch(part)
         if not match:
             raise invalid(
                 f"The filter '{text}' is not understood; use resourceType, name, tagName, tagValue with eq.", "$filter", "InvalidFilter"
             )
-        wanted[match[1].lower()] = match[2].lower()
-    return (item for item in items if _fits(item, wanted))
+        conditions[match[1].lower()] = match[2].lower()
+    return (item for item in items if _fits(item, conditions))
 
 
-def _fits(item: Resource, wanted: Mapping[str, str]) -> bool:
+def _fits(item: Resource, conditions: Mapping[str, str]) -> bool:
     tags = {str(key).lower(): str(value).lower() for key, value in (item.body.get("tags") or {}).items()}
-    tag = wanted.get("tagname")
+    tag = conditions.get("tagname")
     return (
-        wanted.get("resourcetype", item.id.type.lower()) == item.id.type.lower()
-        and wanted.get("name", item.id.name.lower()) == item.id.name.lower()
-        and (tag is None or (tag in tags and wanted.get("tagvalue", tags[tag]) == tags[tag]))
+        conditions.get("resourcetype", item.id.type.lower()) == item.id.type.lower()
+        and conditions.get("name", item.id.name.lower()) == item.id.name.lower()
+        and (tag is None or (tag in tags and conditions.get("tagvalue", tags[tag]) == tags[tag]))
     )
 
 
 def _rest(query: Mapping[str, str]) -> str:
-    kept = {key: value for key, value in query.items() if key != "$skiptoken"}
-    return "".join(f"{quote(key, safe='$')}={quote(value, safe='')}&" for key, value in kept.items())
+    parameters = {key: value for key, value in query.items() if key != "$skiptoken"}
+    return "".join(f"{quote(key, safe='$')}={quote(value, safe='')}&" for key, value in parameters.items())
 
 
 def _token(position: int, last: str) -> str:
@@ -74,10 +74,10 @@ def _position(token: str) -> tuple[int, str]:
     if not token:
         return 0, ""
     try:
-        told: Any = json.loads(base64.urlsafe_b64decode(token.encode()))
+        decoded: Any = json.loads(base64.urlsafe_b64decode(token.encode()))
     except (ValueError, binascii.Error):
-        told = None
-    match told:
+        decoded = None
+    match decoded:
         case [int() as position, str() as last] if 0 < position <= MOST:
             return position, last
         case _:

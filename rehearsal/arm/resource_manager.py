@@ -20,7 +20,7 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Operation, Request, Resource
 
 RESOURCES = "Microsoft.Resources/resources"
-"""What a list of resources of every type goes by."""
+"""Type under which resources of all types are listed."""
 _RESULT_STATUS = 409
 
 
@@ -59,7 +59,7 @@ class ResourceManager:
 
     def _resource(self, call: HttpRequest, what: ResourcePath, version: str, principal: str) -> web.Response:
         cloud = self.live.cloud
-        # A type that is not modelled is told before its API versions, which nobody can know then.
+        # A type that is not modelled is reported before its API versions, which are unknown then.
         cloud.resource_type_of(what.id)
         check_api_version(what.id.type, version)
         request = Request(
@@ -90,15 +90,15 @@ class ResourceManager:
         asking = Request("GET", scope, "", version, None, call.query, principal=principal)
         if what.type:
             return reply(200, page_body(cloud.handle_list(asking, what.type), call.query, url, cloud))
-        # Asked as a list of groups, so that who may ask, and how often, is looked at.
+        # Handled as a list of groups, which checks permission and call rate.
         cloud.handle_list(asking, GROUP_TYPE)
         return reply(200, page_body(filtered(self._all(what.scope), call.query.get("$filter", "")), call.query, url, cloud))
 
     def _all(self, scope: str) -> Iterable[Resource]:
-        """Every top-level resource below a scope."""
+        """Return every top-level resource below a scope."""
         below = f"{scope.lower()}/"
-        kept = self.live.cloud.resources.values()
-        return (one for one in kept if one.key.startswith(below) and len(one.id.names) == 1 and one.id.type != GROUP_TYPE)
+        resources = self.live.cloud.resources.values()
+        return (one for one in resources if one.key.startswith(below) and len(one.id.names) == 1 and one.id.type != GROUP_TYPE)
 
     def _operation(self, what: OperationPath, version: str, principal: str) -> web.Response:
         cloud = self.live.cloud
@@ -124,7 +124,7 @@ class ResourceManager:
         return reply(204 if result is None else 200, result, headers)
 
     def _result(self, operation: Operation) -> Json | None:
-        """What an ended operation came to: its own result, or for a PUT the resource."""
+        """Return the result of an ended operation: its own, or for a PUT the resource."""
         if operation.result is not None or operation.name != "put":
             return operation.result
         resource = self.live.cloud.find(operation.key)

@@ -18,9 +18,9 @@ from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Operation, Response
 
 POLL_EVERY = 10
-"""Seconds of Azure's time after which a client is told to ask again how an operation goes."""
+"""Seconds of Azure's time after which a client should request the status of an operation again."""
 SHORTEST = 0.01
-"""Seconds here for which a client waits at least."""
+"""Least number of real seconds for which a client waits."""
 
 
 _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
@@ -29,18 +29,18 @@ _NUMBERS = itertools.count(1)
 
 
 def reply(status: int, body: Any = None, headers: Mapping[str, str] | None = None) -> web.Response:
-    """A response with the headers that every answer of ARM's has."""
-    # As unlike any other as a random one, without asking the system for random bytes each time.
+    """Return a response with the headers of every response of ARM."""
+    # As unique as a random one, without a request to the system for random bytes each time.
     request_id = f"{_RUN}{next(_NUMBERS):012x}"
-    told = {"x-ms-request-id": request_id, "x-ms-correlation-request-id": request_id, "Cache-Control": "no-cache", **(headers or {})}
+    all_headers = {"x-ms-request-id": request_id, "x-ms-correlation-request-id": request_id, "Cache-Control": "no-cache", **(headers or {})}
     if body is None:
-        return web.Response(status=status, headers=told)
-    told["Content-Type"] = "application/json; charset=utf-8"
-    return web.Response(status=status, body=_ENCODE(body).encode(), headers=told)
+        return web.Response(status=status, headers=all_headers)
+    all_headers["Content-Type"] = "application/json; charset=utf-8"
+    return web.Response(status=status, body=_ENCODE(body).encode(), headers=all_headers)
 
 
 def error_response(error: AzureError, clock: TimeSource) -> web.Response:
-    """An error in Azure's shape; a Retry-After in Azure's time is told in ours, in whole seconds as the standard has it."""
+    """Return an error in Azure's format; Retry-After is converted from Azure's time to real whole seconds, as the standard requires."""
     headers = dict(error.headers)
     if error.retry_after is not None:
         headers["Retry-After"] = str(max(1, math.ceil(clock.here(error.retry_after))))
@@ -48,8 +48,9 @@ def error_response(error: AzureError, clock: TimeSource) -> web.Response:
 
 
 def poll_headers(clock: TimeSource) -> dict[str, str]:
-    """When to ask again how an operation goes. Where time is fast a second is long; Azure's clients know milliseconds too.
+    """Return the headers with the time until the next status request.
 
+    It is in milliseconds on a fast clock, which Azure's clients support:
     https://github.com/Azure/azure-sdk-for-go/blob/0f9d9f4df19f46db7ff7c6ea7d5a3034f09e737e/sdk/azcore/internal/shared/shared.go
     """
     here = clock.here(POLL_EVERY)

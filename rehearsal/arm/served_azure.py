@@ -22,20 +22,20 @@ from rehearsal.azure.throttle import Throttle
 
 @contextmanager
 def open_live_model(plan: RegionPlan, folder: Path, scenario: str | None, factor: float, *, keep: bool) -> Iterator[LiveModel]:
-    """The Azure of a region on a clock of a factor, held while it is served; keep says whether the folder keeps it.
+    """Open the Azure of a region on a clock of a factor; with keep, its state is saved in the folder.
 
-    FileRefused for a scenario, StateInUse and StateBroken for the directory, OSError where it cannot be written.
+    Raises an error for an invalid scenario or a state directory that is in use or broken, and OSError if it cannot be written.
     """
-    wanted = None if scenario is None else load_scenario(scenario)
+    loaded = None if scenario is None else load_scenario(scenario)
     if not keep:
-        cloud = with_call_limits(new_region_cloud(plan, wanted or Scenario()))
+        cloud = with_call_limits(new_region_cloud(plan, loaded or Scenario()))
         yield LiveModel(cloud, TimeSource(factor, cloud.now))
         return
     with StateDirectory(folder) as directory:
-        cloud = with_call_limits(open_cloud(directory, lambda: new_region_cloud(plan, wanted or Scenario())))
+        cloud = with_call_limits(open_cloud(directory, lambda: new_region_cloud(plan, loaded or Scenario())))
         cloud.subscriptions |= {one.lower() for one in region_subscriptions(plan)}
-        if wanted is not None and in_region(wanted, plan) != scenario_of(cloud):
-            begin_scenario(cloud, in_region(wanted, plan))
+        if loaded is not None and in_region(loaded, plan) != scenario_of(cloud):
+            begin_scenario(cloud, in_region(loaded, plan))
         write(directory, cloud)
         yield LiveModel(cloud, TimeSource(factor, cloud.now), directory)
 

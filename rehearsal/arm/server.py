@@ -41,17 +41,17 @@ class AzureServer:
             return error_response(error, self.live.clock)
         except (ConnectionError, web.HTTPException):
             raise
-        except Exception:  # noqa: BLE001 a client must be told, and who runs this must see it
+        except Exception:  # noqa: BLE001 the client gets a response, and the traceback is printed
             return _failed()
 
     async def metadata_only(self, request: web.BaseRequest) -> web.StreamResponse:
-        """What is answered without TLS: the instance metadata service alone, as on a machine."""
+        """Return the response without TLS: only the instance metadata service, as on a machine."""
         if not request.raw_path.lower().startswith("/imds/"):
             return reply(404, {"error": "Not found. Only the instance metadata service is here, below /imds<resource id of the instance>."})
         return await self(request)
 
     def answer(self, call: HttpRequest) -> web.Response:
-        """Answer one call, once whatever the answer tells of is kept; nothing else happens meanwhile."""
+        """Return the response to one call after its changes are saved; calls run one after another."""
         try:
             self.live.catch_up()
             answer = self._answer(call)
@@ -86,20 +86,20 @@ class AzureServer:
         return found
 
     def _signed_in(self, call: HttpRequest, audiences: tuple[str, ...]) -> str:
-        """Who asks; AzureError 401 with the challenge to sign in."""
+        """Return the principal of a call; raise AzureError 401 with the challenge to sign in."""
         try:
             return self.tokens.check(call.headers.get("Authorization", ""), audiences)
         except InvalidTokenError as error:
             where = f"{self.tokens.base}/{self.tokens.tenant}"
-            told = ascii(error.message)[1:-1].replace('"', "'").replace(",", ";")
+            description = ascii(error.message)[1:-1].replace('"', "'").replace(",", ";")
             challenge = (
                 f'Bearer authorization="{where}", authorization_uri="{where}", resource="{audiences[0]}", '
-                f'error="invalid_token", error_description="{told}"'
+                f'error="invalid_token", error_description="{description}"'
             )
             raise AzureError(error.status, error.error, error.message, headers={"WWW-Authenticate": challenge}) from None
 
 
 def _failed() -> web.Response:
-    """What a client is told of a fault of ours; where it lies is for whoever runs this."""
+    """Return the response to an internal error; the traceback is printed for the operator."""
     traceback.print_exc(file=sys.stderr)
     return reply(500, {"error": {"code": "InternalServerError", "message": "The embedded Azure failed; what it printed says how."}})

@@ -51,7 +51,7 @@ def token_error_response(error: InvalidTokenError) -> web.Response:
 
 
 def cloud_endpoints(tokens: IdentityPlatform) -> Json:
-    """What this cloud has, as clients with a metadata host of their own want it; all that is not here has a name that leads nowhere.
+    """Return the endpoints of this cloud for clients with a metadata host; missing services have names that do not resolve.
 
     https://github.com/pulumi/pulumi-azure-native/blob/0ca7570c3443ba3247c6b16e2ebd117deb6760fd/provider/pkg/azure/cloud/metadata/client.go
     """
@@ -95,7 +95,7 @@ def cloud_endpoints(tokens: IdentityPlatform) -> Json:
 
 
 def instance_discovery(tokens: IdentityPlatform) -> Json:
-    """Which hosts are this cloud: only this one."""
+    """Return the hosts of this cloud: only this one."""
     host = tokens.base.removeprefix("https://")
     return {
         "tenant_discovery_endpoint": f"{tokens.base}/{tokens.tenant}/v2.0/.well-known/openid-configuration",

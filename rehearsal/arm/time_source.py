@@ -36,12 +36,12 @@ class TimeSource:
         self._moved += max(0.0, seconds)
 
     def here(self, seconds: float) -> float:
-        """How long a client should wait here for that many seconds of Azure's time; by hand, a moment."""
+        """Return the real seconds for a number of seconds of Azure's time; with a manual clock, a moment."""
         return seconds / self.factor if self.factor else min(seconds, 0.05)
 
 
 def read_clock(text: str) -> float:
-    """The factor that real, scaled:FACTOR or manual stands for; ClockRefused."""
+    """Return the factor of real, scaled:FACTOR or manual; raise InvalidClockError for another text."""
     if text in ("real", "manual"):
         return 1.0 if text == "real" else 0.0
     scaled = SCALED.fullmatch(text)

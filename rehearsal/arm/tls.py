@@ -19,7 +19,7 @@ SOON = timedelta(days=7)
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """Where the certificate authority, the server's certificate and its key lie."""
+    """Paths of the certificate authority, the server's certificate and its key."""
 
     authority: Path
     certificate: Path
@@ -31,7 +31,7 @@ class TlsFiles:
 
 
 def server_context(files: TlsFiles, host: str) -> ssl.SSLContext:
-    """The TLS side of a server on a host; certificates are made where there are none, or where they end within a week."""
+    """Return the TLS context of a server on a host; certificates are created if there are none or they expire within a week."""
     if not _usable(files, host):
         _make(files, host)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -41,7 +41,7 @@ def server_context(files: TlsFiles, host: str) -> ssl.SSLContext:
 
 
 def _usable(files: TlsFiles, host: str) -> bool:
-    """Whether all three files are there, and the certificate is for the host and lasts."""
+    """Return whether all three files exist and the certificate is for the host and does not expire soon."""
     if not all(path.is_file() for path in (files.authority, files.certificate, files.key)):
         return False
     try:

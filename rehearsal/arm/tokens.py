@@ -50,7 +50,7 @@ class InvalidTokenError(GpufleetError):
 
 @dataclass(frozen=True)
 class ClientIdentity:
-    """What an embedded Azure keeps of its identity platform: the client that may sign in, its secret, and the key that signs tokens."""
+    """The stored identity of an embedded Azure: the client that may sign in, its secret, and the key that signs tokens."""
 
     client: str
     secret: str
@@ -66,11 +66,11 @@ class ClientIdentity:
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
                 json.dump({"client": made.client, "secret": made.secret, "key_id": made.key_id, "key": made._pem()}, out)
             return made
-        told = json.loads(path.read_bytes())
-        key = serialization.load_pem_private_key(told["key"].encode(), None)
+        decoded = json.loads(path.read_bytes())
+        key = serialization.load_pem_private_key(decoded["key"].encode(), None)
         if not isinstance(key, rsa.RSAPrivateKey):
             raise TypeError("its key is no RSA key")
-        return cls(told["client"], told["secret"], key, told["key_id"])
+        return cls(decoded["client"], decoded["secret"], key, decoded["key_id"])
 
     def _pem(self) -> str:
         form = serialization.PrivateFormat.PKCS8
@@ -148,7 +148,7 @@ class IdentityPlatform:
         return known[1]
 
     def _read(self, token: str) -> tuple[float, str, str]:
-        """When a token ends, who it speaks for, and to whom; TokenRefused."""
+        """Return the expiry, the principal and the audience of a token; raise InvalidTokenError."""
         try:
             # The port may be another after a restart, and the clients stay signed in.
             claims = jwt.decode(
@@ -179,8 +179,8 @@ def _credentials(form: Mapping[str, str], authorization: str) -> tuple[str, str]
     if not authorization.lower().startswith("basic "):
         return form.get("client_id", ""), form.get("client_secret", "")
     try:
-        told = base64.b64decode(authorization[6:], validate=True).decode()
+        decoded = base64.b64decode(authorization[6:], validate=True).decode()
     except (binascii.Error, ValueError):
         raise InvalidTokenError(401, "invalid_client", "AADSTS7000215: The Authorization header is no Basic credential.") from None
-    client, _, secret = told.partition(":")
+    client, _, secret = decoded.partition(":")
     return client, secret

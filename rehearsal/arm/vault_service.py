@@ -22,16 +22,16 @@ VERSIONS = ("7.0", "7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "2025-07-01", "2026
 """https://github.com/Azure/azure-sdk-for-python/tree/main/sdk/keyvault/azure-keyvault-secrets"""
 TEXT, FLAG, MOMENT = (str,), (bool,), (int,)
 ATTRIBUTES: Mapping[str, tuple[type, ...]] = {"enabled": FLAG, "nbf": MOMENT, "exp": MOMENT, "created": MOMENT, "updated": MOMENT}
-TOLD = ("recoveryLevel", "recoverableDays")
-"""Attributes that a client may send back as it read them."""
+RETURNED_ATTRIBUTES = ("recoveryLevel", "recoverableDays")
+"""Attributes that a client may send back unchanged."""
 
 
 def vault_response(call: HttpRequest, live: LiveModel, base: str, principal: str) -> web.Response:
-    """Answer a call to a vault; AzureError as a vault refuses."""
+    """Return the response to a call to a vault; raise the AzureError with which a vault rejects it."""
     version = call.query.get("api-version", "")
     if version not in VERSIONS:
-        told = f"The specified version ({version[:40]}) is not recognized." if version else "api-version must be specified."
-        raise bad_parameter(f"{told} Consider using the latest supported version ({VERSIONS[-1]}).")
+        problem = f"The specified version ({version[:40]}) is not recognized." if version else "api-version must be specified."
+        raise bad_parameter(f"{problem} Consider using the latest supported version ({VERSIONS[-1]}).")
     vault = find_vault(live.cloud, call.parts[1] if len(call.parts) > 1 else "")
     what = {"do": change_log.SECRET, "vault": vault.id.name, "owner": principal}
     match call.method, _lower_first(call.parts[2:]):
@@ -54,7 +54,7 @@ def vault_response(call: HttpRequest, live: LiveModel, base: str, principal: str
 
 
 def find_vault(cloud: Cloud, name: str) -> Resource:
-    """The vault of a name; AzureError where there is none, or it is not ready."""
+    """Return the vault of a name; raise AzureError if there is none or it is not ready."""
     vault = vault_named(cloud, name)
     if vault is None:
         raise AzureError(404, "VaultNotFound", f"There is no vault {name[:30]!r}: in Azure its name would not resolve.")
@@ -62,25 +62,25 @@ def find_vault(cloud: Cloud, name: str) -> Resource:
 
 
 def check_secret_body(body: Json | None, *, value: bool) -> Json:
-    """A body of a secret that a vault takes; AzureError BadParameter."""
-    told = dict(body or {})
+    """Return the body of a secret without nulls; raise AzureError BadParameter if it is invalid."""
+    fields = dict(body or {})
     known = {"contentType": TEXT, "attributes": (dict,), "tags": (dict,), **({"value": TEXT} if value else {})}
-    _check_types(told, known, "")
-    _check_types(told.get("attributes") or {}, {**ATTRIBUTES, **dict.fromkeys(TOLD, (str, int))}, "attributes.")
-    tags = told.get("tags") or {}
+    _check_types(fields, known, "")
+    _check_types(fields.get("attributes") or {}, {**ATTRIBUTES, **dict.fromkeys(RETURNED_ATTRIBUTES, (str, int))}, "attributes.")
+    tags = fields.get("tags") or {}
     _check_types(tags, dict.fromkeys(tags, TEXT), "tags.")
-    if value and told.get("value") is None:
+    if value and fields.get("value") is None:
         raise bad_parameter("The parameter value is not specified.")
-    return {key: one for key, one in told.items() if one is not None}
+    return {key: one for key, one in fields.items() if one is not None}
 
 
 def bad_parameter(message: str) -> VaultError:
-    """A request that a vault cannot mean."""
+    """Return the error for an invalid parameter."""
     return VaultError(400, "BadParameter", message, "BadParameter")
 
 
-def _check_types(told: Json, known: Mapping[str, tuple[type, ...]], where: str) -> None:
-    for key, one in told.items():
+def _check_types(fields: Json, known: Mapping[str, tuple[type, ...]], where: str) -> None:
+    for key, one in fields.items():
         if key not in known:
             raise bad_parameter(f"Property {where}{key[:60]} is not known.")
         flag = isinstance(one, bool)
@@ -110,8 +110,8 @@ def _read(call: HttpRequest, cloud: Cloud, vault: Resource, tail: tuple[str, ...
 def _page(call: HttpRequest, base: str, page: SecretPage) -> Json:
     if page.next is None:
         return {"value": page.value, "nextLink": None}
-    kept = "".join(f"{quote(key)}={quote(value)}&" for key, value in call.query.items() if key != "$skiptoken")
-    return {"value": page.value, "nextLink": f"{base}{call.path}?{kept}$skiptoken={page.next}"}
+    parameters = "".join(f"{quote(key)}={quote(value)}&" for key, value in call.query.items() if key != "$skiptoken")
+    return {"value": page.value, "nextLink": f"{base}{call.path}?{parameters}$skiptoken={page.next}"}
 
 
 def _number(call: HttpRequest, name: str, default: int, most: int) -> int:

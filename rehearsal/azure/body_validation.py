@@ -48,10 +48,10 @@ def unreadable_body(sentence: str, *path: str | int) -> BodyMismatchError:
     return BodyMismatchError("InvalidRequestContent", sentence, *path)
 
 
-def _wrong(value: Any, wanted: str) -> NoReturn:
+def _wrong(value: Any, expected: str) -> NoReturn:
     # The value itself stays out of the sentence: it may be a password.
     found = "null" if value is None else _KINDS.get(type(value), type(value).__name__)
-    raise unreadable_body(f"Error converting {found} to type '{wanted}'.")
+    raise unreadable_body(f"Error converting {found} to type '{expected}'.")
 
 
 def _too_deep() -> NoReturn:
@@ -114,26 +114,26 @@ def _anything(value: Any, room: int) -> Any:
 def _entries(value: Any, check: Check, room: int, *, nulls: bool = False) -> dict[str, Any]:
     if room <= 0:
         _too_deep()
-    kept = {}
+    result = {}
     for key, item in value.items():
         try:
             check_text(key)
             if item is not None or nulls:
-                kept[key] = check(item, room - 1)
+                result[key] = check(item, room - 1)
         except BodyMismatchError as mismatch:
             raise mismatch.under(key if isinstance(key, str) and key.isprintable() else "?") from None
-    return kept
+    return result
 
 
 def _items(value: Any, check: Check, room: int) -> list[Any]:
     if room <= 0:
         _too_deep()
-    kept: list[Any] = []
+    result: list[Any] = []
     try:
-        kept.extend(check(item, room - 1) for item in value)
+        result.extend(check(item, room - 1) for item in value)
     except BodyMismatchError as mismatch:
-        raise mismatch.under(len(kept)) from None
-    return kept
+        raise mismatch.under(len(result)) from None
+    return result
 
 
 _PLAIN: Mapping[Plain, Check] = {
@@ -255,23 +255,23 @@ def _object(shape: ObjectOf) -> Check:
         if not found:
             found.append(_Entries(shape))
         entries = found[0]
-        kept: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for key, item in value.items():
             name, simple, compare = entries[key]
             if item is None:
                 continue
             kind = type(item)
             if kind is simple and (kind is bool or item.isascii()):
-                kept[name] = item
+                result[name] = item
             elif compare is not None:
                 try:
-                    kept[name] = compare(item, room - 1)
+                    result[name] = compare(item, room - 1)
                 except BodyMismatchError as mismatch:
                     raise mismatch.under(name) from None
         for name in entries.required:
-            if name not in kept:
+            if name not in result:
                 raise BodyMismatchError("InvalidParameter", "", name)
-        return kept
+        return result
 
     return check
 
@@ -296,10 +296,10 @@ def validate_body(resource_type: str, body: object) -> Json:
     if body is None:
         raise invalid("The request content was invalid: a PUT needs a body, and there is none.", code="InvalidRequestContent")
     try:
-        kept: Json = compile_shape(shape)(body, DEPTH)
+        result: Json = compile_shape(shape)(body, DEPTH)
     except BodyMismatchError as mismatch:
         raise _refusal(mismatch, shape.name) from None
-    return kept
+    return result
 
 
 def _refusal(mismatch: BodyMismatchError, name: str) -> AzureError:

@@ -145,7 +145,7 @@ class Cloud(Store):
             resource = Resource(request.id, complete, body, request.principal, self.now, self.now)
         else:
             resource = previous
-            kept = (previous.body, previous.sent, previous.changed, previous.version)
+            saved = (previous.body, previous.sent, previous.changed, previous.version)
             resource.body, resource.sent, resource.changed = complete, body, self.now
             resource.version += 1
         self.resources[resource.key] = resource
@@ -157,7 +157,7 @@ class Cloud(Store):
                 del self.resources[resource.key]
                 self.index.remove(resource.id)
             else:
-                resource.body, resource.sent, resource.changed, resource.version = kept
+                resource.body, resource.sent, resource.changed, resource.version = saved
                 self.index.add(resource.id, references(resource.body, resource.key))
             raise
         return self._begun(kind, resource, before)

@@ -1,4 +1,4 @@
-"""Decides how capacity reservations and proximity placement groups behave: what they hold, and what may be in them.
+"""Resource types of capacity reservations and proximity placement groups: their members and the checks of them.
 
 https://learn.microsoft.com/azure/virtual-machines/capacity-reservation-overview and
 https://learn.microsoft.com/azure/virtual-machines/co-location
@@ -29,8 +29,8 @@ class _WithoutState(ResourceType):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the resources that refer to it."""
-        kept = {key: value for key, value in resource.properties.items() if key != "provisioningState"}
-        return {**resource.body, "properties": {**kept, **self.found_in(cloud, resource, query)}}
+        properties = {key: value for key, value in resource.properties.items() if key != "provisioningState"}
+        return {**resource.body, "properties": {**properties, **self.found_in(cloud, resource, query)}}
 
     def found_in(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Add the properties that list current members."""
@@ -53,11 +53,11 @@ class CapacityReservationGroup(_WithoutState):
 
     def found_in(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         reservations = [cloud.resources[key] for key in cloud.index.children(resource.key)]
-        told: Json = {"capacityReservations": [{"id": one.id.text} for one in reservations]}
+        properties: Json = {"capacityReservations": [{"id": one.id.text} for one in reservations]}
         if _wants_instance_view(query):
             views = [{"name": one.id.name, **_instance_view(one)} for one in reservations]
-            told["instanceView"] = {"capacityReservations": views}
-        return told
+            properties["instanceView"] = {"capacityReservations": views}
+        return properties
 
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Require that the group has no reservations."""
@@ -151,11 +151,11 @@ class ProximityPlacementGroup(_WithoutState):
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Reject a change of type or zone, and check the limit per resource group."""
         required_location(body)
-        asked = (body.get("properties") or {}).get("proximityPlacementGroupType", "Standard")
+        group_type = (body.get("properties") or {}).get("proximityPlacementGroupType", "Standard")
         if previous is not None:
             old = previous.properties["proximityPlacementGroupType"]
-            if asked != old:
-                raise property_change_not_allowed("proximityPlacementGroupType", old, asked)
+            if group_type != old:
+                raise property_change_not_allowed("proximityPlacementGroupType", old, group_type)
             if "zones" in body and body["zones"] != previous.body.get("zones"):
                 raise property_change_not_allowed("zones", previous.body.get("zones"), body["zones"])
         elif sum(1 for _ in cloud.list(arm_id.group_id, self.type)) >= PLACEMENT_GROUPS_PER_GROUP:
@@ -168,12 +168,12 @@ class ProximityPlacementGroup(_WithoutState):
 
     def found_in(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         users = [cloud.resources[key] for key in cloud.index.users(resource.key) if key in cloud.resources]
-        told: dict[str, list[Any]] = {"virtualMachines": [], "virtualMachineScaleSets": []}
+        properties: dict[str, list[Any]] = {"virtualMachines": [], "virtualMachineScaleSets": []}
         for user in users:
             kind = user.id.type.rpartition("/")[2]
-            if kind in told:
-                told[kind].append({"id": user.id.text})
-        return {key: value for key, value in told.items() if value}
+            if kind in properties:
+                properties[kind].append({"id": user.id.text})
+        return {key: value for key, value in properties.items() if value}
 
 
 def _zones(previous: Resource | None) -> Json:

@@ -39,8 +39,8 @@ def reference_being_deleted(arm_id: ArmId, target: str) -> AzureError:
     https://github.com/hashicorp/terraform/issues/7153."""
     message = f"Cannot proceed with operation because resource {target} used by resource {arm_id.text} is not in Succeeded state."
     detail = AzureError(429, "ReferencedResourceNotProvisioned", f"{message} Resource is in Deleting state.", target=target)
-    told = "A retryable error occurred."
-    return AzureError(429, "RetryableError", told, target=target, details=(detail,), headers={"Retry-After": str(RETRY_AFTER)})
+    summary = "A retryable error occurred."
+    return AzureError(429, "RetryableError", summary, target=target, details=(detail,), headers={"Retry-After": str(RETRY_AFTER)})
 
 
 def resource_not_found(arm_id: ArmId) -> AzureError:
@@ -65,16 +65,16 @@ def check_identity(arm_id: ArmId, body: Json, previous: Resource | None) -> None
         raise invalid(f"The name '{name}' in the body differs from '{arm_id.name}' in the path.", "name", "InvalidRequestContent")
     if previous is None or "location" not in body:
         return
-    asked = location_key(body["location"])
-    if asked == previous.location:
+    location = location_key(body["location"])
+    if location == previous.location:
         return
     if arm_id.type == GROUP_TYPE:
         # The sentence of https://github.com/Azure/azure-cli/issues/22242
-        message = f"Invalid resource group location '{asked}'. The Resource group already exists in location '{previous.location}'."
+        message = f"Invalid resource group location '{location}'. The Resource group already exists in location '{previous.location}'."
     else:
         message = (
             f"The resource '{arm_id.name}' already exists in location '{previous.location}'. A resource with the same name cannot be "
-            f"created in location '{asked}'."
+            f"created in location '{location}'."
         )
     raise conflict("InvalidResourceGroupLocation" if arm_id.type == GROUP_TYPE else "InvalidResourceLocation", message, "location")
 

@@ -22,7 +22,7 @@ SETS, SETS_BOUND = "virtualMachineScaleSets", 2_500
 """Scale sets per subscription and location; the same page."""
 NO_BOUND = 2**31 - 1
 """Limit that `usages` returns for a family without a bound."""
-_TOLD = {CORES: "Total Regional Cores", SPOT_CORES: "LowPriorityCores"}
+_QUOTA_LABELS = {CORES: "Total Regional Cores", SPOT_CORES: "LowPriorityCores"}
 _LOCALIZED = {
     CORES: "Total Regional vCPUs",
     SPOT_CORES: "Total Regional Low-priority vCPUs",
@@ -140,15 +140,15 @@ def _exceeded(name: str, scope: QuotaScope, bound: int, used: int, more: int) ->
             f"allowed: {bound}, Current in use: {used}, Additional requested: {more}.",
             MACHINES,
         )
-    told = _TOLD.get(name, f"{name} Cores")
+    label = _QUOTA_LABELS.get(name, f"{name} Cores")
     return AzureError(
         409,
         "OperationNotAllowed",
-        f"Operation could not be completed as it results in exceeding approved {told} quota. Additional details - Deployment Model: "
+        f"Operation could not be completed as it results in exceeding approved {label} quota. Additional details - Deployment Model: "
         f"Resource Manager, Location: {scope[1]}, Current Limit: {bound}, Current Usage: {used}, Additional Required: {more}, "
         f"(Minimum) New Limit Required: {used + more}. Submit a request for Quota increase by specifying parameters listed in the "
         "'Details' section for deployment to succeed. Please read more about quota limits at "
         "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests",
         target=name,
-        details=(AzureError(409, "QuotaExceeded", f"{told}: {used} of {bound} are in use, {more} more are asked for."),),
+        details=(AzureError(409, "QuotaExceeded", f"{label}: {used} of {bound} are in use, {more} more are asked for."),),
     )

@@ -34,7 +34,7 @@ class ResourceType:
     """GET paths below the resource that are not resources (instanceView, skus), by lower-case name."""
     in_use_code = "InUseCannotBeDeleted"
     locks_with_parent = False
-    """Whether a change locks its parent too, so that changes below one parent run one after another."""
+    """True if a change also locks the parent: changes below one parent then run one after another."""
     put_duration = ""
     """Name of a PUT's duration in the scenario, empty for a PUT that is done at once."""
     delete_duration = ""
@@ -42,17 +42,17 @@ class ResourceType:
     state_type: Callable[..., Any] | None = None
     """Dataclass of the resource's state, for a type that saves its fields as they are."""
     interruptible = False
-    """Whether a new PUT is accepted while an earlier one runs."""
+    """True if a new PUT is accepted while an earlier one runs."""
     deletable_in_use = False
-    """Whether it can be deleted while others refer to it; Azure allows this for identities and images of machines."""
+    """True if it can be deleted while others refer to it; Azure allows this for identities and images of machines."""
     always_global = False
-    """Whether its only location is global; the type then checks the location itself."""
+    """True if its only location is global; the type then checks the location itself."""
     missing_delete_succeeds = True
-    """Whether a DELETE of a missing resource returns 204, as the official SDK expects for most types; otherwise 404."""
+    """True if a DELETE of a missing resource returns 204, as the official SDK expects for most types; otherwise it returns 404."""
     has_provisioning_state = True
-    """Whether its body has a provisioningState."""
+    """True if its body has a provisioningState."""
     virtual = False
-    """Whether these are part of another resource's state (a scale set's instances). The resource type itself then responds to requests
+    """True if these are part of another resource's state (a scale set's instances). The resource type itself then responds to requests
     and lists them."""
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:

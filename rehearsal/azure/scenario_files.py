@@ -52,10 +52,10 @@ def in_region(scenario: Scenario, plan: RegionPlan) -> Scenario:
         )
         for row in plan.spec.quotas
     )
-    kept = [row for row in filed if row.family.lower() not in anywhere and (row.subscription, row.family.lower()) not in taken]
+    from_file = [row for row in filed if row.family.lower() not in anywhere and (row.subscription, row.family.lower()) not in taken]
     short = [_short(row, number, plan) for number, row in enumerate(scenario.quotas.short)]
     replaced = {(row.subscription, row.family.lower()) for row in short}
-    grants = [row for row in (*own, *kept) if (row.subscription, row.family.lower()) not in replaced]
+    grants = [row for row in (*own, *from_file) if (row.subscription, row.family.lower()) not in replaced]
     quotas = scenario.quotas.model_copy(update={"granted": (*grants, *short), "short": ()})
     return scenario.model_copy(update={"quotas": quotas})
 
@@ -69,12 +69,12 @@ def schema_text() -> str:
 def _short(row: Shortage, number: int, plan: RegionPlan) -> Grant:
     """Return the insufficient grant, in the subscription that uses the family most."""
     needs = vcpus(plan)
-    wanted = row.family or max(needs, key=lambda key: needs[key])[1]
-    found = [key for key in needs if key[1].lower() == wanted.lower()]
+    requested = row.family or max(needs, key=lambda key: needs[key])[1]
+    found = [key for key in needs if key[1].lower() == requested.lower()]
     if not found:
         remedy = f"families that {plan.name} uses: {', '.join(sorted({family for _, family in needs}))}"
         path = ("quotas", "short", number, "family")
-        raise invalid_file([problem("scenario", path, None, shown(wanted), f"{shown(wanted)} is not used in {plan.name}", remedy)])
+        raise invalid_file([problem("scenario", path, None, shown(requested), f"{shown(requested)} is not used in {plan.name}", remedy)])
     subscription, family = max(found, key=lambda key: needs[key])
     missing = row.machines * max(_machine_vcpus(plan, subscription, family))
     return Grant(family=family, vcpus=max(0, needs[subscription, family] - missing), subscription=subscription, location=plan.spec.location)

@@ -92,12 +92,12 @@ class _Reading:
     def _properties(self, held: Mapping[str, Any]) -> Mapping[str, Property]:
         return {name: Property(self._of(shape), read_only, required) for name, (shape, read_only, required) in held.items()}
 
-    def _of(self, told: Any) -> Shape:
-        match told:
+    def _of(self, entry: Any) -> Shape:
+        match entry:
             case str():
-                return Plain(told)
+                return Plain(entry)
             case int():
-                return self._at(told)
+                return self._at(entry)
             case ["choice", name, values, closed]:
                 return Choice(name, tuple(values), closed)
             case ["list", item]:
@@ -105,4 +105,4 @@ class _Reading:
             case ["map", item]:
                 return MapOf(self._of(item))
             case _:
-                raise ValueError(f"{told!r} is no shape")
+                raise ValueError(f"{entry!r} is no shape")

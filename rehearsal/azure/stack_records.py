@@ -33,12 +33,12 @@ class StackRecord:
 
     @property
     def name(self) -> str:
-        """The logical name."""
+        """Return the logical name."""
         return self.urn.rpartition("::")[2]
 
     @property
     def azure(self) -> bool:
-        """Whether it is an Azure resource."""
+        """Return whether it is an Azure resource."""
         return self.type.startswith(AZURE)
 
 

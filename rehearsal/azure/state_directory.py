@@ -122,7 +122,7 @@ class StateDirectory:
 
     @property
     def full(self) -> bool:
-        """Whether a snapshot is due."""
+        """Return whether a snapshot is due."""
         return self._changes > MOST_CHANGES or self._bytes > MOST_BYTES
 
     def replace(self, saved: Json) -> None:

@@ -157,21 +157,21 @@ class Store:
         group = self.resources.get(parse(operation.key).group_id.lower())
         if group is not None and group.operation:
             self.resource_types[GROUP_TYPE.lower()].member_operation_ended(cast("Cloud", self), group)
-        for tell in self.watchers.pop(operation.id, []):
-            tell(operation)
+        for callback in self.watchers.pop(operation.id, []):
+            callback(operation)
 
     def set_provisioning_state(self, resource: Resource, state: str) -> None:
         """Write the provisioning state of a resource into its body."""
-        told = resource.id.type != GROUP_TYPE and self.resource_types[resource.id.type.lower()].has_provisioning_state
-        if told and "properties" in resource.body:
+        has_state = resource.id.type != GROUP_TYPE and self.resource_types[resource.id.type.lower()].has_provisioning_state
+        if has_state and "properties" in resource.body:
             resource.body["properties"]["provisioningState"] = state
 
-    def watch(self, operation: Operation, tell: Callable[[Operation], None]) -> None:
+    def watch(self, operation: Operation, callback: Callable[[Operation], None]) -> None:
         """Call a function when an operation ends; at once if it has ended."""
         if operation.running:
-            self.watchers.setdefault(operation.id, []).append(tell)
+            self.watchers.setdefault(operation.id, []).append(callback)
         else:
-            tell(operation)
+            callback(operation)
 
     def step(self, until: float) -> bool:
         """Process the next event up to a time. Without one, advance to that time and return False."""

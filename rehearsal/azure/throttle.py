@@ -90,10 +90,10 @@ class Throttle:
     def _admit_to_compute(self, cloud: Cloud, levels: list[Level], headers: Mapping[str, str]) -> dict[str, str]:
         refused = self._buckets.take(levels, cloud.now)
         left = [f"Microsoft.Compute/{level.name};{self._buckets.at(level, cloud.now).tokens}" for level in levels]
-        told = {REMAINING_RESOURCE: ",".join(left)}
+        remaining = {REMAINING_RESOURCE: ",".join(left)}
         if refused is not None:
-            raise self._too_many(cloud, refused, {**headers, **told})
-        return told
+            raise self._too_many(cloud, refused, {**headers, **remaining})
+        return remaining
 
     def _too_many(self, cloud: Cloud, level: Level, headers: Mapping[str, str]) -> AzureError:
         """Return the error of Microsoft.Compute:

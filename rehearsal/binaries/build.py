@@ -80,8 +80,8 @@ def _build_one(place: BuildEnvironment, program: Program, tick: Callable[[], Non
 def _take_stages(place: BuildEnvironment) -> None:
     """Copy kwok's stage files from its Go module to the cache."""
     family = place.pins.family(place.pins.stages_family)
-    told = place.go(family, ("mod", "download", "-json", family.module), f"{NO_STAGES} are not available", lambda: None)
-    module = Path(json.loads(told)["Dir"])
+    output = place.go(family, ("mod", "download", "-json", family.module), f"{NO_STAGES} are not available", lambda: None)
+    module = Path(json.loads(output)["Dir"])
     made = place.aside / "stages"
     for name, folder in place.pins.stages.items():
         (made / name).mkdir(parents=True)

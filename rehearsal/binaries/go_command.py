@@ -96,9 +96,9 @@ def failure(what: str, said: str, returncode: int) -> BinariesMissingError:
     return BinariesMissingError(what, "\n  ".join((f"go was {ended}" if returncode < 0 else f"go {ended}", *lines)) + "\n", remedy)
 
 
-def _remedy(told: str, otherwise: str) -> str:
+def _remedy(output: str, otherwise: str) -> str:
     """Return the remedy for an output."""
-    return next((words for pattern, words in REMEDIES if re.search(pattern, told, re.IGNORECASE)), otherwise)
+    return next((words for pattern, words in REMEDIES if re.search(pattern, output, re.IGNORECASE)), otherwise)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -103,7 +103,7 @@ class Pins:
 
     def digest(self) -> str:
         """Return the name of the cache's folder. It depends on all versions, go.mod, go.sum, build flags and the platform."""
-        told = {
+        parts = {
             "platform": go_platform(),
             "recipe": [BUILD, sorted(FIXED.items())],
             "families": [
@@ -113,7 +113,7 @@ class Pins:
             "programs": [(program.name, program.package) for program in self.programs],
             "stages": sorted(self.stages.items()),
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def _sums(self, family: Family) -> str:
         path = self.folder / family.name / "go.sum"

@@ -44,8 +44,8 @@ def toolchain(pins: Pins, cache: Cache, aside: Path, tell: ReportProgress) -> To
     found = shutil.which("go")
     if found and _version(Path(found)) >= pins.go_needed():
         environment = _environment()
-        asked = _run(Path(found), environment, "env", "-json", "GOMODCACHE", "GOCACHE")
-        folders = json.loads(asked) if asked.startswith("{") else {}
+        output = _run(Path(found), environment, "env", "-json", "GOMODCACHE", "GOCACHE")
+        folders = json.loads(output) if output.startswith("{") else {}
         modules, build = folders.get("GOMODCACHE", ""), folders.get("GOCACHE", "")
         if Path(modules).is_absolute() and Path(build).is_absolute():
             return Toolchain(Path(found).absolute(), environment, Path(modules), Path(build), ours=False)
@@ -62,8 +62,8 @@ def _with_gpufleet_caches(go: Path, cache: Cache) -> Toolchain:
 
 def _environment() -> dict[str, str]:
     system, architecture = go_platform()
-    kept = {name: value for name, value in os.environ.items() if name not in UNWANTED}
-    return kept | FIXED | {"GOOS": system, "GOARCH": architecture}
+    inherited = {name: value for name, value in os.environ.items() if name not in UNWANTED}
+    return inherited | FIXED | {"GOOS": system, "GOARCH": architecture}
 
 
 def _version(go: Path) -> tuple[int, int, int]:

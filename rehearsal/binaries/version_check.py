@@ -26,7 +26,7 @@ def version_mismatch(path: Path, program: Program, version: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(STEERING)}
     command = [str(path), *program.version_arguments]
     try:
-        asked = subprocess.Popen(  # noqa: S603 the file is the user's own, from PATH or from the cache
+        process = subprocess.Popen(  # noqa: S603 the file is the user's own, from PATH or from the cache
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -37,27 +37,27 @@ def version_mismatch(path: Path, program: Program, version: str) -> str:
     except OSError as error:
         return f"it cannot be run ({error.strerror or error})"
     try:
-        out, err = asked.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         return f"it prints no version within {PATIENCE:.0f} s"
     finally:
-        _end(asked)
+        _end(process)
     # CNI plugins print it on standard error, because their runtime reads standard output.
     said = out.decode(errors="replace") + err.decode(errors="replace")
-    if asked.returncode != 0:
-        return f"it ends with {asked.returncode} when run to print its version: {_cut(err.decode(errors='replace') or said)}"
+    if process.returncode != 0:
+        return f"it ends with {process.returncode} when run to print its version: {_cut(err.decode(errors='replace') or said)}"
     found = re.search(rf"^{program.version_pattern}$", said, re.MULTILINE)
     if found is None:
         return f"it prints no version in the form of {program.name}: {_cut(said)}"
     return "" if found[1] == version else f"it is {_cut(found[1])}, the pin is {version}"
 
 
-def _end(asked: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill the program and its child processes, which may outlive it and keep its output open."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(asked.pid, signal.SIGKILL)
-    asked.wait()
-    for stream in (asked.stdout, asked.stderr):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()
 

@@ -54,10 +54,10 @@ def _too_large(graph: Graph) -> Iterator[Finding]:
 
 def _over(limit: Limit, resource: Resource, use: int) -> Iterator[Finding]:
     """Yield a finding where a resource exceeds a limit."""
-    told = compare(limit, str(resource.id or resource.name), use)
-    if told.broken and told.bound is not None:
+    row = compare(limit, str(resource.id or resource.name), use)
+    if row.broken and row.bound is not None:
         found = f"{amount(use)} {limit.unit}"
-        yield Finding(TAKEN, f"{told.where}: {limit.name}", f"at most {amount(told.bound)}", found, f"{limit.reason}; {limit.remedy}")
+        yield Finding(TAKEN, f"{row.where}: {limit.name}", f"at most {amount(row.bound)}", found, f"{limit.reason}; {limit.remedy}")
 
 
 def _custom_data(inputs: Mapping[str, Any]) -> str | None:

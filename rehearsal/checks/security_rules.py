@@ -130,9 +130,9 @@ def default_rules(tags: ServiceTags) -> tuple[SecurityRule, ...]:
     )
 
 
-def allowed_flows(rules: Iterable[SecurityRule], direction: str, asked: FlowSet) -> tuple[FlowSet, ...]:
+def allowed_flows(rules: Iterable[SecurityRule], direction: str, requested: FlowSet) -> tuple[FlowSet, ...]:
     """Return the flows that the rules of one direction allow: the first rule that matches a flow decides."""
-    open_: tuple[FlowSet, ...] = (asked,)
+    open_: tuple[FlowSet, ...] = (requested,)
     through: list[FlowSet] = []
     for rule in sorted((rule for rule in rules if rule.direction == direction), key=lambda rule: rule.priority):
         if rule.allows:

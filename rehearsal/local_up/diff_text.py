@@ -66,9 +66,9 @@ def count_line(changes: Sequence[ResourceChange], after: Snapshot, words: Mappin
     named = [change for change in changes if change.item.record.id]
     counted = Counter(change.op for change in named if not change.failed)
     same = sum(bool(item.record.id) for item in after.values()) - sum(change.after is not None for change in named)
-    told = [f"{op.value} {counted[op]:,} {words[op]}" for op in ChangeType if counted[op]]
-    told += [f"{failed:,} failed"] if failed else []
-    return ", ".join([*told, f"{same:,} unchanged"])
+    parts = [f"{op.value} {counted[op]:,} {words[op]}" for op in ChangeType if counted[op]]
+    parts += [f"{failed:,} failed"] if failed else []
+    return ", ".join([*parts, f"{same:,} unchanged"])
 
 
 def machine_line(before: Snapshot, after: Snapshot) -> str:
@@ -141,22 +141,22 @@ def _groups(changes: Iterable[ResourceChange]) -> list[list[ResourceChange]]:
 def _group(group: Sequence[ResourceChange]) -> str:
     """Return a group of equal changes in one line."""
     first, names = group[0], sorted(_resource_name(change.item) for change in group)
-    told = f"{_word(first.item)} {names[0]}" if len(group) == 1 else f"{len(group):,} {_word(first.item)} ({names[0]} … {names[-1]})"
+    text = f"{_word(first.item)} {names[0]}" if len(group) == 1 else f"{len(group):,} {_word(first.item)} ({names[0]} … {names[-1]})"
     if first.values:
         paths = list(first.values)
         more = f", {len(paths) - PATHS_SHOWN} more" if len(paths) > PATHS_SHOWN else ""
-        told += f" [diff: {', '.join(f'~{path}' for path in paths[:PATHS_SHOWN])}{more}]"
-    return " ".join([told, *(["failed"] if first.failed else []), *_bracketed(group)])
+        text += f" [diff: {', '.join(f'~{path}' for path in paths[:PATHS_SHOWN])}{more}]"
+    return " ".join([text, *(["failed"] if first.failed else []), *_bracketed(group)])
 
 
 def _summary(changes: Sequence[ResourceChange]) -> str:
     """Return changes in one line: the count of each type and sign."""
     counted = Counter((change.op, _word(change.item)) for change in changes)
-    told = [f"{op.value}{count:,} {word}" for (op, word), count in counted.most_common(TYPES_SHOWN)]
+    parts = [f"{op.value}{count:,} {word}" for (op, word), count in counted.most_common(TYPES_SHOWN)]
     left = sum(counted.values()) - sum(count for _, count in counted.most_common(TYPES_SHOWN))
-    told += [f"{left:,} more"] if left else []
-    told += _failures(changes)
-    return " ".join([", ".join(told), *_bracketed(changes)])
+    parts += [f"{left:,} more"] if left else []
+    parts += _failures(changes)
+    return " ".join([", ".join(parts), *_bracketed(changes)])
 
 
 def _bracketed(changes: Iterable[ResourceChange]) -> list[str]:
@@ -170,8 +170,8 @@ def _failures(changes: Iterable[ResourceChange]) -> list[str]:
 
 
 def _machine_notes(changes: Iterable[ResourceChange]) -> list[str]:
-    told = [(change.machine_counts, change.outdated_count) for change in changes]
-    before, after, behind = sum(one[0][0] for one in told), sum(one[0][1] for one in told), sum(one[1] for one in told)
+    counts = [(change.machine_counts, change.outdated_count) for change in changes]
+    before, after, behind = sum(one[0][0] for one in counts), sum(one[0][1] for one in counts), sum(one[1] for one in counts)
     notes = [f"instances: {before:,} -> {after:,}"] if before != after else []
     return [*notes, _behind(behind)] if behind > 0 else notes
 

@@ -42,14 +42,14 @@ def paragraphs(outcome: UpOutcome) -> list[str]:
     """Return a summary and one paragraph per error code with its remedy; for a complete update only the retried calls."""
     if outcome.complete:
         return _retries(outcome)
-    told = [_summary(outcome), *_retries(outcome)]
+    lines = [_summary(outcome), *_retries(outcome)]
     for update in outcome.updates:
-        told += _by_code(outcome, update)
+        lines += _by_code(outcome, update)
     if outcome.unread:
-        told.append(f"The clusters were skipped, because stack {outcome.plan.base_stack} is not complete.")
+        lines.append(f"The clusters were skipped, because stack {outcome.plan.base_stack} is not complete.")
     if outcome.left:
-        told.append(f"{outcome.left:,} resources that are no longer declared remain until an update succeeds.")
-    return told
+        lines.append(f"{outcome.left:,} resources that are no longer declared remain until an update succeeds.")
+    return lines
 
 
 def _summary(outcome: UpOutcome) -> str:
@@ -74,11 +74,11 @@ def _retries(outcome: UpOutcome) -> list[str]:
     retried = outcome.updates[0].scheduler.retried
     if not retried:
         return []
-    told = ", ".join(f"{count:,} of them {code}" if len(retried) > 1 else code for code, count in retried.most_common())
+    codes = ", ".join(f"{count:,} of them {code}" if len(retried) > 1 else code for code, count in retried.most_common())
     again = f"each was retried after the time that Azure requested, at most {RETRIES} times"
     calls = f"{retried.total():,} call{'' if retried.total() == 1 else 's'}"
     advice = "No action is needed; a lower --parallel, or another time, causes fewer delays."
-    return [f"Azure delayed {calls} ({told}): {again}. {advice}"]
+    return [f"Azure delayed {calls} ({codes}): {again}. {advice}"]
 
 
 def _by_code(outcome: UpOutcome, update: Update) -> list[str]:
@@ -91,7 +91,7 @@ def _by_code(outcome: UpOutcome, update: Update) -> list[str]:
 def _missing_machines(outcome: UpOutcome, update: Update, group: Sequence[tuple[str, Failure]]) -> str:
     """Return a sentence on the missing machines of each pool's failed scale sets, after a space; empty where none is missing."""
     failed = {record.id.lower() for urn, _ in group if (record := update.stack.records.get(urn)) is not None}
-    told = []
+    missing = []
     for cluster in outcome.plan.clusters:
         for pool in cluster.pools:
             ids = (scale_set_id(cluster, one.name) for one in pool.scale_sets)
@@ -102,8 +102,8 @@ def _missing_machines(outcome: UpOutcome, update: Update, group: Sequence[tuple[
                 zones = sorted({zone for found in sets for zone in found.body.get("zones", ())})
                 place = f" in zone {', '.join(zones)}" if zones else ", in no zone"
                 whole = f"{lacking:,} of {requested:,} machines"
-                told.append(f"pool {cluster.name}/{pool.name} lacks {whole} of {pool.spec.vm_size}{place}")
-    return f" Missing: {'; '.join(told)}." if told else ""
+                missing.append(f"pool {cluster.name}/{pool.name} lacks {whole} of {pool.spec.vm_size}{place}")
+    return f" Missing: {'; '.join(missing)}." if missing else ""
 
 
 def _paragraph(outcome: UpOutcome, update: Update, code: str, group: Sequence[tuple[str, Failure]]) -> str:

@@ -75,8 +75,8 @@ class UpdateRefusedError(GpufleetError):
         by_reason: dict[str, list[BlockedDeletion]] = {}
         for one in self.guarded:
             by_reason.setdefault(one.why, []).append(one)
-        told = [_guarded(group) for group in by_reason.values()]
-        super().__init__("\n".join([*told, _lost(self.losses, allowed)] if self.losses else told))
+        texts = [_guarded(group) for group in by_reason.values()]
+        super().__init__("\n".join([*texts, _lost(self.losses, allowed)] if self.losses else texts))
 
 
 def _guarded(group: Sequence[BlockedDeletion]) -> str:
@@ -85,23 +85,23 @@ def _guarded(group: Sequence[BlockedDeletion]) -> str:
     lost, first = sum(item.machines for item in group), group[0]
     machines = f", with {_machines(lost)}" if lost else ""
     if len(group) == 1:
-        told, serve, flag = f"{first.word} {first.name}{machines}", "it serves", f"--unprotect {first.name}"
+        subject, serve, flag = f"{first.word} {first.name}{machines}", "it serves", f"--unprotect {first.name}"
     else:
         lines = [f"  {one.word} {one.name}{f', {_machines(one.machines)}' if one.machines else ''}" for one in group]
-        told, serve = "\n".join([*lines, f"these {len(group):,} resources{machines}"]), "they serve"
+        subject, serve = "\n".join([*lines, f"these {len(group):,} resources{machines}"]), "they serve"
         flag = f"--unprotect NAME for each, or --unprotect {EVERYTHING} for all {len(group):,}"
-    return f"{told}: protected, and {first.why}; {first.instead}, or see to what {serve} and allow it: {flag}"
+    return f"{subject}: protected, and {first.why}; {first.instead}, or see to what {serve} and allow it: {flag}"
 
 
 def _lost(losses: Mapping[str, int], allowed: Approvals) -> str:
     """Return the text on machines that would be lost: by scale set, with the remedy."""
     total = sum(losses.values())
     names = sorted(losses, key=lambda name: -losses[name])
-    told = ", ".join(f"{losses[name]:,} of {name}" for name in names[:SCALE_SETS_NAMED])
-    told += f", and more of {len(names) - SCALE_SETS_NAMED} others" if len(names) > SCALE_SETS_NAMED else ""
+    counts = ", ".join(f"{losses[name]:,} of {name}" for name in names[:SCALE_SETS_NAMED])
+    counts += f", and more of {len(names) - SCALE_SETS_NAMED} others" if len(names) > SCALE_SETS_NAMED else ""
     given = f" (--accept-loss-of {allowed.machines} is not that number)" if allowed.machines is not None else ""
     return (
-        f"{_machines(total)} would be lost ({told}){given}: Azure would choose which, drained or not; restore the number, or drain "
+        f"{_machines(total)} would be lost ({counts}){given}: Azure would choose which, drained or not; restore the number, or drain "
         f"machines and delete them by instance, or accept the loss of exactly this number: --accept-loss-of {total}"
     )
 

@@ -34,7 +34,7 @@ _Segment = tuple[str, int, str, str]
 
 
 def address_use(plan: RegionPlan, limits: Sequence[LimitRow]) -> Drawing:
-    """Addresses in use per virtual network and per peered group, as bars on one scale; limits are the plan's rows."""
+    """Return bars of the addresses in use per virtual network and peered group, on one scale; limits are the plan's rows."""
     drawing = Drawing(f"Private addresses in use in {plan.name} against Azure's bounds", WIDTH)
     looks = pool_looks(plan)
     clusters = {cluster.name: cluster for cluster in plan.clusters}
@@ -47,14 +47,14 @@ def address_use(plan: RegionPlan, limits: Sequence[LimitRow]) -> Drawing:
 
 
 def _network_segments(cluster: ClusterPlan, looks: dict[str, str]) -> list[_Segment]:
-    """A network's addresses by pool, and what its control plane and endpoints hold."""
+    """Return a network's addresses by pool, and those of its control plane and endpoints."""
     pools = [(f"cell {looks[pool.name]}", pool.private_addresses, pool.name, f"pool {pool.name}") for pool in cluster.pools]
     rest = cluster.private_addresses - sum(pool.private_addresses for pool in cluster.pools)
     return [*pools, ("cell plain", rest, "control plane", "control plane, front ends and endpoints")]
 
 
 def _group_segments(plan: RegionPlan, row: LimitRow) -> list[_Segment]:
-    """A peered group's addresses: each peered cluster's, and the hub's own."""
+    """Return a peered group's addresses: those of each peered cluster and of the hub."""
     peered = [cluster for cluster in plan.clusters if cluster.connectivity is Connectivity.PEERING]
     rest = int(row.use) - sum(cluster.private_addresses for cluster in peered)
     return [
@@ -92,7 +92,7 @@ def _bars(drawing: Drawing, heading: str, bars: Sequence[tuple[LimitRow, list[_S
 
 
 def block_map(plan: RegionPlan) -> Drawing:
-    """The /14 blocks of 10.0.0.0/8, those of the region, and the /19 parts of each cluster's, used and free."""
+    """Return the drawing of the /14 blocks of 10.0.0.0/8, the region's blocks, and the used and free /19 parts of each cluster."""
     drawing = Drawing(f"Address blocks of {plan.name} in 10.0.0.0/8", WIDTH)
     space = ipaddress.IPv4Network(plan.spec.address_space)
     blocks = max(addresses.blocks_in(plan.spec.address_space), 1)
@@ -118,7 +118,7 @@ def _strip_label(drawing: Drawing, top: float, name: str, detail: str) -> None:
 
 
 def _region_strip(drawing: Drawing, plan: RegionPlan, blocks: int, top: float) -> None:
-    """The hub's block, and each cluster slot's."""
+    """Draw the blocks of the hub and of each cluster slot."""
     _strip_label(drawing, top, plan.name, plan.spec.address_space)
     step = STRIP_WIDTH / blocks
     used = {cluster.spec.slot + 1: cluster for cluster in plan.clusters}
@@ -160,7 +160,7 @@ def _cluster_strips(drawing: Drawing, plan: RegionPlan, top: float) -> float:
 
 
 def _part(part: int, pool: str | None, looks: dict[str, str]) -> tuple[str, str]:
-    """Look and meaning of one /19 of a cluster's block."""
+    """Return the look and the title of one /19 of a cluster's block."""
     if part < NODE_SUBNET_SLOTS:
         return (f"cell {looks[pool]}", f"pool {pool}") if pool else ("track", "free node subnet")
     if part < addresses.CONTROL_SLOT:

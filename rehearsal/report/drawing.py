@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 CHARACTER_WIDTH = 0.53
-"""Width of an average character as a share of the font size, for texts that must fit a place."""
+"""Width of an average character as a share of the font size, for texts that must fit a width."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Shape:
 
     x and y are a rectangle's upper left corner, a circle's centre or a text's start on its base line; width and height belong to
     rectangles, radius to circles (and to a rectangle's corners), data to paths, spans (look and text of each) to texts. look names CSS
-    classes; title is shown on hovering and read out to people who do not see the picture; mark is a data attribute, name and value.
+    classes; title is shown on hovering and read out by screen readers; mark is a data attribute, name and value.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Shape:
 
 @dataclass
 class Drawing:
-    """One picture, filled shape by shape; width and height in the units of its shapes, title for people who do not see it."""
+    """A drawing to which shapes are added; width and height are in the units of its shapes, title is for screen readers."""
 
     title: str
     width: float
@@ -68,12 +68,12 @@ class Drawing:
         self.shapes.append(Shape("text", look, _short(x), _short(y), spans=(("", text),), title=title))
 
     def spans(self, x: float, y: float, *spans: tuple[str, str]) -> None:
-        """Add one line of several texts, each with its look, one behind the other."""
+        """Add one line of several texts, one after the other, each with its look."""
         self.shapes.append(Shape("text", "", _short(x), _short(y), spans=spans))
 
 
 def fitted(text: str, width: float, size: float) -> str:
-    """A text that fits a width at a font size, cut with an ellipsis where it does not."""
+    """Return a text that fits a width at a font size; a longer one is cut and ends with an ellipsis."""
     most = int(width / (size * CHARACTER_WIDTH))
     return text if len(text) <= most else f"{text[: max(most - 1, 1)]}…"
 

@@ -15,7 +15,7 @@ BAR_WIDTH = 180.0
 
 @dataclass(frozen=True)
 class LimitLine:
-    """One limit at its tightest place; places is in how many it applies, length that of its bar, look its CSS class."""
+    """One limit where it is tightest; places is the number of objects that it applies to, length that of its bar, look its CSS class."""
 
     row: LimitRow
     places: int
@@ -24,7 +24,7 @@ class LimitLine:
 
     @property
     def bound_note(self) -> str:
-        """How the bound is meant: a minimum says so."""
+        """Return the words before the bound: a minimum is marked."""
         if self.row.bound is None:
             return ""
         return "at least " if (self.row.use > self.row.bound) != self.row.broken and self.row.use != self.row.bound else ""
@@ -32,7 +32,7 @@ class LimitLine:
 
 @dataclass(frozen=True)
 class LimitLines:
-    """In reading order: broken limits place by place, then one line per limit by headroom, rules that hold, uses without bound."""
+    """Lines in reading order: each exceeded limit, then one line per limit by headroom, rules that are met, and uses without a bound."""
 
     broken: tuple[LimitLine, ...]
     measured: tuple[LimitLine, ...]
@@ -41,13 +41,13 @@ class LimitLines:
 
 
 def limit_lines(rows: Sequence[LimitRow]) -> LimitLines:
-    """Sort a plan's rows; every broken one is shown, of the others the tightest of each limit, the first place among equals."""
-    kept = [row for row in ordered(rows) if not row.broken]
+    """Return a plan's rows as lines: every exceeded row, and of each other limit the tightest row, the first among equals."""
+    unbroken = [row for row in ordered(rows) if not row.broken]
     return LimitLines(
         broken=tuple(_line(row, 1) for row in ordered(rows) if row.broken),
-        measured=_one_per_limit([row for row in kept if row.headroom is not None]),
-        rules=_one_per_limit([row for row in kept if row.headroom is None and row.bound is not None]),
-        unbounded=tuple(_line(row, 1) for row in kept if row.bound is None),
+        measured=_one_per_limit([row for row in unbroken if row.headroom is not None]),
+        rules=_one_per_limit([row for row in unbroken if row.headroom is None and row.bound is not None]),
+        unbounded=tuple(_line(row, 1) for row in unbroken if row.bound is None),
     )
 
 

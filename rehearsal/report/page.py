@@ -38,7 +38,7 @@ def render_report(
     made: str,
     timeline: Timeline,
 ) -> str:
-    """The page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order.
+    """Return the page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order.
 
     made says when, of what and by which version the page was made; timeline how the region came up in the embedded Azure.
     """
@@ -92,7 +92,7 @@ def write_report(
     timings: Mapping[str, float],
     timeline: Timeline,
 ) -> Path:
-    """Write `<out>/<region>/report.html` whole or not at all, and return its path; OSError where that cannot be written."""
+    """Write `<out>/<region>/report.html` atomically and return its path; raise OSError if it cannot be written."""
     folder = out / plan.name
     folder.mkdir(parents=True, exist_ok=True)
     made = provenance(plan)

@@ -6,11 +6,11 @@ from components.plan.model import PoolPlan, RegionPlan
 from components.spec.pool import Capacity
 
 COLOURS = 8
-"""Pool colours that the style sheet has; they are told apart with any colour vision: https://jfly.uni-koeln.de/color/"""
+"""Number of pool colours in the style sheet; people with any colour vision can distinguish them: https://jfly.uni-koeln.de/color/"""
 
 
 def pool_looks(plan: RegionPlan) -> dict[str, str]:
-    """CSS class of each pool name, in order of first appearance; after eight they repeat, and the labels tell pools apart."""
+    """Return the CSS class of each pool name, in order of first appearance; after eight they repeat, and labels distinguish pools."""
     names = dict.fromkeys(pool.name for cluster in plan.clusters for pool in cluster.pools)
     return {name: f"pool-{position % COLOURS}" for position, name in enumerate(names)}
 

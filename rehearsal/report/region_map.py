@@ -34,7 +34,7 @@ COUNT_LEFT = TRACK_LEFT + TRACK_WIDTH + 10
 
 
 def region_map(plan: RegionPlan) -> Drawing:
-    """The map of a region, as tall as its clusters need."""
+    """Return the map of a region, as tall as its clusters need."""
     drawing = Drawing(f"Map of {plan.name}: the hub, {len(plan.clusters)} clusters and their scale sets", WIDTH)
     looks = pool_looks(plan)
     most = max((pool.machines_per_subnet for cluster in plan.clusters for pool in cluster.pools), default=1)
@@ -137,7 +137,7 @@ def _etcd(drawing: Drawing, etcd: EtcdPlan, left: float, y: float, zones: list[s
 
 
 def _row_of(drawing: Drawing, look: str, left: float, top: float, width: float, titles: list[str], names: Sequence[str] = ()) -> None:
-    """As many squares or circles as fit, and how many more there are."""
+    """Draw as many squares or circles as fit, and the number of the others."""
     room = int(width / MEMBER)
     shown = len(titles) if len(titles) <= room else max(room - 3, 0)
     for position, title in enumerate(titles[:shown]):
@@ -167,7 +167,7 @@ def _pool(drawing: Drawing, cluster: ClusterPlan, pool: PoolPlan, top: float, lo
 
 
 def _subnet_of(cluster: ClusterPlan, role: str) -> SubnetPlan | None:
-    """The subnet of a role; None where the pool runs past the cluster's slots, which is a broken limit."""
+    """Return the subnet of a role; None if the pool needs more slots than the cluster has, which is an exceeded limit."""
     return next((subnet for subnet in cluster.network.subnets if subnet.role == role), None)
 
 
@@ -197,7 +197,7 @@ def _subnet(drawing: Drawing, pool: PoolPlan, role: str, subnet: SubnetPlan | No
 
 
 def _branch(drawing: Drawing, cluster: ClusterPlan, top: float, hub: HubPlan) -> float:
-    """The line from the hub into a cluster; returns its height on the page."""
+    """Draw the line from the hub to a cluster; return its height on the page."""
     y = top + HEADER + 35
     if cluster.connectivity is Connectivity.PRIVATE_LINK:
         title = f"Private endpoint {cluster.api_servers.endpoint_name} in the hub: only the API servers of {cluster.name} can be reached"
@@ -238,5 +238,5 @@ def _legend(drawing: Drawing, top: float, per_machine: float, most: int) -> floa
 
 
 def short_size(name: str) -> str:
-    """A VM size without the prefix that all have."""
+    """Return the name of a VM size without the common prefix."""
     return name.removeprefix("Standard_")

@@ -26,17 +26,17 @@ class MachineRow:
 
     @property
     def gpus(self) -> int:
-        """GPUs of all machines."""
+        """Return the GPUs of all machines."""
         return self.machines * self.size.gpus
 
     @property
     def vcpus(self) -> int:
-        """vCPUs of all machines."""
+        """Return the vCPUs of all machines."""
         return self.machines * self.size.vcpus
 
     @property
     def usd_per_hour(self) -> float | None:
-        """List price of all machines, in dollars per hour."""
+        """Return the list price of all machines, in dollars per hour."""
         return None if self.size.usd_per_hour is None else self.machines * self.size.usd_per_hour
 
 
@@ -53,7 +53,7 @@ class MachineTotals:
 
 
 def machine_rows(plan: RegionPlan) -> tuple[MachineRow, ...]:
-    """Every pool and every control-plane role of the region."""
+    """Return a row for every pool and every control-plane role of the region."""
     return tuple(row for cluster in plan.clusters for row in (*_pools(cluster), *_control_plane(cluster)))
 
 
@@ -65,12 +65,12 @@ def _pools(cluster: ClusterPlan) -> Iterable[MachineRow]:
 def _control_plane(cluster: ClusterPlan) -> Iterable[MachineRow]:
     servers = cluster.api_servers
     yield MachineRow(cluster.name, "API servers", servers.size, CONTROL_PLANE, servers.count)
-    for ring in (cluster.etcd, cluster.events_etcd):
-        yield MachineRow(cluster.name, f"{ring.role} members", ring.size, CONTROL_PLANE, len(ring.members))
+    for etcd in (cluster.etcd, cluster.events_etcd):
+        yield MachineRow(cluster.name, f"{etcd.role} members", etcd.size, CONTROL_PLANE, len(etcd.members))
 
 
 def totals(rows: Sequence[MachineRow]) -> MachineTotals:
-    """Sum rows."""
+    """Return the sums of rows."""
     models: Counter[str] = Counter()
     for row in rows:
         if row.size.gpus:
@@ -87,7 +87,7 @@ def totals(rows: Sequence[MachineRow]) -> MachineTotals:
 
 @dataclass(frozen=True)
 class TypeRow:
-    """How many resources of one type the base stack and the region's stack registered."""
+    """Number of resources of one type in the base stack and in the region's stack."""
 
     name: str
     base: int
@@ -95,12 +95,12 @@ class TypeRow:
 
     @property
     def total(self) -> int:
-        """Resources of the type in both stacks."""
+        """Return the number of resources of the type in both stacks."""
         return self.base + self.region
 
 
 def type_rows(base: Graph, clusters: Graph) -> dict[str, tuple[TypeRow, ...]]:
-    """Resource types by provider, each with its counts; the most numerous first."""
+    """Return the rows of resource types by provider; the most frequent type is first."""
     counts = [Counter(resource.type for resource in graph) for graph in (base, clusters)]
     groups: dict[str, list[TypeRow]] = {}
     for name in sorted({*counts[0], *counts[1]}):

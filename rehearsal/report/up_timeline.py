@@ -18,8 +18,8 @@ POOL = "pool-"
 
 
 def up_timeline(plan: RegionPlan, timeline: Timeline) -> Drawing:
-    """The timeline of an up: a line for each part of the base stack and of each cluster."""
-    drawing = Drawing(f"When each part of {plan.name} is worked on while it is brought up", WIDTH)
+    """Return the timeline of an up: a line for each part of the base stack and of each cluster."""
+    drawing = Drawing(f"Working time of each part of {plan.name} during gpufleet up", WIDTH)
     scale = (WIDTH - LEFT - RIGHT) / max(timeline.seconds, 1.0)
     height = 24 + sum(LINE * (len(row.bars) + 1) + 6 for row in timeline.rows)
     _axis(drawing, timeline.seconds, scale, height)
@@ -37,7 +37,7 @@ def up_timeline(plan: RegionPlan, timeline: Timeline) -> Drawing:
 
 
 def clock(seconds: float) -> str:
-    """A time since the start, in hours and minutes."""
+    """Return a time since the start, in hours and minutes."""
     minutes = round(seconds / 60)
     return f"{minutes // 60}:{minutes % 60:02d}"
 

@@ -91,11 +91,11 @@ class _Serving:
     def reload(self) -> None:
         """Probe the backends that the list names now; those that stay keep their state, flows of those that go live on."""
         known = {probe.backend: probe for probe in self._probes}
-        wanted = read_backends(self._folder)
+        backends = read_backends(self._folder)
         for backend, probe in known.items():
-            if backend not in wanted:
+            if backend not in backends:
                 probe.stop()
-        self._probes = tuple(known.get(backend) or Probe(backend, self._settings, self._changed) for backend in wanted)
+        self._probes = tuple(known.get(backend) or Probe(backend, self._settings, self._changed) for backend in backends)
         self._changed()
 
     def _changed(self) -> None:

@@ -133,9 +133,9 @@ class Connection:
         began = time.perf_counter()
         async with asyncio.timeout(ANSWER_SECONDS):
             reader = await self._send(method, path, body)
-            status, told = await _head(reader)
-            answer = HttpResponse(status, told, b"".join([part async for part in _body(reader, told)]))
-        if told.get("connection") == "close":
+            status, headers = await _head(reader)
+            answer = HttpResponse(status, headers, b"".join([part async for part in _body(reader, headers)]))
+        if headers.get("connection") == "close":
             self.drop()
         self._tally.statuses[status] += 1
         if method in MUTATING:
@@ -150,16 +150,16 @@ class Connection:
         """
         try:
             reader = await self._send("GET", path, None)
-            status, told = await _head(reader)
+            status, headers = await _head(reader)
             self._tally.statuses[status] += 1
             rest = b""
-            async for part in _body(reader, told):
+            async for part in _body(reader, headers):
                 *lines, rest = (rest + part).split(b"\n")
                 if status in PASSING:
                     self._tally.retries += 1
                     return
                 if status >= 400:
-                    raise RequestRejectedError(status, HttpResponse(status, told, part).message)
+                    raise RequestRejectedError(status, HttpResponse(status, headers, part).message)
                 for line in lines:
                     yield json.loads(line)
         except BROKEN:
@@ -212,5 +212,5 @@ def pause(tries: int) -> float:
 
 def _retry_after(answer: HttpResponse) -> float | None:
     """Return the seconds of Retry-After plus up to one second, so that clients do not return at the same time."""
-    asked = answer.headers.get("retry-after", "")
-    return int(asked) + _scatter(0.0, 1.0) if asked.isdigit() else None
+    value = answer.headers.get("retry-after", "")
+    return int(value) + _scatter(0.0, 1.0) if value.isdigit() else None

@@ -60,11 +60,11 @@ class Tally:
 
 @dataclass(frozen=True)
 class JoinFigures:
-    """What a join came to.
+    """Results of a join.
 
-    seconds from the first machine to the last; nodes are those that joined; steps by name, in their order; mutating are single requests
-    that write, refused ones too; refused counts answers 429, broken connections that ended under a request, retries what was sent again;
-    cpu_seconds are those of the joining thread.
+    seconds is the time from the first machine to the last; nodes is the number that joined; steps are by name, in order. mutating are
+    single writing requests, including rejected ones. refused counts responses with status 429, broken counts connections that ended
+    during a request, and retries counts repeated requests. cpu_seconds is the CPU time of the joining thread.
     """
 
     seconds: float

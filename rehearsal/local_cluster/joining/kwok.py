@@ -29,12 +29,12 @@ STAGES = ("node-fast", "node-heartbeat-with-lease", "pod-general")
 
 @dataclass(frozen=True)
 class KwokMode:
-    """How nodes and pods are kept alive.
+    """Settings with which kwok maintains nodes and pods.
 
-    stages are sets of kwok's own stage files; lease_seconds is how long a node's lease lasts, renewed every quarter, 0 for no leases, with
-    which the controller manager must wait longer for nodes; report_seconds how often an unchanged status is reported, None for never.
-    parallel is how many nodes, and how many pods, change at once. registered_ready says that nodes come Ready, so that no stage of theirs
-    is ever played, and kwok is not to look.
+    stages are sets of kwok's own stage files. lease_seconds is the duration of a node's lease, which is renewed every quarter of it; 0
+    means no leases, and the controller manager must then wait longer for nodes. report_seconds is the interval of reports of an unchanged
+    status, None for never. parallel is the number of nodes, and of pods, that change at once. With registered_ready, nodes are Ready from
+    registration: kwok plays none of their stages and does not watch them.
     """
 
     stages: tuple[str, ...]
@@ -46,12 +46,13 @@ class KwokMode:
 
 def faithful(sets: Sequence[NodeSet]) -> KwokMode:
     """Return leases and reports as often as the machines' kubelets are configured. Raises ValueError if their settings differ."""
-    told = {one.heartbeats for one in sets}
-    if len(told) != 1:
+    heartbeats = {one.heartbeats for one in sets}
+    if len(heartbeats) != 1:
         raise ValueError(
-            f"kwok has one heartbeat interval for all nodes, and kubelet.yaml has {sorted(told)}: join only scale sets with the same one"
+            f"kwok has one heartbeat interval for all nodes, and kubelet.yaml has {sorted(heartbeats)}: "
+            "join only scale sets with the same one"
         )
-    ((lease, report),) = told
+    ((lease, report),) = heartbeats
     return KwokMode(STAGES, lease, report)
 
 

@@ -76,22 +76,22 @@ def _of_set(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan, set_id: str) -
     if resource is None:
         return
     state = state_of(resource)
-    told: dict[int, NodeSet] = {}
+    node_sets: dict[int, NodeSet] = {}
     for one in state.living():
         if one.state != SUCCEEDED or one.power != RUNNING:
             continue
-        if one.os_model not in told:
-            told[one.os_model] = node_set(plan, cluster, resource.id.name, state.models[one.os_model])
-        yield _machine(cloud, resource, one, told[one.os_model])
+        if one.os_model not in node_sets:
+            node_sets[one.os_model] = node_set(plan, cluster, resource.id.name, state.models[one.os_model])
+        yield _machine(cloud, resource, one, node_sets[one.os_model])
 
 
 def _machine(cloud: Cloud, resource: Resource, one: Instance, of_set: NodeSet) -> JoiningMachine:
     machine = cloud.get(f"{resource.id.text}/virtualMachines/{one.id}")
-    told = instance_document(cloud, machine)
-    address, provider_id = machine_identity(told)
-    pods = max_pods_of(of_set.boot.network, told["network"])
-    name = str(told["compute"]["osProfile"]["computerName"]).lower()
-    return JoiningMachine(of_set, name, machine.id.text, str(told["compute"]["vmId"]), address, provider_id, pods)
+    document = instance_document(cloud, machine)
+    address, provider_id = machine_identity(document)
+    pods = max_pods_of(of_set.boot.network, document["network"])
+    name = str(document["compute"]["osProfile"]["computerName"]).lower()
+    return JoiningMachine(of_set, name, machine.id.text, str(document["compute"]["vmId"]), address, provider_id, pods)
 
 
 def node_set(plan: RegionPlan, cluster: ClusterPlan, name: str, model: Model) -> NodeSet:

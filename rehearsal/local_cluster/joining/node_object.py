@@ -1,7 +1,7 @@
-"""Decides the Node object with which a machine registers: what a kubelet 1.36 that is started by its boot files would post.
+"""Node object with which a machine registers, equal to that of a kubelet 1.36 that its boot files start.
 
-https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/kubelet_node_status.go (initialNode). GPUs and InfiniBand are there at
-once, which on a real machine their device plugins report some seconds later: nothing here runs containers.
+https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/kubelet_node_status.go (initialNode). The object has GPUs and InfiniBand
+at once. On a real machine, device plugins report them some seconds later; here nothing runs containers.
 """
 
 from __future__ import annotations

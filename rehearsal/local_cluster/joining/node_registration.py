@@ -55,9 +55,9 @@ class NodeRegistration:
         key = certificates.new_key()
         pem = certificates.signing_request(key, self.machine.name)
         with self.step("client request"):
-            asked = await self._request(connection, CLIENT_SIGNER, pem)
+            request = await self._request(connection, CLIENT_SIGNER, pem)
         with self.step("client certificate"):
-            return Identity(await self._issued(connection, asked), certificates.pem_of(key))
+            return Identity(await self._issued(connection, request), certificates.pem_of(key))
 
     async def register(self, connection: Connection) -> None:
         """Create the Node, or report the status of an existing one, as after a reimage."""
@@ -73,9 +73,9 @@ class NodeRegistration:
         key: ec.EllipticCurvePrivateKey = certificates.new_key()
         pem = certificates.signing_request(key, self.machine.name, (self.machine.name,), (self.machine.address,))
         with self.step("serving request"):
-            asked = await self._request(connection, SERVING_SIGNER, pem)
+            request = await self._request(connection, SERVING_SIGNER, pem)
         with self.step("serving certificate"):
-            return Identity(await self._issued(connection, asked), certificates.pem_of(key))
+            return Identity(await self._issued(connection, request), certificates.pem_of(key))
 
     async def _request(self, connection: Connection, signer: str, pem: bytes) -> Json:
         """Create a signing request, or return the one of the same name if a response was lost."""
@@ -86,20 +86,22 @@ class NodeRegistration:
         answer = await connection.request("POST", REQUESTS, body, accept=frozenset({EXISTS}))
         return answer.json() if answer.status != EXISTS else (await connection.request("GET", f"{REQUESTS}/{name}")).json()
 
-    async def _issued(self, connection: Connection, asked: Json) -> bytes:
+    async def _issued(self, connection: Connection, request: Json) -> bytes:
         """Return the certificate of a signing request. Raises RequestRejectedError if it is denied, fails or stays pending too long."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(connection.deadline - began):
-                return await self._watched(connection, asked)
+                return await self._watched(connection, request)
         except TimeoutError:
-            raise RequestRejectedError(0, f"{asked['metadata']['name']} is still pending after {time.monotonic() - began:.0f} s") from None
+            raise RequestRejectedError(
+                0, f"{request['metadata']['name']} is still pending after {time.monotonic() - began:.0f} s"
+            ) from None
 
-    async def _watched(self, connection: Connection, asked: Json) -> bytes:
+    async def _watched(self, connection: Connection, request: Json) -> bytes:
         """Watch the request, as kubelets do, and return the certificate; read the request again when the watch ends."""
         tries = 0
-        while (found := issued_certificate(asked)) is None:
-            name, version = asked["metadata"]["name"], asked["metadata"]["resourceVersion"]
+        while (found := issued_certificate(request)) is None:
+            name, version = request["metadata"]["name"], request["metadata"]["resourceVersion"]
             query = f"watch=true&fieldSelector=metadata.name%3D{name}&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
             async with aclosing(connection.watch(f"{REQUESTS}?{query}")) as events:
                 async for event in events:
@@ -107,7 +109,7 @@ class NodeRegistration:
                         return found
             await asyncio.sleep(pause(tries))
             tries += 1
-            asked = (await connection.request("GET", f"{REQUESTS}/{name}")).json()
+            request = (await connection.request("GET", f"{REQUESTS}/{name}")).json()
         return found
 
 

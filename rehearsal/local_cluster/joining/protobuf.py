@@ -70,13 +70,13 @@ def node_bytes(node: Json) -> bytes:
     if unlisted:
         raise ValueError(f"Node has no field {', '.join(unlisted)} in MESSAGES; add it with its number from generated.proto")
     status = node["status"]
-    told = {
+    node_status = {
         **status,
         "capacity": _quantities(status["capacity"]),
         "allocatable": _quantities(status["allocatable"]),
         "conditions": [_condition(one) for one in status["conditions"]],
     }
-    raw = _class("Node")(metadata=node["metadata"], spec=node["spec"], status=told).SerializeToString()
+    raw = _class("Node")(metadata=node["metadata"], spec=node["spec"], status=node_status).SerializeToString()
     envelope = _class("Unknown")(typeMeta={"apiVersion": node["apiVersion"], "kind": node["kind"]}, raw=raw)
     return MAGIC + bytes(envelope.SerializeToString())
 

@@ -1,6 +1,6 @@
-"""Decides what kwok, and who acts for nodes, may do in a rehearsed cluster, and that priority and fairness treat kwok as it treats nodes.
+"""Permissions of kwok and of the accounts that act for nodes in a local cluster, and kwok's priority, which equals that of nodes.
 
-Applied by the rehearsal and by nothing else: no cluster of a region has these objects.
+Only the rehearsal applies these objects: no cluster of a region has them.
 """
 
 from __future__ import annotations
@@ -59,8 +59,11 @@ def _kwok_flows() -> tuple[Json, ...]:
 
     https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#suggested-configuration-objects
     """
-    everything = [_asked("*", ("*",), spaced=True), _asked("*", ("*",), spaced=False)]
-    heartbeats = [_asked("", ("nodes", "nodes/status"), spaced=False), _asked("coordination.k8s.io", ("leases",), spaced=True)]
+    everything = [_resource_rule("*", ("*",), spaced=True), _resource_rule("*", ("*",), spaced=False)]
+    heartbeats = [
+        _resource_rule("", ("nodes", "nodes/status"), spaced=False),
+        _resource_rule("coordination.k8s.io", ("leases",), spaced=True),
+    ]
     return _flow(f"{KWOK}-heartbeats", "node-high", 390, heartbeats), _flow(KWOK, "system", 490, everything)
 
 
@@ -90,13 +93,13 @@ def _bound(kind: str, role: str) -> Json:
     return {"roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": role}, "subjects": [subject]}
 
 
-def _asked(group: str, resources: Sequence[str], *, spaced: bool) -> Json:
+def _resource_rule(group: str, resources: Sequence[str], *, spaced: bool) -> Json:
     """Return the rule for requests for resources of an API group, in all namespaces or outside them."""
     where: Json = {"namespaces": ["*"]} if spaced else {"clusterScope": True}
     return {"verbs": ["*"], "apiGroups": [group], "resources": list(resources), **where}
 
 
-def _flow(name: str, level: str, precedence: int, asked: Sequence[Json]) -> Json:
+def _flow(name: str, level: str, precedence: int, rules: Sequence[Json]) -> Json:
     """Return a flow schema of kwok's account for a built-in level."""
     subject = {"kind": "ServiceAccount", "serviceAccount": {"name": KWOK, "namespace": SPACE}}
     return {
@@ -107,6 +110,6 @@ def _flow(name: str, level: str, precedence: int, asked: Sequence[Json]) -> Json
             "priorityLevelConfiguration": {"name": level},
             "matchingPrecedence": precedence,
             "distinguisherMethod": {"type": "ByUser"},
-            "rules": [{"subjects": [subject], "resourceRules": list(asked)}],
+            "rules": [{"subjects": [subject], "resourceRules": list(rules)}],
         },
     }
