@@ -95,8 +95,8 @@ def measure(folder: Path, seconds: int, clients: int) -> list[Figure]:
     load = built(folder)
     (folder / "scenario.yaml").write_text(SCENARIO)
     command = [str(Path(sys.executable).with_name("gpufleet")), "azure", "--region", "dev", "--clock", "scaled:10000"]
-    with served([*command, "--state", str(folder / "state"), "--scenario", str(folder / "scenario.yaml")]) as told:
-        azure = signed_in(told)
+    with served([*command, "--state", str(folder / "state"), "--scenario", str(folder / "scenario.yaml")]) as output:
+        azure = signed_in(output)
         populate(azure)
         size = len(json.dumps(azure.ask("GET", azure.machine(0)), separators=(",", ":")))
         with served([sys.executable, "-m", "bench.bare_http_server", str(folder), str(size)]) as line:
@@ -142,22 +142,22 @@ def served(command: list[str]) -> Iterator[str]:
     """Run a server: what it printed until it was ready."""
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None  # noqa: S101 it was asked for
-        told = ""
+        output = ""
         try:
             for line in process.stdout:
-                told += line
+                output += line
                 if line.startswith("ready "):
                     break
             else:
                 raise BenchError(f"{command[0]} did not start")
-            yield told
+            yield output
         finally:
             process.send_signal(signal.SIGTERM)
 
 
-def signed_in(told: str) -> Azure:
+def signed_in(output: str) -> Azure:
     """A client of what a server printed."""
-    environment = dict(re.findall(r"export (\w+)=(\S+)", told))
+    environment = dict(re.findall(r"export (\w+)=(\S+)", output))
     base, authority = environment["AZURE_AUTHORITY_HOST"], environment["REQUESTS_CA_BUNDLE"]
     form = {
         "grant_type": "client_credentials",
@@ -249,9 +249,9 @@ def run_load(
     return json.loads(ended.stdout)
 
 
-def latencies(told: Any) -> str:
+def latencies(output: Any) -> str:
     """Latencies in words."""
-    return ", ".join(f"{name} {told['milliseconds'][name]:.0f} ms" for name in ("p50", "p90", "p99"))
+    return ", ".join(f"{name} {output['milliseconds'][name]:.0f} ms" for name in ("p50", "p90", "p99"))
 
 
 if __name__ == "__main__":

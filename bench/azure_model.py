@@ -73,7 +73,7 @@ def _figures(samples: dict[tuple[str, int], list[tuple[Child, Json]]], nodes: in
     how = f"median of {rounds} fresh processes"
 
     def median(rows: list[tuple[Child, Json]], key: str) -> float:
-        return float(statistics.median(told[key] for _, told in rows))
+        return float(statistics.median(report[key] for _, report in rows))
 
     base = statistics.median(child.peak_mb for child, _ in nothing)
     yield Figure(f"create {nodes:,} instances, CPU", median(small, "create"), "s", SECONDS, how)
@@ -134,12 +134,12 @@ def _measured(nodes: int, reading: Callable[[], float]) -> Json:
     created = reading()
     scopes = [f"/subscriptions/{one}" for one in subscriptions]
     listed = sum(1 for scope in scopes for _ in cloud.list(scope, INSTANCE))
-    told = reading()
+    report = reading()
     interfaces = sum(1 for scope in scopes for _ in cloud.list(scope, f"{INSTANCE}/networkInterfaces"))
     ended = reading()
     if not listed == interfaces == nodes:
         raise ChildError([f"of {nodes} instances {listed} were listed"], 1)
-    return {"create": created - began, "list": told - created, "interfaces": ended - told}
+    return {"create": created - began, "list": report - created, "interfaces": ended - report}
 
 
 def _empty(subscriptions: list[str]) -> tuple[Cloud, Callable[[str, Json], None]]:
@@ -210,7 +210,7 @@ def _plain(nodes: int) -> Json:
     _empty(["00000000-0000-0000-0000-000000000000"])
     process = psutil.Process()
     before, began = process.memory_info().rss, time.process_time()
-    kept = [
+    remaining = [
         {
             "id": number,
             "created": began,
@@ -228,7 +228,7 @@ def _plain(nodes: int) -> Json:
         for number in range(nodes)
     ]
     ended = time.process_time()
-    return {"create": ended - began, "mb": (process.memory_info().rss - before) / 2**20, "kept": len(kept)}
+    return {"create": ended - began, "mb": (process.memory_info().rss - before) / 2**20, "kept": len(remaining)}
 
 
 def _nothing(_nodes: int) -> Json:

@@ -44,16 +44,16 @@ def measure(rounds: int, say: Say) -> list[Size]:
     for number in range(rounds):
         for clusters in CLUSTERS:
             say(f"growth, round {number + 1} of {rounds}: {clusters * 75} scale sets")
-            child, told = _rehearse("region", clusters)
-            say(f"  {told['resources']:,} resources: CPU {child.cpu:.1f} s, wall {child.wall:.1f} s, {child.peak_mb:,.0f} MB")
-            best[clusters] = min(best.get(clusters, (child, told)), (child, told), key=lambda one: one[0].cpu)
+            child, report = _rehearse("region", clusters)
+            say(f"  {report['resources']:,} resources: CPU {child.cpu:.1f} s, wall {child.wall:.1f} s, {child.peak_mb:,.0f} MB")
+            best[clusters] = min(best.get(clusters, (child, report)), (child, report), key=lambda one: one[0].cpu)
     sizes = []
     for clusters in CLUSTERS:
         say(f"growth: function calls with {clusters * 75} scale sets")
         _, counted = _rehearse("calls", clusters)
-        child, told = best[clusters]
+        child, report = best[clusters]
         took = (child.cpu, child.wall, child.peak_mb)
-        sizes.append(Size(told["sets"], told["nodes"], told["resources"], *took, told["cpu"], counted["calls"]))
+        sizes.append(Size(report["sets"], report["nodes"], report["resources"], *took, report["cpu"], counted["calls"]))
     return sizes
 
 

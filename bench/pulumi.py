@@ -67,8 +67,10 @@ class Bench:
             outcome = verb(self.engine)
         wall = time.monotonic() - began
         if not outcome.complete:
-            told = next((f"{urn.rpartition('::')[2]}: {said[0]}" for one in outcome.timelines for urn, said in one.failures.items()), "")
-            raise RegionNotUpError(f"{name} is not complete; {told or outcome.untried}")
+            first_failure = next(
+                (f"{urn.rpartition('::')[2]}: {said[0]}" for one in outcome.timelines for urn, said in one.failures.items()), ""
+            )
+            raise RegionNotUpError(f"{name} is not complete; {first_failure or outcome.untried}")
         changes = "; ".join(
             ", ".join(f"{count:,} {op}" for op, count in sorted(timeline.changes.items())) or "nothing" for timeline in outcome.timelines
         )

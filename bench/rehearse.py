@@ -102,8 +102,8 @@ def _overhead(pairs: int, say: Say) -> list[Figure]:
     in a process of theirs, and the bare program makes none.
     """
     say(f"overhead: {REGION}, ours and bare, {pairs} pairs after one that is checked and not counted")
-    _, told = measured("overhead", REGION, str(pairs))
-    samples = told["pairs"]
+    _, report = measured("overhead", REGION, str(pairs))
+    samples = report["pairs"]
     program = [one["ours"] - one["keys"] for one in samples]
     ratios = [ours / one["bare"] for ours, one in zip(program, samples, strict=True)]
     spread = f"median of {pairs} pairs, {min(ratios):.2f} to {max(ratios):.2f}"

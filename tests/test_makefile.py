@@ -17,5 +17,7 @@ ROOT = Path(__file__).parents[1]
 def test_make_rehearse_hands_its_region_on_as_it_was_given(words: tuple[str, ...], region: str) -> None:
     # Under `make test` this make would be an inner one, which prints its directory and inherits the outer one's variables.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name not in ("MFLAGS", "REGION")}
-    told = subprocess.run(["make", "-n", "rehearse", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
-    assert told.splitlines()[-1].endswith(f'gpufleet rehearse "{region}"')
+    output = subprocess.run(
+        ["make", "-n", "rehearse", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert output.splitlines()[-1].endswith(f'gpufleet rehearse "{region}"')

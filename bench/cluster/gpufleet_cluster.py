@@ -132,12 +132,12 @@ def altered(plan: RegionPlan, azure: AzureService, folder: Path, setting: Settin
 
 def _telling(say: Say) -> Callable[[str, int, float], None]:
     """Return a callback that reports the model's progress at intervals."""
-    told = time.monotonic()
+    last_report = time.monotonic()
 
     def tell(stack: str, count: int, _: float) -> None:
-        nonlocal told
-        if time.monotonic() - told >= TOLD_EVERY:
-            told = time.monotonic()
+        nonlocal last_report
+        if time.monotonic() - last_report >= TOLD_EVERY:
+            last_report = time.monotonic()
             say(f"ours: stack {stack}, {count:,} resources are there")
 
     return tell
@@ -150,7 +150,7 @@ def _ready(machine: JoiningMachine) -> ReadyMachine:
 def _services(control: ControlPlane) -> dict[str, Service]:
     """Services of the control plane by the names of their programs."""
     units = {f"{unit.removesuffix('.service')}": service for one in control.api_servers for unit, service in one.services.items()}
-    wanted = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+    programs = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
     rings = {"etcd": control.etcd[0].services["etcd.service"], "etcd of events": control.events[0].services["etcd.service"]}
     approver = {"CSR approver": units["gpufleet-csr-approver"]}
-    return {**{name: units[name] for name in wanted}, **rings, "balancer": control.balancer, **approver}
+    return {**{name: units[name] for name in programs}, **rings, "balancer": control.balancer, **approver}

@@ -121,15 +121,15 @@ class Watch:
             self.seen.running.setdefault(cells[0], self.seen.now())
 
     def _look(self) -> None:
-        told = 0.0
+        last_report = 0.0
         while not self._ended.is_set():
             now = self.seen.now()
             for name, service in self._cluster.services.items():
                 usage = service.usage()
                 self._add(name, Sample(now, usage.cpu_seconds, usage.memory_bytes, usage.peak_bytes))
             self._add(BENCH, _own(now))
-            if now - told >= TOLD_EVERY:
-                told = now
+            if now - last_report >= TOLD_EVERY:
+                last_report = now
                 self._say(f"{self._cluster.name}: {len(self.seen.ready):,} nodes Ready, {len(self.seen.running):,} pods Running")
             self._ended.wait(LOOK_SECONDS)
 

@@ -193,5 +193,5 @@ def received(namespace: Namespace, device: str, column: int) -> int:
 def _middle(values: Sequence[float]) -> float:
     """Mean of all but the lowest and the highest quarter."""
     cut = len(values) // 4
-    kept = sorted(values)[cut : len(values) - cut]
-    return sum(kept) / len(kept)
+    trimmed = sorted(values)[cut : len(values) - cut]
+    return sum(trimmed) / len(trimmed)

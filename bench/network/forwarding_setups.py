@@ -47,8 +47,8 @@ class Switch:
         """Apply a setup."""
         self._attach(way == SHAPED)
         for table, lines in self.tables.items():
-            kept = [line for line in lines if not line.startswith("-A ") or _applies(line, way)]
-            self.machine.run("iptables-restore", "-T", table, given="\n".join((*kept, "")))
+            selected = [line for line in lines if not line.startswith("-A ") or _applies(line, way)]
+            self.machine.run("iptables-restore", "-T", table, given="\n".join((*selected, "")))
 
     def _attach(self, shaped: bool) -> None:
         if shaped == self.shaped:

@@ -136,7 +136,7 @@ def _plane(nodes: int, programs: Binaries, say: Say) -> Iterator[Plane]:
 
 def _wait(connection: Connection, nodes: int, say: Say) -> None:
     """Return once every DaemonSet has its pods ready on all nodes; RuntimeError."""
-    until, told = time.monotonic() + READY_SECONDS, 0.0
+    until, last_report = time.monotonic() + READY_SECONDS, 0.0
     while True:
         sets = connection.request("GET", "/apis/apps/v1/daemonsets").body["items"]
         ready = {one["metadata"]["name"]: int(one["status"].get("numberReady", 0)) for one in sets}
@@ -144,8 +144,8 @@ def _wait(connection: Connection, nodes: int, say: Say) -> None:
             return
         if time.monotonic() > until:
             raise RuntimeError(f"after {READY_SECONDS:.0f} s pods of DaemonSets are ready on so many of {nodes} nodes: {ready}")
-        if time.monotonic() - told > 5.0:
-            told = time.monotonic()
+        if time.monotonic() - last_report > 5.0:
+            last_report = time.monotonic()
             say(", ".join(f"{name} {count}" for name, count in ready.items()))
         time.sleep(LOOK_SECONDS)
 

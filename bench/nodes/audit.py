@@ -69,9 +69,9 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _what(event: Mapping[str, Any]) -> RequestKind:
-    told = event.get("objectRef") or {}
-    resource = "/".join(filter(None, (told.get("resource"), told.get("subresource")))) or urlsplit(event["requestURI"]).path
-    return RequestKind(_component(event), event["verb"], resource, _selected(event, told) if event["verb"] == "watch" else "")
+    reference = event.get("objectRef") or {}
+    resource = "/".join(filter(None, (reference.get("resource"), reference.get("subresource")))) or urlsplit(event["requestURI"]).path
+    return RequestKind(_component(event), event["verb"], resource, _selected(event, reference) if event["verb"] == "watch" else "")
 
 
 def _component(event: Mapping[str, Any]) -> str:
@@ -80,9 +80,9 @@ def _component(event: Mapping[str, Any]) -> str:
     return AGENTS.get(agent, agent)
 
 
-def _selected(event: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+def _selected(event: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
     """Return the selectors of a watch, without the names of nodes and objects."""
     query = parse_qs(urlsplit(event["requestURI"]).query)
     fields = [text.partition("=")[0] for text in query.get("fieldSelector", ())]
     labels = ["labels"] if query.get("labelSelector") else []
-    return ", ".join([*fields, *labels, *(["one namespace"] if told.get("namespace") else [])])
+    return ", ".join([*fields, *labels, *(["one namespace"] if reference.get("namespace") else [])])

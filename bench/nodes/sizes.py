@@ -25,9 +25,9 @@ def sent(kubeconfig: Path) -> Counter[str]:
         connection.close()
     found: Counter[str] = Counter()
     for name, labels, value in _LINE.findall(text):
-        told = dict(_LABEL.findall(labels))
-        if name == ANSWERS and told["verb"] != "WATCH":
-            found[f"{told['verb']} {told['resource']}"] += int(float(value))
+        labels_by_name = dict(_LABEL.findall(labels))
+        if name == ANSWERS and labels_by_name["verb"] != "WATCH":
+            found[f"{labels_by_name['verb']} {labels_by_name['resource']}"] += int(float(value))
         elif name == EVENTS:
-            found[f"events of {told.get('resource') or told.get('kind')}"] += int(float(value))
+            found[f"events of {labels_by_name.get('resource') or labels_by_name.get('kind')}"] += int(float(value))
     return found

@@ -46,12 +46,12 @@ def test_the_file_is_the_same_at_another_time_in_another_order(monkeypatch: pyte
 
 
 def test_the_written_file_starts_alone(tmp_path: Path) -> None:
-    told = CliRunner().invoke(group, ["image-files", "node", "--out", str(tmp_path / "files")])
-    assert told.exit_code == 0, told.output
+    result = CliRunner().invoke(group, ["image-files", "node", "--out", str(tmp_path / "files")])
+    assert result.exit_code == 0, result.output
     path = tmp_path / "files" / "gpufleet-node"
     assert path.read_bytes().startswith(b"#!/usr/bin/python3\n")
     assert os.access(path, os.X_OK)
-    digest = told.output.split()[0]
+    digest = result.output.split()[0]
     assert (
         subprocess.run(("sha256sum", "--check"), input=f"{digest}  {path}\n", text=True, capture_output=True, check=False).returncode == 0
     )
@@ -62,7 +62,7 @@ def test_the_written_file_starts_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    told = CliRunner().invoke(group, ["image-files", "node", "--out", str(tmp_path / "file" / "below")])
-    assert told.exit_code == 1
-    assert told.output.startswith("Error: ")
-    assert "give a writable folder with --out" in told.output
+    result = CliRunner().invoke(group, ["image-files", "node", "--out", str(tmp_path / "file" / "below")])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ")
+    assert "give a writable folder with --out" in result.output

@@ -81,9 +81,9 @@ def test_nothing_internal_peered_or_of_azures_own_is_shaped() -> None:
 
 
 def test_there_is_a_rule_for_each_direction_where_no_packet_between_internal_addresses_comes() -> None:
-    wanted = class_rules("eth0")
-    assert [line.split()[1] for line in wanted] == ["GPUFLEET-FORWARD-IN", "GPUFLEET-FORWARD-OUT"]
-    assert all('"gpufleet shaping"' in line and "eth0" in line for line in wanted)
+    rules = class_rules("eth0")
+    assert [line.split()[1] for line in rules] == ["GPUFLEET-FORWARD-IN", "GPUFLEET-FORWARD-OUT"]
+    assert all('"gpufleet shaping"' in line and "eth0" in line for line in rules)
 
 
 def test_connections_are_limited_to_the_internet_alone() -> None:

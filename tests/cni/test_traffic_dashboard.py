@@ -19,9 +19,9 @@ needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="pr
 
 
 def printed() -> str:
-    told = CliRunner().invoke(group, ["dashboard", "traffic"])
-    assert told.exit_code == 0, told.output
-    return told.output
+    result = CliRunner().invoke(group, ["dashboard", "traffic"])
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 def test_the_dashboard_is_the_one_that_was_reviewed(golden: Callable[[str, str], None]) -> None:
@@ -37,8 +37,8 @@ def test_every_panel_is_drawn_once_and_asks_its_query() -> None:
 
 @needs_promtool
 def test_every_query_is_promql(tmp_path: Path) -> None:
-    kept = [{"record": f"panel:{number}", "expr": query.replace("$cluster", "dev")} for number, (_, query) in enumerate(queries())]
+    rules = [{"record": f"panel:{number}", "expr": query.replace("$cluster", "dev")} for number, (_, query) in enumerate(queries())]
     path = tmp_path / "queries.yaml"
-    path.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": kept}]}))
+    path.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
     done = subprocess.run(["promtool", "check", "rules", str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -103,10 +103,10 @@ def _promtool(*arguments: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _tested(folder: Path, series: Series, asked: list[dict[str, object]]) -> None:
+def _tested(folder: Path, series: Series, query: list[dict[str, object]]) -> None:
     (folder / "rules.yaml").write_text(rules_file(CLUSTERS["dev/dev"]))
     rows = [{"series": name, "values": values} for name, values in {**HEALTHY, **series}.items()]
-    case = {"interval": "1m", "input_series": rows, "promql_expr_test": asked}
+    case = {"interval": "1m", "input_series": rows, "promql_expr_test": query}
     document = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [case]}
     (folder / "test.yaml").write_text(yaml.safe_dump(document))
     _promtool("test", "rules", folder / "test.yaml")
@@ -123,8 +123,8 @@ def test_prometheus_takes_the_rules_of_every_cluster(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_fires_is_what_somebody_should_be_told_of(case: Case, tmp_path: Path) -> None:
     samples = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(case.fires)]
-    asked = {"expr": 'group by (alertname) (ALERTS{alertstate="firing"})', "eval_time": f"{case.minute}m", "exp_samples": samples}
-    _tested(tmp_path, case.series, [asked])
+    query = {"expr": 'group by (alertname) (ALERTS{alertstate="firing"})', "eval_time": f"{case.minute}m", "exp_samples": samples}
+    _tested(tmp_path, case.series, [query])
 
 
 def test_every_alert_has_a_case_in_which_it_fires() -> None:
@@ -140,7 +140,7 @@ def test_rates_are_of_the_published_rules_less_what_is_none_of_the_internets(tmp
         return {"expr": f"round({name}{{{matchers}}} * {times:g})", "eval_time": "30m", "exp_samples": samples}
 
     node, namespace, team = "node:internet_bytes:rate5m", "namespace:pod_internet_bytes:rate5m", "team:pod_internet_bytes:rate5m"
-    asked = [
+    query = [
         kept(node, 1000, node=NODE, direction="out", of="pods"),
         kept(node, 100, node=NODE, direction="out", of="machine"),
         kept(node, 1000, node=NODE, direction="in", of="machine"),
@@ -149,7 +149,7 @@ def test_rates_are_of_the_published_rules_less_what_is_none_of_the_internets(tmp
         kept("team:egress_budget_bytes", 10_000 * 2**30, team="platform"),
         kept("nat_gateway:internet:share", 496, 1e9, gateway="dev-nat-nodes-00"),
     ]
-    _tested(tmp_path, {}, asked)
+    _tested(tmp_path, {}, query)
 
 
 @pytest.mark.parametrize("name", list(CLUSTERS))

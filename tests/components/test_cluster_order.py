@@ -131,9 +131,9 @@ def test_an_object_is_registered_as_the_manifests_say_it(name: str, cluster: Clu
         metadata = dict(found.pop("metadata"))
         annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if key not in SKIP_AWAIT}
         expected = dict(item)
-        wanted = dict(expected.pop("metadata"))
-        assert annotations == wanted.pop("annotations", {})
-        assert (found, metadata) == (expected, wanted)
+        required = dict(expected.pop("metadata"))
+        assert annotations == required.pop("annotations", {})
+        assert (found, metadata) == (expected, required)
 
 
 @EVERY_CLUSTER
@@ -201,8 +201,8 @@ def test_every_resource_is_made_in_the_subscription_of_its_group_or_scope(name: 
         if item.type.startswith("azure-native:"):
             assert item.provider is not None, item.name
             group, scope = item.inputs.get("resourceGroupName"), str(item.inputs.get("scope"))
-            wanted = groups[group] if group else scope.split("/")[2]
-            assert subscriptions[item.provider] == wanted, item.name
+            expected = groups[group] if group else scope.split("/")[2]
+            assert subscriptions[item.provider] == expected, item.name
 
 
 def test_the_rehearsed_clusters_lie_in_more_than_one_subscription() -> None:
@@ -248,12 +248,12 @@ def test_people_get_a_kubeconfig_that_asks_for_their_own_login_and_holds_no_secr
         (user,) = config["users"]
         assert config["contexts"][0]["context"] == {"cluster": cluster.name, "user": user["name"]}
         access = plan.spec.access
-        asked = ["--login", "azurecli", "--server-id", access.client_id, "--tenant-id", access.tenant]
+        arguments = ["--login", "azurecli", "--server-id", access.client_id, "--tenant-id", access.tenant]
         assert user["user"] == {
             "exec": {
                 "apiVersion": "client.authentication.k8s.io/v1",
                 "command": "kubelogin",
-                "args": ["get-token", *asked],
+                "args": ["get-token", *arguments],
                 "interactiveMode": "Never",
             }
         }

@@ -186,9 +186,9 @@ class _Resolver(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         (length,) = struct.unpack("!H", self.request.recv(2))
-        asked = dns.message.from_wire(self.request.recv(length))
-        answer = dns.message.make_response(asked)
-        if str(asked.question[0].name) == ZONE:
+        query = dns.message.from_wire(self.request.recv(length))
+        answer = dns.message.make_response(query)
+        if str(query.question[0].name) == ZONE:
             answer.answer.append(dns.rrset.from_text(ZONE, 60, "IN", "SOA", "azureprivatedns.net. host.example. 1 2 3 4 5"))
         else:
             answer.set_rcode(dns.rcode.NXDOMAIN)

@@ -49,8 +49,8 @@ def test_the_application_of_the_guide_issues_the_tokens_that_the_api_servers_tak
     shell = re.search(r"```console\n(app=.*?)```", GUIDE, re.DOTALL)
     assert shell
     requests = 'az() { case $1 in rest) shift $(($# - 1)); echo "$1";; ad) echo 0f0f;; esac; }\n'
-    told = subprocess.run(["sh", "-c", requests + shell[1]], capture_output=True, text=True, check=True).stdout
-    first, second = (json.loads(line) for line in told.splitlines() if line.startswith("{"))
+    output = subprocess.run(["sh", "-c", requests + shell[1]], capture_output=True, text=True, check=True).stdout
+    first, second = (json.loads(line) for line in output.splitlines() if line.startswith("{"))
     (scope,) = first["api"]["oauth2PermissionScopes"]
     assert second["api"]["preAuthorizedApplications"] == [{"appId": AZURE_CLI, "delegatedPermissionIds": [scope["id"]]}]
     assert second["api"]["oauth2PermissionScopes"] == [scope]

@@ -20,8 +20,8 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_where_prints_the_path_alone(binaries: Binaries) -> None:
-    told = run("--where", "kubectl")
-    assert told.stdout == f"{binaries.program('kubectl')}\n", told.stderr
+    result = run("--where", "kubectl")
+    assert result.stdout == f"{binaries.program('kubectl')}\n", result.stderr
 
 
 def test_every_binary_says_that_it_is_of_the_pinned_version(binaries: Binaries) -> None:
@@ -41,39 +41,39 @@ def test_where_stages_is_a_folder_with_every_set_of_kwoks_stage_files(binaries: 
 
 def test_the_table_has_a_line_for_each_program_with_version_source_size_and_path(binaries: Binaries) -> None:
     plugins = cni_plugins()
-    told = run("--check")
-    assert told.returncode == 0, told.stderr
-    rows = {line.split()[0]: line.split() for line in told.stdout.splitlines() if line.strip()}
+    result = run("--check")
+    assert result.returncode == 0, result.stderr
+    rows = {line.split()[0]: line.split() for line in result.stdout.splitlines() if line.strip()}
     pinned = {program.name: PINS.version(program) for program in PINS.selected(measuring=False)}
     pinned |= {program.name: CNI_PINS.version(program) for program in CNI_PINS.programs}
-    for name, wanted in pinned.items():
+    for name, expected in pinned.items():
         path = plugins[name] if name in plugins else binaries.program(name)
         _, version, source, size, where = rows[name]
-        assert version == wanted
+        assert version == expected
         assert source in ("PATH", "cache")
         assert (int(size), where) == (round(path.stat().st_size / 1e6), str(path))
 
 
 def test_check_of_an_empty_cache_names_what_is_missing_and_exits_1_without_building(tmp_path: Path) -> None:
-    told = run("--check", GPUFLEET_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
-    assert told.returncode == 1
+    result = run("--check", GPUFLEET_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
+    assert result.returncode == 1
     names = ", ".join(program.name for program in PINS.selected(measuring=False))
     plugins = ", ".join(program.name for program in CNI_PINS.programs)
-    assert told.stderr.startswith(f"missing: {names}, kwok's stage files, {plugins}; gpufleet binaries builds them")
+    assert result.stderr.startswith(f"missing: {names}, kwok's stage files, {plugins}; gpufleet binaries builds them")
     assert not (tmp_path / "cache").exists()
 
 
 @pytest.mark.parametrize("wanted", ["etcd", "stages", "ptp"])
 def test_where_of_what_is_missing_prints_no_path_and_exits_1(wanted: str, tmp_path: Path) -> None:
-    told = run("--where", wanted, GPUFLEET_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
-    assert (told.returncode, told.stdout) == (1, "")
-    assert "gpufleet binaries builds them" in told.stderr
+    result = run("--where", wanted, GPUFLEET_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "gpufleet binaries builds them" in result.stderr
 
 
 def test_an_unknown_program_is_refused_with_the_names_of_the_known(tmp_path: Path) -> None:
-    told = run("--where", "kubelet", GPUFLEET_CACHE=str(tmp_path))
-    assert told.returncode == 2
-    assert "kube-apiserver" in told.stderr
+    result = run("--where", "kubelet", GPUFLEET_CACHE=str(tmp_path))
+    assert result.returncode == 2
+    assert "kube-apiserver" in result.stderr
 
 
 def test_the_former_name_of_the_verb_works_with_a_warning_on_standard_error() -> None:

@@ -70,27 +70,27 @@ def test_every_certificate_of_every_cluster_is_explained_and_placed(region: str)
 def test_the_command_lists_all_and_changes_nothing(kept: tuple[Path, Cloud]) -> None:
     folder, _ = kept
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    told = run("dev", "--state", folder)
-    assert told.returncode == 0, told.stderr
-    assert all(f" {name} " in told.stdout for name in NAMES)
-    assert told.stdout.splitlines()[-1] == "dev: 19 certificates of 1 cluster; the first ends in 365 days"
+    result = run("dev", "--state", folder)
+    assert result.returncode == 0, result.stderr
+    assert all(f" {name} " in result.stdout for name in NAMES)
+    assert result.stdout.splitlines()[-1] == "dev: 19 certificates of 1 cluster; the first ends in 365 days"
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_a_schedule_is_told_by_the_exit_status(kept: tuple[Path, Cloud]) -> None:
     assert run("dev", "--state", kept[0], "--within", "30").returncode == 0
-    told = run("dev", "--state", kept[0], "--within", "400", "--json")
-    assert told.returncode == 1
-    rows = json.loads(told.stdout)["certificates"]
+    result = run("dev", "--state", kept[0], "--within", "400", "--json")
+    assert result.returncode == 1
+    rows = json.loads(result.stdout)["certificates"]
     assert {row["name"] for row in rows} == NAMES
     assert [row["ends"] for row in rows] == sorted(row["ends"] for row in rows)
     assert sum(row["days_left"] < 400 for row in rows) == len(NAMES) - len(AUTHORITIES)
 
 
 def test_a_directory_without_an_azure_is_refused_in_one_line(tmp_path: Path) -> None:
-    told = run("dev", "--state", tmp_path / "none")
-    assert told.returncode == 2
-    assert told.stderr.splitlines() == [
+    result = run("dev", "--state", tmp_path / "none")
+    assert result.returncode == 2
+    assert result.stderr.splitlines() == [
         f"{tmp_path}/none: contains no embedded Azure; create the region first: gpufleet up dev --state {tmp_path}/none"
     ]
     assert not (tmp_path / "none").exists()

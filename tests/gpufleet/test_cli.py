@@ -24,41 +24,41 @@ def run(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("words", [(), ("check",), ("rehearse",), ("schema",)])
 def test_help_teaches_each_verb(words: tuple[str, ...]) -> None:
-    told = run(*words, "--help")
-    assert told.returncode == 0
-    assert told.stdout.startswith("Usage: gpufleet")
-    assert len(told.stdout.splitlines()) > 8
+    result = run(*words, "--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith("Usage: gpufleet")
+    assert len(result.stdout.splitlines()) > 8
 
 
 def test_a_mistake_in_a_region_file_exits_2_with_one_line_and_no_traceback(tmp_path: Path) -> None:
     text = (ROOT / "stacks" / "regions" / "dev.yaml").read_text().replace("nodes: 10\n", "nodes: ten\n")
     (tmp_path / "dev.yaml").write_text(text)
     for verb in ("check", "rehearse"):
-        told = run(verb, str(tmp_path / "dev.yaml"))
-        assert told.returncode == 2
-        assert "clusters[0].pools[0].nodes: 'ten' is text, not a whole number" in told.stderr
-        assert len(told.stderr.splitlines()) == 1
-        assert "Traceback" not in told.stderr + told.stdout
+        result = run(verb, str(tmp_path / "dev.yaml"))
+        assert result.returncode == 2
+        assert "clusters[0].pools[0].nodes: 'ten' is text, not a whole number" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+        assert "Traceback" not in result.stderr + result.stdout
 
 
 def test_an_unknown_region_exits_2_and_names_the_known() -> None:
-    told = run("check", "nowhere")
-    assert (told.returncode, told.stdout) == (2, "")
-    assert f"known: {', '.join(region_names())}; or give a path to a file" in told.stderr
+    result = run("check", "nowhere")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"known: {', '.join(region_names())}; or give a path to a file" in result.stderr
 
 
 def test_an_unknown_verb_is_a_mistake_of_the_command_line() -> None:
-    told = run("chek", "dev")
-    assert told.returncode == 2
-    assert "No such command 'chek'" in told.stderr
+    result = run("chek", "dev")
+    assert result.returncode == 2
+    assert "No such command 'chek'" in result.stderr
 
 
 def test_a_broken_limit_stops_a_rehearsal_before_anything_is_made(tmp_path: Path) -> None:
     text = (ROOT / "stacks" / "regions" / "dev.yaml").read_text().replace("count: 3", "count: 4", 1)
     (tmp_path / "dev.yaml").write_text(text)
-    told = run("rehearse", str(tmp_path / "dev.yaml"), "--out", str(tmp_path / "out"))
-    assert told.returncode == 1
-    assert "dev/etcd: etcd members: 4 members is over the bound of 3" in told.stderr
+    result = run("rehearse", str(tmp_path / "dev.yaml"), "--out", str(tmp_path / "out"))
+    assert result.returncode == 1
+    assert "dev/etcd: etcd members: 4 members is over the bound of 3" in result.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -72,9 +72,9 @@ def test_a_refused_rehearsal_takes_the_report_of_an_earlier_one_away(tmp_path: P
 
 
 def test_a_rehearsal_tells_its_phases_and_ends_with_a_short_summary(tmp_path: Path) -> None:
-    told = run("rehearse", "dev", "--out", str(tmp_path / "out"))
-    assert told.returncode == 0, told.stdout + told.stderr
-    lines = told.stdout.splitlines()
+    result = run("rehearse", "dev", "--out", str(tmp_path / "out"))
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
     assert [line for line in lines if line.startswith("rehearsal: ")] == [
         f"rehearsal: {phase}" for phase in ("plan", "limits", "base stack", "clusters", "cross-checks", "report")
     ]
@@ -85,10 +85,10 @@ def test_a_rehearsal_tells_its_phases_and_ends_with_a_short_summary(tmp_path: Pa
 
 def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file, not a folder")
-    told = run("rehearse", "dev", "--out", str(tmp_path / "out" / "deep"))
-    assert told.returncode == 2
-    assert "cannot be written" in told.stdout
-    assert "Traceback" not in told.stderr
+    result = run("rehearse", "dev", "--out", str(tmp_path / "out" / "deep"))
+    assert result.returncode == 2
+    assert "cannot be written" in result.stdout
+    assert "Traceback" not in result.stderr
 
 
 def test_the_shipped_schema_is_fresh() -> None:
@@ -96,7 +96,7 @@ def test_the_shipped_schema_is_fresh() -> None:
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
-    told = subprocess.run(
+    result = subprocess.run(
         f"{GPUFLEET} check southcentralus --all | head -1", shell=True, cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert told.stderr == ""
+    assert result.stderr == ""

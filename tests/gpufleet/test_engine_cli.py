@@ -22,9 +22,9 @@ def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_without_the_cli_up_works_in_process_and_says_so_first(tmp_path: Path) -> None:
-    told = run("up", "dev", "--engine", "--state", tmp_path / "azure")
-    assert told.returncode == 0, told.stderr
-    lines = told.stdout.splitlines()
+    result = run("up", "dev", "--engine", "--state", tmp_path / "azure")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
     assert lines[0] == IN_PROCESS
     assert "resources: + 241 created, 0 unchanged" in lines
     assert list((tmp_path / "azure").glob("state-*.json"))
@@ -32,17 +32,17 @@ def test_without_the_cli_up_works_in_process_and_says_so_first(tmp_path: Path) -
 
 @pytest.mark.parametrize("verb", ["up", "preview", "destroy"])
 def test_without_the_cli_no_fallback_refuses_and_changes_nothing(verb: str, tmp_path: Path) -> None:
-    told = run(verb, "dev", "--engine", "--no-fallback", "--state", tmp_path / "azure")
-    assert told.returncode == 2
-    assert told.stdout.splitlines() == [IN_PROCESS]
-    assert told.stderr == "refused: --no-fallback requires Pulumi's own engine; nothing was changed\n"
+    result = run(verb, "dev", "--engine", "--no-fallback", "--state", tmp_path / "azure")
+    assert result.returncode == 2
+    assert result.stdout.splitlines() == [IN_PROCESS]
+    assert result.stderr == "refused: --no-fallback requires Pulumi's own engine; nothing was changed\n"
     assert not (tmp_path / "azure").exists()
 
 
 def test_without_the_cli_there_is_nothing_to_refresh_with(tmp_path: Path) -> None:
-    told = run("refresh", "dev", "--state", tmp_path / "engine")
-    assert told.returncode == 2
-    assert told.stdout.splitlines() == [IN_PROCESS]
+    result = run("refresh", "dev", "--state", tmp_path / "engine")
+    assert result.returncode == 2
+    assert result.stdout.splitlines() == [IN_PROCESS]
     assert not (tmp_path / "engine").exists()
 
 
@@ -58,23 +58,23 @@ def test_without_the_cli_there_is_nothing_to_refresh_with(tmp_path: Path) -> Non
     ],
 )
 def test_a_mistake_in_the_options_is_told_in_a_sentence(words: tuple[str, ...], sentence: str) -> None:
-    told = run(*words)
-    assert told.returncode == 2
-    assert sentence in told.stderr
-    assert "Traceback" not in told.stderr
+    result = run(*words)
+    assert result.returncode == 2
+    assert sentence in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("verb", ["up", "preview", "destroy", "refresh"])
 def test_help_says_how_pulumis_own_engine_is_had(verb: str) -> None:
-    told = run(verb, "--help")
-    assert told.returncode == 0
-    assert "--engine" in told.stdout
-    assert "--clock" in told.stdout
-    assert all(len(line) <= 120 for line in told.stdout.splitlines())
+    result = run(verb, "--help")
+    assert result.returncode == 0
+    assert "--engine" in result.stdout
+    assert "--clock" in result.stdout
+    assert all(len(line) <= 120 for line in result.stdout.splitlines())
 
 
 def test_a_verb_in_process_refuses_the_folder_of_pulumis_own_engine(tmp_path: Path) -> None:
     (tmp_path / "passphrase").write_text("x")
-    told = run("preview", "dev", "--state", tmp_path)
-    assert told.returncode == 2
-    assert "belongs to Pulumi's own engine; add --engine, or give another directory with --state" in told.stderr
+    result = run("preview", "dev", "--state", tmp_path)
+    assert result.returncode == 2
+    assert "belongs to Pulumi's own engine; add --engine, or give another directory with --state" in result.stderr

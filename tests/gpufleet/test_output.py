@@ -48,5 +48,5 @@ def test_an_interrupt_at_any_moment_ends_with_one_word(seconds: float, tmp_path:
     )
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-    assert (process.returncode, told.strip()) == (130, b"interrupted")
+    _, output = process.communicate(timeout=60)
+    assert (process.returncode, output.strip()) == (130, b"interrupted")

@@ -44,9 +44,9 @@ def region_with(folder: Path, old: str, new: str) -> Path:
 def up_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A state directory after a first up."""
     folder = tmp_path_factory.mktemp("azure") / "state"
-    told = run("up", "dev", "--state", folder)
-    assert told.returncode == 0, told.stdout + told.stderr
-    lines = told.stdout.splitlines()
+    result = run("up", "dev", "--state", folder)
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
     assert len(lines) < 40
     assert lines[0] == "up: dev-base"
     assert lines[-3] == "resources: + 241 created, 0 unchanged"
@@ -67,70 +67,70 @@ def state(up_once: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("verb", ["up", "preview", "destroy"])
 def test_help_teaches_the_verb(verb: str) -> None:
-    told = run(verb, "--help")
-    assert told.returncode == 0
-    assert f"gpufleet {verb} dev" in told.stdout
-    assert "Exit status" in told.stdout
+    result = run(verb, "--help")
+    assert result.returncode == 0
+    assert f"gpufleet {verb} dev" in result.stdout
+    assert "Exit status" in result.stdout
 
 
 def test_a_second_up_says_that_nothing_changes(state: Path) -> None:
-    told = run("up", "dev", "--state", state)
-    assert told.returncode == 0
-    assert "dev: nothing to change: 241 resources and 14 machines are as planned" in told.stdout
+    result = run("up", "dev", "--state", state)
+    assert result.returncode == 0
+    assert "dev: nothing to change: 241 resources and 14 machines are as planned" in result.stdout
 
 
 def test_a_preview_shows_the_change_and_makes_none(state: Path, tmp_path: Path) -> None:
     before = snapshot(state)
-    told = run("preview", region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 12\n"), "--state", state, "--diff")
-    assert told.returncode == 0
-    assert [line for line in told.stdout.splitlines() if "dev-cpu-000" in line] == [
+    result = run("preview", region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 12\n"), "--state", state, "--diff")
+    assert result.returncode == 0
+    assert [line for line in result.stdout.splitlines() if "dev-cpu-000" in line] == [
         " ~         VirtualMachineScaleSet dev-cpu-000 [diff: ~sku.capacity] (instances: 10 -> 12)"
     ]
-    assert "sku.capacity: 10 => 12" in told.stdout
-    assert "nothing was changed" in told.stdout
+    assert "sku.capacity: 10 => 12" in result.stdout
+    assert "nothing was changed" in result.stdout
     assert snapshot(state) == before
 
 
 def test_a_refusal_exits_1_and_leaves_the_state(state: Path, tmp_path: Path) -> None:
     before = snapshot(state)
-    told = run("up", region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 7\n"), "--state", state)
-    assert told.returncode == 1
-    assert "refused; nothing was changed\n3 machines would be lost" in told.stdout
+    result = run("up", region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 7\n"), "--state", state)
+    assert result.returncode == 1
+    assert "refused; nothing was changed\n3 machines would be lost" in result.stdout
     assert snapshot(state) == before
 
 
 def test_a_failure_exits_1_and_what_came_up_is_kept(tmp_path: Path) -> None:
-    told = run("up", "dev", "--state", tmp_path / "state", "--scenario", "quota-one-short")
-    assert told.returncode == 1
-    assert "QuotaExceeded: VirtualMachineScaleSet" in told.stdout
-    assert "resources: + 240 created, 1 failed, 0 unchanged\ninstances: 0 -> 12\n" in told.stdout
+    result = run("up", "dev", "--state", tmp_path / "state", "--scenario", "quota-one-short")
+    assert result.returncode == 1
+    assert "QuotaExceeded: VirtualMachineScaleSet" in result.stdout
+    assert "resources: + 240 created, 1 failed, 0 unchanged\ninstances: 0 -> 12\n" in result.stdout
     assert list((tmp_path / "state").glob("state-*.json"))
 
 
 def test_destroy_is_refused_until_it_is_allowed(state: Path) -> None:
-    told = run("destroy", "dev", "--state", state)
-    assert told.returncode == 1
-    assert "--unprotect all for all 14" in told.stdout
-    told = run("destroy", "dev", "--state", state, "--unprotect", "al")
-    assert told.returncode == 2
-    assert told.stderr.startswith("no protected resource is called al; ")
-    told = run("destroy", "dev", "--state", state, "--unprotect", "all", "--purge")
-    assert told.returncode == 0
-    assert "resources: - 241 deleted, 0 unchanged" in told.stdout
-    assert told.stdout.endswith("\n3 deleted vaults purged: their names are free\n")
+    result = run("destroy", "dev", "--state", state)
+    assert result.returncode == 1
+    assert "--unprotect all for all 14" in result.stdout
+    result = run("destroy", "dev", "--state", state, "--unprotect", "al")
+    assert result.returncode == 2
+    assert result.stderr.startswith("no protected resource is called al; ")
+    result = run("destroy", "dev", "--state", state, "--unprotect", "all", "--purge")
+    assert result.returncode == 0
+    assert "resources: - 241 deleted, 0 unchanged" in result.stdout
+    assert result.stdout.endswith("\n3 deleted vaults purged: their names are free\n")
 
 
 def test_names_that_a_destroy_leaves_held_are_freed_by_the_command_that_is_told(state: Path) -> None:
-    told = run("destroy", "dev", "--state", state, "--unprotect", "all")
+    result = run("destroy", "dev", "--state", state, "--unprotect", "all")
     command = f"gpufleet destroy dev --state {state} --only-purge"
-    last = told.stdout.splitlines()[-1]
+    last = result.stdout.splitlines()[-1]
     assert last.startswith("3 deleted vaults reserve their names until 2")
     assert last.endswith(f"; to free them now: {command}")
     before = snapshot(state)
     for verb in ("up", "preview"):
-        told = run(verb, "dev", "--state", state)
-        assert told.returncode == 1
-        assert told.stdout.endswith(f"refused; nothing was changed\n{last}\n")
+        result = run(verb, "dev", "--state", state)
+        assert result.returncode == 1
+        assert result.stdout.endswith(f"refused; nothing was changed\n{last}\n")
     assert snapshot(state) == before
     again = run("destroy", "dev", "--state", state, "--unprotect", "all")
     assert (again.returncode, again.stdout.splitlines()[-2:]) == (0, [f"dev: nothing to destroy in {state}", last])
@@ -143,17 +143,17 @@ def test_names_that_a_destroy_leaves_held_are_freed_by_the_command_that_is_told(
 @pytest.mark.parametrize("verb", ["up", "preview", "destroy"])
 def test_a_directory_of_another_region_exits_2(verb: str, state: Path) -> None:
     before = snapshot(state)
-    told = run(verb, "southcentralus", "--state", state)
-    assert told.returncode == 2
-    assert told.stderr == f"{state} contains the region dev, not southcentralus; give another --state\n"
+    result = run(verb, "southcentralus", "--state", state)
+    assert result.returncode == 2
+    assert result.stderr == f"{state} contains the region dev, not southcentralus; give another --state\n"
     assert snapshot(state) == before
 
 
 @pytest.mark.parametrize("other", ["--purge", "--unprotect=all"])
 def test_a_purge_alone_takes_nothing_that_deletes(other: str, tmp_path: Path) -> None:
-    told = run("destroy", "dev", "--state", tmp_path / "state", "--only-purge", other)
-    assert told.returncode == 2
-    assert "--only-purge deletes no resources" in told.stderr
+    result = run("destroy", "dev", "--state", tmp_path / "state", "--only-purge", other)
+    assert result.returncode == 2
+    assert "--only-purge deletes no resources" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -204,10 +204,10 @@ def cut_off(state: Path, tmp_path: Path, how: signal.Signals) -> subprocess.Comp
 
 def test_an_interrupted_up_leaves_the_old_state(state: Path, tmp_path: Path) -> None:
     before = snapshot(state)
-    told = cut_off(state, tmp_path, signal.SIGINT)
-    assert told.returncode == 130
-    assert told.stderr == f"interrupted; nothing was saved, {state} is unchanged\n"
-    assert "Traceback" not in told.stderr
+    result = cut_off(state, tmp_path, signal.SIGINT)
+    assert result.returncode == 130
+    assert result.stderr == f"interrupted; nothing was saved, {state} is unchanged\n"
+    assert "Traceback" not in result.stderr
     assert snapshot(state) == before
 
 
@@ -215,31 +215,31 @@ def test_a_killed_up_leaves_the_old_state_and_the_next_one_does_the_work(state: 
     before = snapshot(state)
     assert cut_off(state, tmp_path, signal.SIGKILL).returncode == -signal.SIGKILL
     assert snapshot(state) == before
-    told = run("up", tmp_path / "drafts" / "dev.yaml", "--state", state)
-    assert told.returncode == 0
-    assert "(instances: 10 -> 12)" in told.stdout
+    result = run("up", tmp_path / "drafts" / "dev.yaml", "--state", state)
+    assert result.returncode == 0
+    assert "(instances: 10 -> 12)" in result.stdout
 
 
 def test_two_ups_at_once_are_refused(state: Path) -> None:
     first = subprocess.Popen([GPUFLEET, "up", "dev", "--state", state], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     assert first.stdout is not None
     assert first.stdout.readline() == "up: dev-base\n"
-    told = run("up", "dev", "--state", state)
+    result = run("up", "dev", "--state", state)
     first.communicate(timeout=300)
-    assert (told.returncode, first.returncode) == (2, 0)
-    assert "is in use by another process" in told.stderr
+    assert (result.returncode, first.returncode) == (2, 0)
+    assert "is in use by another process" in result.stderr
 
 
 def test_a_state_that_cannot_be_read_says_what_to_do(state: Path) -> None:
     (path,) = state.glob("state-*.json")
     path.write_text("{")
-    told = run("up", "dev", "--state", state)
-    assert told.returncode == 2
-    assert "to begin anew" in told.stderr
-    assert "Traceback" not in told.stderr
+    result = run("up", "dev", "--state", state)
+    assert result.returncode == 2
+    assert "to begin anew" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_an_unknown_scenario_exits_2_and_names_the_known(tmp_path: Path) -> None:
-    told = run("up", "dev", "--state", tmp_path / "state", "--scenario", "quota")
-    assert told.returncode == 2
-    assert "quota-one-short" in told.stderr
+    result = run("up", "dev", "--state", tmp_path / "state", "--scenario", "quota")
+    assert result.returncode == 2
+    assert "quota-one-short" in result.stderr

@@ -29,8 +29,8 @@ def _as_test(case: Case) -> dict[str, object]:
     """A case as promtool reads it: which alerts fire at its minute, and no other."""
     series = [{"series": name, "values": values} for name, values in {**HEALTHY, **case.series}.items()]
     samples = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(case.fires)]
-    asked = {"expr": 'group by (alertname) (ALERTS{alertstate="firing"})', "eval_time": f"{case.minute}m", "exp_samples": samples}
-    return {"interval": "1m", "name": case.name, "input_series": series, "promql_expr_test": [asked]}
+    query = {"expr": 'group by (alertname) (ALERTS{alertstate="firing"})', "eval_time": f"{case.minute}m", "exp_samples": samples}
+    return {"interval": "1m", "name": case.name, "input_series": series, "promql_expr_test": [query]}
 
 
 @needs_promtool

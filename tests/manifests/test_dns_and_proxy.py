@@ -60,9 +60,9 @@ def test_the_node_cache_asks_coredns_at_an_address_that_it_does_not_itself_answe
     (cache,) = [item for item in of_kind(name, "ConfigMap") if item["metadata"]["name"].startswith("node-local-dns-")]
     lines = [line.split() for line in cache["data"]["Corefile"].splitlines()]
     bound = {address for line in lines if line[0] == "bind" for address in line[1:]}
-    asked = [line[2] for line in lines if line[0] == "forward"]
+    forwarded = [line[2] for line in lines if line[0] == "forward"]
     assert bound == {NODE_LOCAL_DNS_ADDRESS}
-    assert asked == [network.dns_service_address, AZURE_DNS_ADDRESS]
+    assert forwarded == [network.dns_service_address, AZURE_DNS_ADDRESS]
 
 
 @every_cluster

@@ -46,17 +46,17 @@ def running(machine: Machine) -> Iterator[subprocess.Popen[str]]:
     """gpufleet-node run, from the moment that it tells the service manager that it is ready."""
     path = machine.folder / "notify"
     path.unlink(missing_ok=True)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
-        told.bind(str(path))
-        told.settimeout(20)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify_socket:
+        notify_socket.bind(str(path))
+        notify_socket.settimeout(20)
         machine.inside.environment["NOTIFY_SOCKET"] = str(path)
         process = machine.inside.start(*machine.node_command("run"))
         heard: list[str] = []
         try:
             while "READY=1" not in heard:
-                heard = told.recv(4096).decode().splitlines()
+                heard = notify_socket.recv(4096).decode().splitlines()
             assert heard == ["READY=1", "WATCHDOG=1", "STATUS=everything in place"]
-            told.close()
+            notify_socket.close()
             yield process
         finally:
             if process.poll() is None:

@@ -129,16 +129,16 @@ def counted(machine: Machine, pod: Pod) -> int:
 
 def test_a_pod_has_so_many_connections_to_the_internet_and_no_more(shaped: Shaped) -> None:
     pod = shaped.machine.add_pod("three")
-    with contextlib.ExitStack() as kept:
+    with contextlib.ExitStack() as stack:
         for place, address in (
             (shaped.azure.internet, INTERNET),
             (shaped.azure.internet, OTHER_INTERNET),
             (shaped.far, shaped.far.address),
         ):
-            kept.enter_context(tcp_server(place, address))
+            stack.enter_context(tcp_server(place, address))
 
         def connect(address: str) -> None:
-            kept.enter_context(socket.create_connection((address, PORT), timeout=3))
+            stack.enter_context(socket.create_connection((address, PORT), timeout=3))
 
         for number in range(SHAPING["connections_per_pod"]):
             pod.within(lambda address=(INTERNET, OTHER_INTERNET)[number % 2]: connect(address))

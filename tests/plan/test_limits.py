@@ -243,10 +243,10 @@ def test_check_exits_1_with_the_breach_in_words(tmp_path: Path) -> None:
 
 def test_check_as_json_holds_every_row() -> None:
     result = CliRunner().invoke(group, ["check", "dev", "--json"])
-    told = json.loads(result.output)
+    report = json.loads(result.output)
     assert result.exit_code == 0
-    assert told["broken"] == 0
-    assert len(told["rows"]) == len(check(load_plan("dev")))
+    assert report["broken"] == 0
+    assert len(report["rows"]) == len(check(load_plan("dev")))
 
 
 def test_a_pin_that_moves_on_leaves_the_old_version_in_the_gallery() -> None:

@@ -76,10 +76,10 @@ class Storage:
 def _metadata(storage: Storage) -> type[BaseHTTPRequestHandler]:
     class Metadata(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked = parse_qs(urlsplit(self.path).query)
-            right = asked.get("resource") == ["https://storage.azure.com"] and self.headers.get("Metadata") == "true"
+            query = parse_qs(urlsplit(self.path).query)
+            right = query.get("resource") == ["https://storage.azure.com"] and self.headers.get("Metadata") == "true"
             body = json.dumps(
-                {"access_token": storage.token()} if right and "msi_res_id" in asked else {"error": "invalid_request"}
+                {"access_token": storage.token()} if right and "msi_res_id" in query else {"error": "invalid_request"}
             ).encode()
             self.send_response(200 if right else 400)
             self.send_header("Content-Length", str(len(body)))

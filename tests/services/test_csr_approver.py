@@ -253,9 +253,9 @@ NAMES = st.lists(st.one_of(DNS.map(x509.DNSName), ADDRESSES.map(made.address)), 
 
 @given(NAMES, st.sets(ADDRESSES, max_size=3))
 def test_a_foreign_name_or_address_is_never_approved_and_an_own_one_always(names: list[x509.GeneralName], own: set[str]) -> None:
-    asked = {str(name.value) for name in names}
+    requested = {str(name.value) for name in names}
     found = verdict(made.request(made.pem(names)), instances=made.machines(addresses=own))
-    assert isinstance(found, Approve) is (asked <= {made.NODE, *own})
+    assert isinstance(found, Approve) is (requested <= {made.NODE, *own})
     assert isinstance(found, Approve | Deny)
 
 

@@ -157,7 +157,7 @@ def test_a_throttled_list_is_no_answer_is_asked_once_and_says_when_to_come_back(
     with pytest.raises(ServiceUnreachableError, match="HTTP 429") as refused:
         lookup.instances("frontier-h100-000") if path else lookup.scale_sets()
     assert refused.value.retry_after == 17.0
-    assert [asked for asked, _ in azure.asked].count(f"{GROUP}{path}") == 1
+    assert [method_path for method_path, _ in azure.asked].count(f"{GROUP}{path}") == 1
 
 
 @pytest.mark.parametrize("body", [{}, {"value": [{"properties": {}}]}, {"value": [{"properties": {"ipConfigurations": [{}]}}]}, []])

@@ -68,9 +68,9 @@ def test_an_answer_is_kept_by_name_with_the_time_at_which_it_was_asked_for() -> 
     cache = listed()
     machine = Instance("a-000001", frozenset({"10.0.0.4"}), "succeeded")
     cache.store_instances("a", (machine,), 12.0)
-    kept = cache.instances("a")
-    assert kept is not None
-    assert (kept.read_at, dict(kept.by_name)) == (12.0, {"a-000001": machine})
+    cached = cache.instances("a")
+    assert cached is not None
+    assert (cached.read_at, dict(cached.by_name)) == (12.0, {"a-000001": machine})
     assert cache.instances("b") is None
 
 
@@ -105,23 +105,23 @@ def test_a_throttled_question_is_asked_again_only_when_azure_said() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "x", "y"]), st.floats(0.0, 5.0), st.booleans()), max_size=100))
 def test_the_rate_of_questions_is_bounded_whatever_is_wanted(wants: list[tuple[str, float, bool]]) -> None:
-    cache, now, asked = InstanceCache(), 0.0, []
+    cache, now, requests = InstanceCache(), 0.0, []
     for scale_set, passed, fails in wants:
         now += passed
         cache.request_reading(scale_set, now)
         asking, chosen = cache.next_query(now)
         if not asking:
             continue
-        asked.append((now, chosen))
+        requests.append((now, chosen))
         if fails:
             cache.failed(now, None)
         elif chosen is None:
             cache.store_sets(SETS, now)
         else:
             cache.store_instances(chosen, (), now)
-    times = [at for at, _ in asked]
+    times = [at for at, _ in requests]
     assert all(later - earlier >= QUERY_SPACING_SECONDS for earlier, later in itertools.pairwise(times))
     for question in ("a", "b", None):
-        own = [at for at, what in asked if what == question]
+        own = [at for at, what in requests if what == question]
         assert all(later - earlier >= REPEAT_SECONDS for earlier, later in itertools.pairwise(own))
-    assert {what for _, what in asked} <= {"a", "b", None}
+    assert {what for _, what in requests} <= {"a", "b", None}

@@ -166,15 +166,15 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
 
 def test_overlapping_blocks_of_two_regions_are_refused_with_a_free_block(tmp_path: Path) -> None:
     lines = problems(tmp_path, changed("10.0.0.0/11", "10.32.0.0/11"))
-    told = [line.rpartition(": ")[2] for line in lines]
-    assert "'10.32.0.0/11' overlaps 10.48.0.0/13 of region dev; 10.0.0.0/11 is free" in told
-    assert "'10.32.0.0/11' overlaps 10.32.0.0/12 of region swedencentral; 10.0.0.0/11 is free" in told
+    result = [line.rpartition(": ")[2] for line in lines]
+    assert "'10.32.0.0/11' overlaps 10.48.0.0/13 of region dev; 10.0.0.0/11 is free" in result
+    assert "'10.32.0.0/11' overlaps 10.32.0.0/12 of region swedencentral; 10.0.0.0/11 is free" in result
 
 
 def test_a_draft_anywhere_is_held_against_the_shipped_regions(tmp_path: Path) -> None:
     lines = problems(tmp_path, TEXTS["dev"].replace("name: dev\nlocation", "name: draft\nlocation", 1), "draft")
-    (told,) = (line.rpartition(": ")[2] for line in lines)
-    found = re.fullmatch(r"'10\.48\.0\.0/13' overlaps 10\.48\.0\.0/13 of region dev; (10\.\S+) is free", told)
+    (result,) = (line.rpartition(": ")[2] for line in lines)
+    found = re.fullmatch(r"'10\.48\.0\.0/13' overlaps 10\.48\.0\.0/13 of region dev; (10\.\S+) is free", result)
     assert found
     taken = [ipaddress.ip_network(document["address_space"]) for document in DOCUMENTS.values()]
     assert not [block for block in taken if block.overlaps(ipaddress.ip_network(found[1]))]

@@ -34,14 +34,14 @@ FREE = "seed: 1\nduration_factor: 1\nthrottling: {enabled: false}\n"
 class ArmServer:
     """A server process: where it is, and how its clients are made."""
 
-    def __init__(self, process: subprocess.Popen[str], told: str) -> None:
-        self.process, self.told = process, told
-        self.environment = dict(re.findall(r"export (\w+)=(\S+)", told))
+    def __init__(self, process: subprocess.Popen[str], output: str) -> None:
+        self.process, self.told = process, output
+        self.environment = dict(re.findall(r"export (\w+)=(\S+)", output))
         self.base = self.environment["AZURE_AUTHORITY_HOST"]
         self.authority = self.environment["REQUESTS_CA_BUNDLE"]
         self.subscription = self.environment["AZURE_SUBSCRIPTION_ID"]
         self.tenant = self.environment["AZURE_TENANT_ID"]
-        found = re.search(r"metadata service\s+(http://[^/]+/imds)", told)
+        found = re.search(r"metadata service\s+(http://[^/]+/imds)", output)
         assert found
         self.metadata = found[1]
         self._threads = threading.local()
@@ -54,11 +54,11 @@ class ArmServer:
 
     def credential(self, **options: Any) -> ClientSecretCredential:
         """A signed-in client, as the printed lines say."""
-        told = self.environment
+        output = self.environment
         return ClientSecretCredential(
-            told["AZURE_TENANT_ID"],
-            options.pop("client_id", told["AZURE_CLIENT_ID"]),
-            options.pop("secret", told["AZURE_CLIENT_SECRET"]),
+            output["AZURE_TENANT_ID"],
+            options.pop("client_id", output["AZURE_CLIENT_ID"]),
+            options.pop("secret", output["AZURE_CLIENT_SECRET"]),
             authority=self.base,
             disable_instance_discovery=True,
             connection_verify=self.authority,
@@ -169,12 +169,12 @@ def bring_up(state: Path) -> str:
 
 def _until_ready(process: subprocess.Popen[str], errors: Path) -> str:
     assert process.stdout
-    told = ""
+    output = ""
     for line in process.stdout:
-        told += line
+        output += line
         if line.startswith("ready "):
-            return told
-    raise AssertionError(f"the server did not start: {told}{errors.read_text()}")
+            return output
+    raise AssertionError(f"the server did not start: {output}{errors.read_text()}")
 
 
 def _read(content: bytes) -> Any:

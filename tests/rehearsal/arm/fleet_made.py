@@ -36,8 +36,8 @@ def make_by_hand(server: ArmServer, group: str, capacity: int, profile: dict[str
         f"{pool}?api-version=2026-04-01": fleet,
     }
     for path, content in made.items():
-        status, told, _ = server.ask("PUT", path, content, token=token)
-        assert status in (200, 201), told
+        status, result, _ = server.ask("PUT", path, content, token=token)
+        assert status in (200, 201), result
         server.ask("POST", "/admin/clock", {"settle": True}, token=token)
     return pool
 

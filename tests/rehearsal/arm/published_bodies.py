@@ -50,8 +50,8 @@ def _object(draw: st.DrawFn, file: TypeFile, kind: dict[str, Any], ids: list[str
     required = [key for key, one in known.items() if one["flags"] & REQUIRED]
     others = sorted(set(known) - set(required))
     chosen = draw(st.lists(st.sampled_from(others), unique=True, max_size=4)) if others and room > 0 else []
-    wanted = required if room > 0 else []
-    made = {key: draw(bodies(file, file.at(known[key]["type"]), ids, room - 1)) for key in (*wanted, *chosen)}
+    expected = required if room > 0 else []
+    made = {key: draw(bodies(file, file.at(known[key]["type"]), ids, room - 1)) for key in (*expected, *chosen)}
     if "properties" in known and "properties" not in made and room > 0:
         made["properties"] = draw(bodies(file, file.at(known["properties"]["type"]), ids, room - 1))
     return made

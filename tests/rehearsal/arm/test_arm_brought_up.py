@@ -19,8 +19,8 @@ from rehearsal.azure.arm_id import parse
 
 def saved(state: Path) -> dict[str, Any]:
     """The latest snapshot."""
-    told: dict[str, Any] = json.loads(max(state.glob("state-*.json")).read_text())
-    return told
+    body: dict[str, Any] = json.loads(max(state.glob("state-*.json")).read_text())
+    return body
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def test_every_resource_that_was_brought_up_is_served_in_every_version_of_its_ty
     assert len(before["resources"]) > 100
     for one in before["resources"]:
         for version in api_versions(parse(one["id"]).type):
-            status, told, _ = server.ask("GET", f"{one['id']}?api-version={version}", token=token)
-            assert (status, told.get("id")) == (200, one["id"])
+            status, body, _ = server.ask("GET", f"{one['id']}?api-version={version}", token=token)
+            assert (status, body.get("id")) == (200, one["id"])
 
 
 @needs_published_types
@@ -55,9 +55,9 @@ def test_every_answered_body_is_as_azure_publishes_its_type(region: tuple[ArmSer
     for text in [*(one["id"] for one in before["resources"]), *machines]:
         arm_type = parse(text).type
         for version in api_versions(arm_type):
-            told = server.ask("GET", f"{text}?api-version={version}", token=token)[1]
+            body = server.ask("GET", f"{text}?api-version={version}", token=token)[1]
             try:
-                faults += answer_faults(arm_type, version, told)
+                faults += answer_faults(arm_type, version, body)
             except UnknownResourceTypeError:
                 continue
             looked_at.add((arm_type.partition("/")[0], version))
@@ -75,10 +75,10 @@ def test_each_resource_is_in_the_list_of_its_type(region: tuple[ArmServer, dict[
         path: str | None = f"{text.rpartition('/')[0]}?api-version={api_versions(arm_type)[-1]}"
         found: list[str] = []
         while path:
-            status, told, _ = server.ask("GET", path, token=token)
-            assert status == 200, (text, told)
-            found += [one["id"] for one in told["value"]]
-            path = told.get("nextLink")
+            status, body, _ = server.ask("GET", path, token=token)
+            assert status == 200, (text, body)
+            found += [one["id"] for one in body["value"]]
+            path = body.get("nextLink")
         assert found.count(text) == 1
 
 
@@ -89,8 +89,8 @@ def test_what_the_program_declared_is_kept_while_it_is_served_and_a_second_up_ch
         group = f"/subscriptions/{server.subscription}/resourcegroups/by-hand?api-version=2025-04-01"
         assert server.ask("PUT", group, {"location": "southcentralus"}, token=server.token())[0] == 201
         server.kill()
-    told = bring_up(state)
-    assert "nothing to change" in told
+    result = bring_up(state)
+    assert "nothing to change" in result
     after = saved(state)
     assert after["services"]["stacks"] == before["services"]["stacks"]
     assert [one["id"] for one in after["resources"] if one["id"].endswith("/by-hand")]

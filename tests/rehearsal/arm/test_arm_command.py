@@ -116,14 +116,14 @@ def test_the_printed_python_works_as_it_is_pasted(server: ArmServer) -> None:
 
 
 def test_the_end_says_what_was_kept(tmp_path: Path) -> None:
-    for keep, told in (
+    for keep, output in (
         (True, f"stopped; snapshot written to {tmp_path / 'state'}\n"),
         (False, "stopped; nothing was kept, as no --state was given\n"),
     ):
         with arm_server(tmp_path / "state", keep=keep) as server:
             assert server.stop() == 0
             assert server.process.stdout is not None
-            assert server.process.stdout.read() == told
+            assert server.process.stdout.read() == output
 
 
 def test_a_manual_clock_stands_until_it_is_moved_and_an_interrupt_ends_the_server_well(tmp_path: Path) -> None:
@@ -146,8 +146,8 @@ def test_a_manual_clock_stands_until_it_is_moved_and_an_interrupt_ends_the_serve
             assert server.ask("POST", "/admin/clock", wrong, token=token)[0] == 400
         assert server.ask("GET", "/admin/clock")[0] == 401
         assert server.ask("GET", "/admin/nothing", token=token)[0] == 404
-        status, told, _ = server.ask("GET", "/admin/state", token=token)
-        assert (status, told["resources"]["Microsoft.Resources/resourceGroups"]) == (200, 1)
+        status, body, _ = server.ask("GET", "/admin/state", token=token)
+        assert (status, body["resources"]["Microsoft.Resources/resourceGroups"]) == (200, 1)
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(30) == 0
     assert not (tmp_path / "state.err").read_text()

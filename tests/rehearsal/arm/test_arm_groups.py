@@ -34,11 +34,11 @@ def test_a_long_list_comes_in_pages_and_each_group_once(server: ArmServer) -> No
     for name in sorted(names):
         groups.create_or_update(name, {"location": LOCATION})
     pages = [[one.name for one in page] for page in groups.list().by_page()]
-    told = [name for page in pages for name in page]
+    result = [name for page in pages for name in page]
     assert len(pages) >= 3
     assert max(len(page) for page in pages) <= 100
-    assert len(told) == len(set(told))
-    assert names <= set(told)
+    assert len(result) == len(set(result))
+    assert names <= set(result)
 
 
 def test_a_list_goes_on_where_it_was_although_what_was_told_last_is_gone(server: ArmServer) -> None:
@@ -66,8 +66,8 @@ def test_a_list_goes_on_where_it_was_although_what_was_told_last_is_gone(server:
 )
 def test_what_cannot_be_meant_is_refused_with_azures_code(server: ArmServer, method: str, tail: str, status: int, code: str) -> None:
     path = f"/subscriptions/{server.subscription}/resourcegroups/nowhere{tail}"
-    told = server.ask(method, path, None if method in ("GET", "PUT") else {}, token=server.token())
-    assert (told[0], told[1]["error"]["code"]) == (status, code)
+    result = server.ask(method, path, None if method in ("GET", "PUT") else {}, token=server.token())
+    assert (result[0], result[1]["error"]["code"]) == (status, code)
 
 
 def test_an_unknown_property_a_wrong_type_and_an_unknown_provider_are_refused(server: ArmServer) -> None:
@@ -87,8 +87,8 @@ def test_another_subscription_is_not_found(server: ArmServer) -> None:
     elsewhere = "/subscriptions/99999999-9999-9999-9999-999999999999"
     for path in ("", "/resourcegroups", "/resources", "/providers", "/locations", "/providers/Microsoft.Compute/virtualMachines"):
         version = "2024-11-01" if "Compute" in path else "2025-04-01"
-        status, told, _ = server.ask("GET", f"{elsewhere}{path}?api-version={version}", token=token)
-        assert (status, told["error"]["code"]) == (404, "SubscriptionNotFound"), path
+        status, body, _ = server.ask("GET", f"{elsewhere}{path}?api-version={version}", token=token)
+        assert (status, body["error"]["code"]) == (404, "SubscriptionNotFound"), path
 
 
 def test_an_etag_that_is_not_the_present_one_changes_nothing(server: ArmServer) -> None:

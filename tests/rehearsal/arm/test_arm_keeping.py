@@ -33,16 +33,16 @@ def hammer(server: ArmServer, worker: int, token: str, secrets: str, acknowledge
         number += 1
         name = f"w{worker}-{number}-{server.process.pid}"
         try:
-            status, told, _ = server.ask("PUT", group(server, name), {"location": LOCATION, "tags": {"n": str(number)}}, token=token)
+            status, body, _ = server.ask("PUT", group(server, name), {"location": LOCATION, "tags": {"n": str(number)}}, token=token)
             if status == 201:
-                acknowledged[name] = told["tags"]
+                acknowledged[name] = body["tags"]
             if number % 3 == 0:
                 acknowledged.pop(name, None)
                 if server.ask("DELETE", group(server, name), token=token)[0] not in (200, 202):
-                    acknowledged[name] = told["tags"]
-            status, told, _ = server.ask("PUT", f"/keyvault/kept-vault/secrets/{name}?{SECRETS}", {"value": name}, token=secrets)
+                    acknowledged[name] = body["tags"]
+            status, body, _ = server.ask("PUT", f"/keyvault/kept-vault/secrets/{name}?{SECRETS}", {"value": name}, token=secrets)
             if status == 200:
-                acknowledged[f"secret {name}"] = told["id"]
+                acknowledged[f"secret {name}"] = body["id"]
         except (OSError, HTTPException, ClientAuthenticationError):
             break
     server.close()
@@ -53,11 +53,11 @@ def check(server: ArmServer, acknowledged: dict[str, Any]) -> None:
     token, secrets = server.token(), server.token("https://vault.azure.net")
     for name, expected in acknowledged.items():
         if name.startswith("secret "):
-            status, told, _ = server.ask("GET", f"/keyvault/kept-vault/secrets/{name.partition(' ')[2]}?{SECRETS}", token=secrets)
-            assert (status, told["id"], told["value"]) == (200, expected, name.partition(" ")[2])
+            status, body, _ = server.ask("GET", f"/keyvault/kept-vault/secrets/{name.partition(' ')[2]}?{SECRETS}", token=secrets)
+            assert (status, body["id"], body["value"]) == (200, expected, name.partition(" ")[2])
         else:
-            status, told, _ = server.ask("GET", group(server, name), token=token)
-            assert (status, told.get("tags")) == (200, expected)
+            status, body, _ = server.ask("GET", group(server, name), token=token)
+            assert (status, body.get("tags")) == (200, expected)
 
 
 def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
@@ -129,11 +129,11 @@ def test_a_full_disk_stops_acknowledging_until_there_is_room_again(tmp_path: Pat
             token, made = server.token(), []
             for number in range(5_000):
                 name = f"g{number}"
-                status, told, _ = server.ask("PUT", group(server, name), {"location": LOCATION, "tags": {"t": "x" * 200}}, token=token)
+                status, body, _ = server.ask("PUT", group(server, name), {"location": LOCATION, "tags": {"t": "x" * 200}}, token=token)
                 if status != 201:
                     break
                 made.append(name)
-            assert (status, told["error"]["code"]) == (503, "ServerBusy")
+            assert (status, body["error"]["code"]) == (503, "ServerBusy")
             assert server.ask("GET", group(server, made[0]), token=token)[0] == 503
             assert len(made) > 50
             for path in disk.glob("*.err"):

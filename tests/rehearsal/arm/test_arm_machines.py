@@ -85,8 +85,8 @@ def test_a_protected_instance_is_reimaged_by_nobody_but_deleted_by_name(server: 
     sets, machines = client.virtual_machine_scale_sets, client.virtual_machine_scale_set_vms
     sets.begin_create_or_update("fleet", "guarded", scale_set(subnet, 2)).result()
     policy = {"protectionPolicy": {"protectFromScaleIn": True, "protectFromScaleSetActions": True}}
-    kept = machines.begin_update("fleet", "guarded", "0", {"location": "southcentralus", "properties": policy}).result()
-    assert kept.protection_policy.protect_from_scale_set_actions
+    updated = machines.begin_update("fleet", "guarded", "0", {"location": "southcentralus", "properties": policy}).result()
+    assert updated.protection_policy.protect_from_scale_set_actions
     sets.begin_delete_instances("fleet", "guarded", {"instanceIds": ["0"]}).result()
     assert [one.instance_id for one in machines.list("fleet", "guarded")] == ["1"]
 
@@ -149,9 +149,9 @@ def test_a_call_that_is_turned_away_is_told_how_long_to_wait_and_what_is_left(th
     token = throttled.token()
     path = f"/subscriptions/{throttled.subscription}/resourceGroups/slow/providers/Microsoft.Compute/virtualMachineScaleSets/pool"
     for _ in range(5_000):
-        status, told, headers = throttled.ask("GET", f"{path}?api-version=2026-04-01", token=token)
+        status, body, headers = throttled.ask("GET", f"{path}?api-version=2026-04-01", token=token)
         if status == 429:
             break
-    assert told["error"]["code"] in ("OperationNotAllowed", "TooManyRequests")
+    assert body["error"]["code"] in ("OperationNotAllowed", "TooManyRequests")
     assert int(headers["Retry-After"]) >= 1
     assert "x-ms-ratelimit-remaining-resource" in {key.lower() for key in headers}

@@ -31,8 +31,8 @@ def identity(server: ArmServer, group: str) -> dict[str, Any]:
     path = f"{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes?{IDENTITIES}"
     server.ask("PUT", path, {"location": LOCATION}, token=server.token())
     server.ask("POST", "/admin/clock", {"settle": True}, token=server.token())
-    told: dict[str, Any] = server.ask("GET", path, token=server.token())[1]
-    return told
+    body: dict[str, Any] = server.ask("GET", path, token=server.token())[1]
+    return body
 
 
 @pytest.fixture(scope="module")
@@ -47,19 +47,19 @@ def machine(server: ArmServer, group: str, identity: dict[str, Any]) -> str:
 
 def test_the_document_says_who_the_machine_is_and_which_addresses_it_has(server: ArmServer, machine: str) -> None:
     url = f"{server.metadata}{machine}/metadata/instance?api-version=2021-12-13"
-    status, told, _ = server.ask("GET", url, headers=METADATA)
+    status, body, _ = server.ask("GET", url, headers=METADATA)
     assert status == 200
-    compute = told["compute"]
+    compute = body["compute"]
     assert (compute["name"], compute["vmScaleSetName"], compute["resourceGroupName"]) == ("pool_1", "pool", "metadata")
     assert (compute["resourceId"], compute["subscriptionId"]) == (machine, server.subscription)
     assert (compute["vmSize"], compute["location"], compute["tags"]) == ("Standard_D2s_v5", LOCATION, "pool:cpu")
     assert compute["osProfile"]["computerName"] == "node-000001"
-    (card,) = told["network"]["interface"]
+    (card,) = body["network"]["interface"]
     addresses = [ipaddress.ip_address(one["privateIpAddress"]) for one in card["ipv4"]["ipAddress"]]
     subnet = ipaddress.ip_network("{address}/{prefix}".format(**card["ipv4"]["subnet"][0]))
     assert len(set(addresses)) == 4
     assert all(one in subnet for one in addresses)
-    assert server.ask("GET", f"{server.base}/imds{machine}/metadata/instance?api-version=2021-12-13", headers=METADATA)[1] == told
+    assert server.ask("GET", f"{server.base}/imds{machine}/metadata/instance?api-version=2021-12-13", headers=METADATA)[1] == body
 
 
 def test_a_part_of_the_document_is_answered_as_text_where_it_is_a_value(server: ArmServer, machine: str) -> None:
@@ -134,25 +134,25 @@ def test_a_machine_approves_its_own_termination_and_is_gone(tmp_path: Path) -> N
         assert server.ask("POST", f"{pool}/delete?{COMPUTE}", {"instanceIds": ["2"]}, token=token)[0] == 202
         _approve(server, f"{server.metadata}{pool}/virtualMachines/1/metadata/scheduledevents?api-version=2020-07-01")
         server.ask("POST", "/admin/clock", {"settle": True}, token=token)
-        _, told, _ = server.ask("GET", f"{pool}/virtualMachines?{COMPUTE}", token=token)
-        assert [one["instanceId"] for one in told["value"]] == ["0", "1"]
+        _, body, _ = server.ask("GET", f"{pool}/virtualMachines?{COMPUTE}", token=token)
+        assert [one["instanceId"] for one in body["value"]] == ["0", "1"]
 
 
 def _approve(server: ArmServer, url: str) -> None:
     """Find the termination that is announced, send approvals that cannot be meant, and then a good one."""
-    _, told, _ = server.ask("GET", url, headers=METADATA)
-    (event,) = told["Events"]
+    _, body, _ = server.ask("GET", url, headers=METADATA)
+    (event,) = body["Events"]
     assert (event["EventType"], event["EventStatus"], event["Resources"]) == ("Terminate", "Scheduled", ["pool_2"])
     for wrong in ({}, {"StartRequests": []}, {"StartRequests": [{"EventId": "x"}]}, {"StartRequests": [{"EventId": event["EventId"]}, {}]}):
         assert server.ask("POST", url, wrong, headers=METADATA)[0] == 400
-    assert server.ask("GET", url, headers=METADATA)[1] == told
+    assert server.ask("GET", url, headers=METADATA)[1] == body
     assert server.ask("POST", url, {"StartRequests": [{"EventId": event["EventId"]}]}, headers=METADATA)[0] == 200
 
 
 def test_the_admin_reports_a_machines_health_and_refuses_what_it_cannot_report(server: ArmServer, machine: str) -> None:
     token = server.token()
-    status, told, _ = server.ask("POST", "/admin/health", {"id": machine, "health": "Unhealthy"}, token=token)
-    assert (status, told["error"]["target"]) == (400, "health")
+    status, result, _ = server.ask("POST", "/admin/health", {"id": machine, "health": "Unhealthy"}, token=token)
+    assert (status, result["error"]["target"]) == (400, "health")
     subnet = make_network(server, "metadata")
     body = scale_set(subnet, 2)
     body["properties"]["virtualMachineProfile"]["extensionProfile"] = {"extensions": [HEALTH]}

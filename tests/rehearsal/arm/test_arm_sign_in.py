@@ -43,62 +43,62 @@ def test_a_wrong_secret_or_client_is_refused_in_the_platforms_words(server: ArmS
     ],
 )
 def test_a_request_for_a_token_that_cannot_be_meant_is_refused(server: ArmServer, form: str, status: int, error: str) -> None:
-    told = form.format(client=server.environment["AZURE_CLIENT_ID"], secret=server.environment["AZURE_CLIENT_SECRET"])
-    answer = server.ask("POST", f"/{server.tenant}/oauth2/v2.0/token", told.encode("latin-1"))
+    body = form.format(client=server.environment["AZURE_CLIENT_ID"], secret=server.environment["AZURE_CLIENT_SECRET"])
+    answer = server.ask("POST", f"/{server.tenant}/oauth2/v2.0/token", body.encode("latin-1"))
     assert (answer[0], answer[1]["error"]) == (status, error)
 
 
 def test_the_first_version_of_the_protocol_writes_numbers_as_text(server: ArmServer) -> None:
     form = f"grant_type=client_credentials&client_id={server.environment['AZURE_CLIENT_ID']}&resource=https://vault.azure.net"
     form += f"&client_secret={server.environment['AZURE_CLIENT_SECRET']}"
-    status, told, _ = server.ask("POST", f"/{server.tenant}/oauth2/token", form.encode())
+    status, body, _ = server.ask("POST", f"/{server.tenant}/oauth2/token", form.encode())
     assert status == 200
-    assert int(told["expires_on"]) > int(told["not_before"])
-    assert told["resource"] == "https://vault.azure.net"
+    assert int(body["expires_on"]) > int(body["not_before"])
+    assert body["resource"] == "https://vault.azure.net"
 
 
 def test_another_tenant_is_not_found(server: ArmServer) -> None:
-    status, told, _ = server.ask("GET", "/11111111-2222-3333-4444-555555555555/v2.0/.well-known/openid-configuration")
+    status, body, _ = server.ask("GET", "/11111111-2222-3333-4444-555555555555/v2.0/.well-known/openid-configuration")
     assert status == 400
-    assert "AADSTS90002" in told["error_description"]
+    assert "AADSTS90002" in body["error_description"]
 
 
 def test_discovery_leads_only_to_this_server(server: ArmServer) -> None:
-    _, told, _ = server.ask("GET", f"/common/discovery/instance?api-version=1.1&authorization_endpoint={server.base}/common")
-    _, configuration, _ = server.ask("GET", told["tenant_discovery_endpoint"])
+    _, body, _ = server.ask("GET", f"/common/discovery/instance?api-version=1.1&authorization_endpoint={server.base}/common")
+    _, configuration, _ = server.ask("GET", body["tenant_discovery_endpoint"])
     assert configuration["token_endpoint"].startswith(f"{server.base}/{server.tenant}/")
     assert configuration["jwks_uri"].startswith(server.base)
 
 
 def test_a_metadata_host_tells_what_pulumi_reads_of_it_without_a_token(server: ArmServer) -> None:
-    status, told, _ = server.ask("GET", "/metadata/endpoints?api-version=2022-09-01")
+    status, body, _ = server.ask("GET", "/metadata/endpoints?api-version=2022-09-01")
     assert status == 200
-    assert told["resourceManager"] == told["authentication"]["loginEndpoint"] == told["authentication"]["audiences"][0] == server.base
-    assert (told["name"], told["authentication"]["identityProvider"]) == ("AzureCloud", "AAD")
-    assert told["suffixes"]["keyVaultDns"]
+    assert body["resourceManager"] == body["authentication"]["loginEndpoint"] == body["authentication"]["audiences"][0] == server.base
+    assert (body["name"], body["authentication"]["identityProvider"]) == ("AzureCloud", "AAD")
+    assert body["suffixes"]["keyVaultDns"]
     _, old, _ = server.ask("GET", "/metadata/endpoints?api-version=2019-05-01")
-    assert old == [told]
+    assert old == [body]
 
 
 @pytest.mark.parametrize("header", [None, "Bearer", "Bearer abc.def.ghi", "Basic YTpi", "bearer \u00e9"])
 def test_without_a_good_token_the_answer_is_a_challenge(server: ArmServer, header: str | None) -> None:
     headers = {} if header is None else {"Authorization": header.encode("latin-1").decode("latin-1")}
-    status, told, answered = server.ask("GET", f"/subscriptions?{VERSION}", headers=headers)
+    status, body, answered = server.ask("GET", f"/subscriptions?{VERSION}", headers=headers)
     assert status == 401
-    assert told["error"]["code"] in ("AuthenticationFailed", "InvalidAuthenticationToken")
+    assert body["error"]["code"] in ("AuthenticationFailed", "InvalidAuthenticationToken")
     assert f'authorization_uri="{server.base}/{server.tenant}"' in answered["WWW-Authenticate"]
 
 
 def test_a_token_for_another_audience_is_refused(server: ArmServer) -> None:
-    status, told, _ = server.ask("GET", f"/subscriptions?{VERSION}", token=server.token("https://vault.azure.net"))
-    assert (status, told["error"]["code"]) == (401, "InvalidAuthenticationTokenAudience")
+    status, body, _ = server.ask("GET", f"/subscriptions?{VERSION}", token=server.token("https://vault.azure.net"))
+    assert (status, body["error"]["code"]) == (401, "InvalidAuthenticationTokenAudience")
 
 
 def test_a_token_that_somebody_else_signed_is_refused(server: ArmServer) -> None:
     head, claims, signature = server.token().split(".")
     forged = f"{head}.{claims}.{signature[:-6]}AAAAAA"
-    status, told, _ = server.ask("GET", f"/subscriptions?{VERSION}", token=forged)
-    assert (status, told["error"]["code"]) == (401, "InvalidAuthenticationToken")
+    status, body, _ = server.ask("GET", f"/subscriptions?{VERSION}", token=forged)
+    assert (status, body["error"]["code"]) == (401, "InvalidAuthenticationToken")
     nobody = jwt.encode(jwt.decode(server.token(), options={"verify_signature": False}), "x" * 32, "HS256")
     assert server.ask("GET", f"/subscriptions?{VERSION}", token=nobody)[0] == 401
 

@@ -71,9 +71,9 @@ def test_a_deleted_secret_keeps_its_name_until_it_is_purged(client: SecretClient
 def test_resource_manager_sees_the_secret_without_its_value(server: ArmServer, client: SecretClient, vault: str) -> None:
     client.set_secret("seen", "hidden value")
     path = f"/subscriptions/{server.subscription}/resourceGroups/vaults/providers/Microsoft.KeyVault/vaults/{vault}/secrets/seen"
-    status, told, _ = server.ask("GET", f"{path}?api-version=2026-05-15", token=server.token())
-    assert (status, told["name"]) == (200, "seen")
-    assert "hidden value" not in str(told)
+    status, body, _ = server.ask("GET", f"{path}?api-version=2026-05-15", token=server.token())
+    assert (status, body["name"]) == (200, "seen")
+    assert "hidden value" not in str(body)
 
 
 def test_without_a_token_for_vaults_the_vault_says_where_to_get_one(server: ArmServer, vault: str) -> None:

@@ -67,11 +67,11 @@ def test_a_client_without_tls_is_cut_off_and_others_are_served(server: ArmServer
 )
 def test_any_path_and_body_is_answered_in_azures_shape(server: ArmServer, parts: list[str], method: str, content: bytes) -> None:
     path = "/".join(["", "subscriptions", server.subscription, *(quote(part.encode("utf-8", "replace"), safe="") for part in parts)])
-    status, told, _ = server.ask(method, f"{path}?{VERSION}", content, token=server.token())
+    status, body, _ = server.ask(method, f"{path}?{VERSION}", content, token=server.token())
     assert status < 500
     if status >= 400 and method != "HEAD":
-        assert told["error"]["code"]
-        assert told["error"]["message"]
+        assert body["error"]["code"]
+        assert body["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -91,16 +91,16 @@ def test_any_path_and_body_is_answered_in_azures_shape(server: ArmServer, parts:
 )
 def test_a_body_that_is_no_json_object_is_refused(server: ArmServer, body: bytes) -> None:
     path = f"/subscriptions/{server.subscription}/resourcegroups/never?{VERSION}"
-    status, told, _ = server.ask("PUT", path, body, token=server.token())
-    assert (status, told["error"]["code"]) == (400, "InvalidRequestContent")
+    status, result, _ = server.ask("PUT", path, body, token=server.token())
+    assert (status, result["error"]["code"]) == (400, "InvalidRequestContent")
 
 
 def test_a_body_may_have_four_mebibytes_and_no_more_packed_or_not(server: ArmServer) -> None:
     path, token = f"/subscriptions/{server.subscription}/resourcegroups/large?{VERSION}", server.token()
     body = json.dumps({"location": LOCATION}).encode()
     assert server.ask("PUT", path, body + b" " * (4_194_304 - len(body)), token=token)[0] == 201
-    status, told, _ = server.ask("PUT", path, body + b" " * (4_194_305 - len(body)), token=token)
-    assert (status, told["error"]["code"]) == (413, "RequestContentTooLarge")
+    status, result, _ = server.ask("PUT", path, body + b" " * (4_194_305 - len(body)), token=token)
+    assert (status, result["error"]["code"]) == (413, "RequestContentTooLarge")
     bomb = gzip.compress(b" " * 64_000_000)
     assert server.ask("PUT", path, bomb, token=token, headers={"Content-Encoding": "gzip"})[0] == 413
 
@@ -108,17 +108,17 @@ def test_a_body_may_have_four_mebibytes_and_no_more_packed_or_not(server: ArmSer
 def test_a_segment_that_hides_a_separator_reaches_no_other_resource(server: ArmServer) -> None:
     token = server.token()
     path = f"/subscriptions/{server.subscription}%2FresourceGroups/hidden?{VERSION}"
-    status, told, _ = server.ask("GET", path, token=token)
-    assert (status, told["error"]["code"]) == (400, "InvalidRequestUri")
+    status, body, _ = server.ask("GET", path, token=token)
+    assert (status, body["error"]["code"]) == (400, "InvalidRequestUri")
 
 
 def test_a_head_of_what_is_missing_has_no_body_and_the_connection_goes_on(server: ArmServer) -> None:
     lines = f"Host: x\r\nAuthorization: Bearer {server.token()}\r\n"
     path = f"/subscriptions/{server.subscription}/resourcegroups/missing?{VERSION}"
-    told = exchange(
+    output = exchange(
         server,
         f"HEAD {path} HTTP/1.1\r\n{lines}\r\nGET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode(),
     )
-    assert told.count(b"HTTP/1.1 ") == 2
-    assert told.startswith(b"HTTP/1.1 404")
-    assert told.endswith(b"ok\n")
+    assert output.count(b"HTTP/1.1 ") == 2
+    assert output.startswith(b"HTTP/1.1 404")
+    assert output.endswith(b"ok\n")

@@ -68,10 +68,10 @@ def test_an_unknown_property_at_the_top_is_refused_by_the_resource_manager() -> 
 
 
 def test_an_unknown_property_further_in_is_refused_by_the_provider_with_its_path() -> None:
-    told = refusal(lambda body: interface(body)["properties"]["ipConfigurations"][1]["properties"].update(prefixLength=28))
+    message = refusal(lambda body: interface(body)["properties"]["ipConfigurations"][1]["properties"].update(prefixLength=28))
     place = f"properties.{INTERFACES}[0].properties.ipConfigurations[1].properties.prefixLength"
     member = "Could not find member 'prefixLength' on object of type 'VirtualMachineScaleSetIPConfigurationProperties'"
-    assert told["message"] == f"{UNREADABLE}'{member}. Path '{place}'.'."
+    assert message["message"] == f"{UNREADABLE}'{member}. Path '{place}'.'."
 
 
 def test_an_unknown_property_is_refused_even_if_it_is_null() -> None:
@@ -79,8 +79,8 @@ def test_an_unknown_property_is_refused_even_if_it_is_null() -> None:
 
 
 def test_a_path_with_a_name_that_is_no_word_has_it_in_brackets() -> None:
-    told = refusal(lambda body: body["identity"]["userAssignedIdentities"].update({"/a/b": {"colour": "red"}}))
-    assert "Path 'identity.userAssignedIdentities['/a/b'].colour'" in told["message"]
+    message = refusal(lambda body: body["identity"]["userAssignedIdentities"].update({"/a/b": {"colour": "red"}}))
+    assert "Path 'identity.userAssignedIdentities['/a/b'].colour'" in message["message"]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_path_with_a_name_that_is_no_word_has_it_in_brackets() -> None:
     [("9", "a string"), (True, "a boolean"), ([9], "an array"), ({"n": 9}, "an object"), (9.5, "a number"), (float("nan"), "a number")],
 )
 def test_a_capacity_that_is_no_whole_number_is_refused(value: object, found: str) -> None:
-    told = refusal(lambda body: body["sku"].update(capacity=value))
-    assert told == {
+    message = refusal(lambda body: body["sku"].update(capacity=value))
+    assert message == {
         "code": "InvalidRequestContent",
         "message": f"{UNREADABLE}'Error converting {found} to type 'System.Int64'. Path 'sku.capacity'.'.",
     }
@@ -102,9 +102,9 @@ def test_a_number_beyond_64_bits_is_refused(value: int) -> None:
 
 def test_a_number_that_is_not_finite_is_refused_where_any_value_may_be() -> None:
     extension = {"name": "health", "properties": {"settings": {"share": [1, float("inf")]}}}
-    told = refusal(lambda body: body["properties"]["virtualMachineProfile"].update(extensionProfile={"extensions": [extension]}))
-    assert "not finite" in told["message"]
-    assert "extensions[0].properties.settings.share[1]" in told["message"]
+    message = refusal(lambda body: body["properties"]["virtualMachineProfile"].update(extensionProfile={"extensions": [extension]}))
+    assert "not finite" in message["message"]
+    assert "extensions[0].properties.settings.share[1]" in message["message"]
 
 
 @pytest.mark.parametrize("value", ["half \ud800", "\udc00"])
@@ -115,9 +115,9 @@ def test_half_a_surrogate_pair_is_refused(value: str) -> None:
         lambda body: body.update({value: "x"}),
         lambda body: body["properties"]["upgradePolicy"].update(mode=value),
     ):
-        told = refusal(change)
-        assert told["code"] == "InvalidRequestContent"
-        assert json.dumps(told).encode()
+        message = refusal(change)
+        assert message["code"] == "InvalidRequestContent"
+        assert json.dumps(message).encode()
 
 
 def test_a_whole_surrogate_pair_is_a_character() -> None:
@@ -125,8 +125,8 @@ def test_a_whole_surrogate_pair_is_a_character() -> None:
 
 
 def test_a_secret_of_the_wrong_type_is_not_told_on() -> None:
-    told = refusal(lambda body: body["properties"].update(value=123456), "Microsoft.KeyVault/vaults/secrets")
-    assert "123456" not in told["message"]
+    message = refusal(lambda body: body["properties"].update(value=123456), "Microsoft.KeyVault/vaults/secrets")
+    assert "123456" not in message["message"]
 
 
 def test_a_value_outside_an_enumeration_is_refused_with_what_may_be() -> None:
@@ -198,25 +198,25 @@ def test_a_date_in_iso_8601_is_kept(value: str) -> None:
 
 
 def test_a_date_that_is_none_is_refused() -> None:
-    told = refusal(lambda body: body["properties"]["publishingProfile"].update(endOfLifeDate="soon"), VERSION)
-    assert "Could not convert string to DateTime" in told["message"]
+    message = refusal(lambda body: body["properties"]["publishingProfile"].update(endOfLifeDate="soon"), VERSION)
+    assert "Could not convert string to DateTime" in message["message"]
 
 
 def test_a_secrets_dates_are_seconds() -> None:
     assert kept(lambda body: body["properties"].update(attributes={"exp": 1_800_000_000}), "Microsoft.KeyVault/vaults/secrets")
-    told = refusal(lambda body: body["properties"].update(attributes={"exp": "2027-01-15"}), "Microsoft.KeyVault/vaults/secrets")
-    assert "Path 'properties.attributes.exp'" in told["message"]
+    message = refusal(lambda body: body["properties"].update(attributes={"exp": "2027-01-15"}), "Microsoft.KeyVault/vaults/secrets")
+    assert "Path 'properties.attributes.exp'" in message["message"]
 
 
 def test_an_object_is_read_as_the_kind_that_it_says_it_is() -> None:
-    told = refusal(lambda body: body["properties"]["customize"][0].update(sourceUri="https://example.org/x"), TEMPLATE)
-    assert "on object of type 'ImageTemplateShellCustomizer'" in told["message"]
+    message = refusal(lambda body: body["properties"]["customize"][0].update(sourceUri="https://example.org/x"), TEMPLATE)
+    assert "on object of type 'ImageTemplateShellCustomizer'" in message["message"]
 
 
 @pytest.mark.parametrize("value", ["Perl", 3, None])
 def test_an_object_of_an_unknown_kind_is_refused(value: object) -> None:
-    told = refusal(lambda body: body["properties"]["customize"][0].update(type=value), TEMPLATE)
-    assert (told["code"], told["target"]) == ("InvalidParameter", "customize[0].type")
+    message = refusal(lambda body: body["properties"]["customize"][0].update(type=value), TEMPLATE)
+    assert (message["code"], message["target"]) == ("InvalidParameter", "customize[0].type")
 
 
 @pytest.mark.parametrize("body", [[], "text", 3, True, None, float("nan")])

@@ -45,14 +45,14 @@ def test_types_are_answered_in_azures_own_capitals() -> None:
     calls = Calls()
     text = f"/SUBSCRIPTIONS/{SUBSCRIPTION}/resourcegroups/g/PROVIDERS/microsoft.network/VIRTUALNETWORKS/Mine"
     calls.put(text, network("10.0.0.0/16", subnets={"Nodes": "10.0.0.0/24"}))
-    told = calls.get(full(f"{NET}/virtualNetworks/mine"))
-    assert (told["type"], told["name"]) == ("Microsoft.Network/virtualNetworks", "Mine")
-    assert told["id"] == f"{GROUP}/providers/Microsoft.Network/virtualNetworks/Mine"
-    assert told["properties"]["subnets"][0]["type"] == "Microsoft.Network/virtualNetworks/subnets"
+    result = calls.get(full(f"{NET}/virtualNetworks/mine"))
+    assert (result["type"], result["name"]) == ("Microsoft.Network/virtualNetworks", "Mine")
+    assert result["id"] == f"{GROUP}/providers/Microsoft.Network/virtualNetworks/Mine"
+    assert result["properties"]["subnets"][0]["type"] == "Microsoft.Network/virtualNetworks/subnets"
     lock = f"{text}/providers/MICROSOFT.AUTHORIZATION/LOCKS/Stay"
     calls.put(lock, {"properties": {"level": "ReadOnly"}})
     found = [one.id.text for one in calls.cloud.list(f"/subscriptions/{SUBSCRIPTION}", "Microsoft.Authorization/locks")]
-    assert found == [f"{told['id']}/providers/Microsoft.Authorization/locks/Stay"]
+    assert found == [f"{result['id']}/providers/Microsoft.Authorization/locks/Stay"]
 
 
 def test_a_put_in_other_capitals_is_of_the_same_resource() -> None:
@@ -69,10 +69,10 @@ def test_a_patch_in_other_capitals_changes_what_it_names_alone() -> None:
     calls = Calls()
     calls.put(HUB, {**network("10.0.0.0/16"), "tags": {"team": "a", "tier": "1"}})
     calls.settled(calls.call("PATCH", HUB, {"TAGS": {"Team": "b", "owner": None}, "PROPERTIES": {"FlowTimeoutInMinutes": 5}}))
-    told = calls.get(HUB)
-    assert told["tags"] == {"team": "b", "tier": "1"}
-    assert told["properties"]["flowTimeoutInMinutes"] == 5
-    assert told["properties"]["addressSpace"] == {"addressPrefixes": ["10.0.0.0/16"]}
+    result = calls.get(HUB)
+    assert result["tags"] == {"team": "b", "tier": "1"}
+    assert result["properties"]["flowTimeoutInMinutes"] == 5
+    assert result["properties"]["addressSpace"] == {"addressPrefixes": ["10.0.0.0/16"]}
 
 
 def test_a_patch_takes_away_what_it_says_is_null_in_what_is_new_too() -> None:
@@ -123,13 +123,13 @@ except AzureError as refused:
 
 
 def test_of_several_missing_references_the_first_is_told_in_every_process() -> None:
-    told = [
+    output = [
         subprocess.run(
             [sys.executable, "-c", MISSING.format(path=sys.path)], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
         )
         for seed in ("1", "2", "3")
     ]
-    assert {one.stdout.strip() for one in told} == {full(f"{HUB}/subnets/none0")}
+    assert {one.stdout.strip() for one in output} == {full(f"{HUB}/subnets/none0")}
 
 
 def test_a_list_of_users_is_in_the_order_of_their_making_also_after_a_change() -> None:
@@ -140,9 +140,9 @@ def test_a_list_of_users_is_in_the_order_of_their_making_also_after_a_change() -
         calls.put(f"{HUB}/subnets/{name}", {"properties": {"addressPrefix": f"10.0.{number}.0/24", "natGateway": {"id": full(gateway)}}})
     calls.put(f"{HUB}/subnets/a", {"properties": {"addressPrefix": "10.0.1.0/24"}})
     calls.put(f"{HUB}/subnets/a", {"properties": {"addressPrefix": "10.0.1.0/24", "natGateway": {"id": full(gateway)}}})
-    told = calls.get(gateway)["properties"]["subnets"]
-    assert [one["id"].rpartition("/")[2] for one in told] == ["a", "b"]
-    assert calls.rebuilt().get(gateway)["properties"]["subnets"] == told
+    result = calls.get(gateway)["properties"]["subnets"]
+    assert [one["id"].rpartition("/")[2] for one in result] == ["a", "b"]
+    assert calls.rebuilt().get(gateway)["properties"]["subnets"] == result
 
 
 def test_a_group_has_one_address_only() -> None:

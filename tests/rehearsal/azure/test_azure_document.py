@@ -66,5 +66,5 @@ def test_every_provider_names_its_sources() -> None:
 
 
 def test_every_api_version_that_is_taken_is_told_and_no_other() -> None:
-    told = {row["name"]: tuple(row["versions"].split(", ")) for row in VERSIONS.finditer(DOCUMENT.read_text())}
-    assert told == dict(API_VERSIONS)
+    result = {row["name"]: tuple(row["versions"].split(", ")) for row in VERSIONS.finditer(DOCUMENT.read_text())}
+    assert result == dict(API_VERSIONS)

@@ -60,19 +60,19 @@ def test_in_calm_nothing_befalls_anybody_and_nothing_is_planned() -> None:
 
 
 def test_hosts_fail_at_their_rate_each_at_its_own_moment() -> None:
-    told = after(cloud_with(host_failures=({"per_instance_day": 0.05, "vm_size": H100},)), 4 * DAY)
-    assert {(name, what) for _, name, what, _ in told} == {("regular", "host_failed")}
-    assert 75 < len(told) < 125  # 499 machines, four days, one in twenty a day.
-    assert len({at for at, *_ in told}) == len(told)
-    assert "499" not in {args[0][0] for *_, args in told}
-    by_day = Counter(int(at // DAY) for at, *_ in told)
+    faults = after(cloud_with(host_failures=({"per_instance_day": 0.05, "vm_size": H100},)), 4 * DAY)
+    assert {(name, what) for _, name, what, _ in faults} == {("regular", "host_failed")}
+    assert 75 < len(faults) < 125  # 499 machines, four days, one in twenty a day.
+    assert len({at for at, *_ in faults}) == len(faults)
+    assert "499" not in {args[0][0] for *_, args in faults}
+    by_day = Counter(int(at // DAY) for at, *_ in faults)
     assert set(by_day) == {0, 1, 2, 3}
 
 
 def test_only_spot_machines_are_evicted() -> None:
-    told = after(cloud_with(evictions=({"per_instance_day": 1},)), DAY)
-    assert {(name, what) for _, name, what, _ in told} == {("spot", "evict")}
-    assert 440 < len(told) < 560
+    faults = after(cloud_with(evictions=({"per_instance_day": 1},)), DAY)
+    assert {(name, what) for _, name, what, _ in faults} == {("spot", "evict")}
+    assert 440 < len(faults) < 560
 
 
 def test_a_burst_takes_its_share_at_its_moment() -> None:
@@ -82,18 +82,18 @@ def test_a_burst_takes_its_share_at_its_moment() -> None:
 
 
 def test_maintenance_meets_its_share_of_every_set_with_kind_and_notice() -> None:
-    told = after(cloud_with(maintenance=({"at": "1d", "share": 0.1, "kind": "Redeploy", "notice": "30m"},)), 2 * DAY)
-    assert [(at, name, what, args[:2]) for at, name, what, args in told] == [
+    faults = after(cloud_with(maintenance=({"at": "1d", "share": 0.1, "kind": "Redeploy", "notice": "30m"},)), 2 * DAY)
+    assert [(at, name, what, args[:2]) for at, name, what, args in faults] == [
         (DAY, "regular", "maintenance", ("Redeploy", 1_800)),
         (DAY, "spot", "maintenance", ("Redeploy", 1_800)),
     ]
-    assert all(30 < len(args[2]) < 70 for *_, args in told)
+    assert all(30 < len(args[2]) < 70 for *_, args in faults)
 
 
 @pytest.mark.parametrize("row", [{"location": "swedencentral"}, {"vm_size": "Standard_D2s_v5"}])
 def test_rows_of_another_place_or_size_meet_nobody(row: dict[str, str]) -> None:
-    told = after(cloud_with(maintenance=({"at": "1h", "share": 1, **row},), eviction_bursts=({"at": "1h", "share": 1, **row},)), DAY)
-    assert told == []
+    faults = after(cloud_with(maintenance=({"at": "1h", "share": 1, **row},), eviction_bursts=({"at": "1h", "share": 1, **row},)), DAY)
+    assert faults == []
 
 
 def test_the_same_seed_has_the_same_history_and_another_has_another() -> None:

@@ -52,9 +52,9 @@ def test_what_is_part_of_something_that_stays_stays_too() -> None:
     assert operation.status == "Failed"
     assert operation.error is not None
     assert operation.error["code"] == "ResourceGroupDeletionBlocked"
-    told = {one["target"]: one["message"] for one in operation.error["details"]}
-    assert set(told) == {calls.full(HUB), calls.full(group)}
-    assert "elsewhere" in told[calls.full(HUB)]
+    result = {one["target"]: one["message"] for one in operation.error["details"]}
+    assert set(result) == {calls.full(HUB), calls.full(group)}
+    assert "elsewhere" in result[calls.full(HUB)]
     assert calls.exists(f"{group}/securityRules/ssh")
     assert calls.exists(f"{HUB}/subnets/unused")
     assert calls.get(GROUP)["properties"]["provisioningState"] == "Succeeded"

@@ -39,12 +39,12 @@ def test_replication_is_told_by_region_only_where_it_is_asked_for(calls: Calls) 
     begin, end = calls.cloud.get(at_version("1.0.0")).state.regions[LOCATION]
     calls.cloud.advance(begin + (end - begin) / 2)
     assert "replicationStatus" not in calls.get(f"{IMAGE}/versions/1.0.0")["properties"]
-    told = calls.get(f"{IMAGE}/versions/1.0.0", **{"$expand": "ReplicationStatus"})["properties"]["replicationStatus"]
+    body = calls.get(f"{IMAGE}/versions/1.0.0", **{"$expand": "ReplicationStatus"})["properties"]["replicationStatus"]
     region = {"region": LOCATION, "state": "Replicating", "details": "", "progress": 50}
-    assert told == {"aggregatedState": "InProgress", "summary": [region]}
+    assert body == {"aggregatedState": "InProgress", "summary": [region]}
     calls.cloud.run_until_idle()
-    told = calls.get(f"{IMAGE}/versions/1.0.0", **{"$expand": "ReplicationStatus"})["properties"]["replicationStatus"]
-    assert told == {"aggregatedState": "Completed", "summary": [{**region, "state": "Completed", "progress": 100}]}
+    body = calls.get(f"{IMAGE}/versions/1.0.0", **{"$expand": "ReplicationStatus"})["properties"]["replicationStatus"]
+    assert body == {"aggregatedState": "Completed", "summary": [{**region, "state": "Completed", "progress": 100}]}
 
 
 def test_a_region_added_later_is_copied_to_while_the_first_stays_usable(calls: Calls) -> None:

@@ -74,9 +74,9 @@ def used(cloud: Cloud) -> dict[str, int]:
 @pytest.mark.parametrize("name", REGIONS)
 def test_a_region_has_all_that_it_asked_for(name: str) -> None:
     found = dict(bodies(region(name)))
-    wanted = [arm_id for arm_id, _ in asked(name) if arm_id.type.startswith("Microsoft.Network/")]
-    assert len(wanted) > 60
-    assert {one.key for one in wanted} <= {one.key for one in found}
+    network_ids = [arm_id for arm_id, _ in asked(name) if arm_id.type.startswith("Microsoft.Network/")]
+    assert len(network_ids) > 60
+    assert {one.key for one in network_ids} <= {one.key for one in found}
     assert {body["properties"].get("provisioningState", "Succeeded") for body in found.values()} == {"Succeeded"}
     peerings = [body["properties"]["peeringState"] for one, body in found.items() if one.type.endswith("/virtualNetworkPeerings")]
     assert set(peerings) <= {"Connected"}

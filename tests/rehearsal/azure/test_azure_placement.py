@@ -101,9 +101,9 @@ def test_a_reservation_for_which_there_is_no_hardware_does_not_come_to_be() -> N
 def test_a_group_tells_of_its_reservations_and_goes_after_them(cloud: Cloud) -> None:
     assert get(cloud, GROUP)["properties"] == {"capacityReservations": []}
     put(cloud, RESERVATION, reservation(2))
-    told = get(cloud, GROUP, _expand="instanceView")["properties"]
-    assert told["capacityReservations"] == [{"id": RESERVATION}]
-    (view,) = told["instanceView"]["capacityReservations"]
+    result = get(cloud, GROUP, _expand="instanceView")["properties"]
+    assert result["capacityReservations"] == [{"id": RESERVATION}]
+    (view,) = result["instanceView"]["capacityReservations"]
     assert (view["name"], view["utilizationInfo"]) == ("h100", {"currentCapacity": 2})
     assert view["statuses"][0]["code"] == "ProvisioningState/succeeded"
     with pytest.raises(AzureError, match="cannot be deleted while it holds h100"):

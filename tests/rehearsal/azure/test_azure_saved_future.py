@@ -55,8 +55,8 @@ SCENARIO = Scenario.model_validate(
 
 def scale_set(capacity: int, spot: bool, mode: str, tag: str) -> Json:
     """A scale set in the subnet of the nodes; its machines are told before they are deleted."""
-    told = set_body(capacity, addresses=2, upgradePolicy__mode=mode, overprovision=capacity % 2 == 1)
-    profile = told["properties"]["virtualMachineProfile"]
+    arguments = set_body(capacity, addresses=2, upgradePolicy__mode=mode, overprovision=capacity % 2 == 1)
+    profile = arguments["properties"]["virtualMachineProfile"]
     nics = profile["networkProfile"]["networkInterfaceConfigurations"]
     nics[0]["properties"]["ipConfigurations"] = ip_configurations(2, f"{GROUP}/providers/{NODES}")
     if spot:
@@ -64,7 +64,7 @@ def scale_set(capacity: int, spot: bool, mode: str, tag: str) -> Json:
     else:
         profile["scheduledEventsProfile"] = {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT5M"}}
     profile["osProfile"]["customData"] = tag
-    return told
+    return arguments
 
 
 def machine() -> Json:
@@ -212,9 +212,9 @@ def end(cloud: Cloud) -> str:
     cloud.advance(cloud.now + 6 * 3_600.0)
     stuck = [one for one in cloud.operations.values() if one.running and cloud.now - one.started > 4 * 3_600.0]
     assert not stuck, f"{stuck[0].name} of {stuck[0].key} does not end"
-    told = [cloud.resource_type_of(one.id).view(cloud, one, {}) for one in cloud.resources.values()]
+    arguments = [cloud.resource_type_of(one.id).view(cloud, one, {}) for one in cloud.resources.values()]
     instances = [len(instances_of(one)) for one in cloud.resources.values() if one.id.type.endswith("/virtualMachineScaleSets")]
-    return json.dumps([dump(cloud), told, instances])
+    return json.dumps([dump(cloud), arguments, instances])
 
 
 def history(steps: Iterable[Step], scenario: Scenario, saved_at: int = -1) -> tuple[list[Any], str]:

@@ -120,13 +120,13 @@ def test_a_change_that_machines_must_take_leaves_them_behind_the_model_and_other
 def test_secrets_are_never_told_and_a_put_that_could_not_read_them_keeps_them() -> None:
     cloud = azure()
     put(cloud, SET, body(1))
-    told = ask(cloud, "GET", SET).body
-    assert told is not None
-    assert "Ym9vdA==" not in json.dumps(told)
+    result = ask(cloud, "GET", SET).body
+    assert result is not None
+    assert "Ym9vdA==" not in json.dumps(result)
     for name in ("provisioningState", "uniqueId", "timeCreated"):
-        told["properties"].pop(name)
-    told["properties"][PROFILE].pop("timeCreated")
-    put(cloud, SET, {key: told[key] for key in ("location", "sku", "tags", "properties")})
+        result["properties"].pop(name)
+    result["properties"][PROFILE].pop("timeCreated")
+    put(cloud, SET, {key: result[key] for key in ("location", "sku", "tags", "properties")})
     profile = scale_set(cloud).state.models[scale_set(cloud).state.model].profile
     assert profile["osProfile"]["customData"] == "Ym9vdA=="
 

@@ -215,8 +215,8 @@ def test_machines_draw_on_the_reservation_that_their_profile_names_and_have_hard
     cloud = azure()
     group = f"{GROUP}/providers/Microsoft.Compute/capacityReservationGroups/kept"
     put(cloud, group, {"location": "swedencentral", "zones": ["1"]})
-    kept = {"location": "swedencentral", "zones": ["1"], "sku": {"name": "Standard_D2s_v5", "capacity": 3}}
-    put(cloud, f"{group}/capacityReservations/d2s", kept)
+    unchanged = {"location": "swedencentral", "zones": ["1"], "sku": {"name": "Standard_D2s_v5", "capacity": 3}}
+    put(cloud, f"{group}/capacityReservations/d2s", unchanged)
     cloud.services["scenario"].scenario = Scenario(allocation_failures=(AllocationFailure(rate=1.0),))
     named = {"capacityReservationGroup": {"id": group}}
     sent = {**body(3, virtualMachineProfile__capacityReservation=named), "zones": ["1"]}

@@ -94,10 +94,10 @@ def test_a_disabled_secret_is_not_read_until_it_is_enabled(calls: Calls) -> None
 
 def test_a_deleted_secret_keeps_its_name_until_it_is_recovered_or_purged(calls: Calls) -> None:
     data_plane.set_secret(calls.cloud, held(calls), "join", {"value": "one"})
-    told = data_plane.delete_secret(calls.cloud, held(calls), "join")
-    assert told["scheduledPurgeDate"] - told["deletedDate"] == 30 * DAY
-    assert told["recoveryId"] == "https://gf-node.vault.azure.net/deletedsecrets/join"
-    assert data_plane.get_deleted(held(calls), "join") == told
+    result = data_plane.delete_secret(calls.cloud, held(calls), "join")
+    assert result["scheduledPurgeDate"] - result["deletedDate"] == 30 * DAY
+    assert result["recoveryId"] == "https://gf-node.vault.azure.net/deletedsecrets/join"
+    assert data_plane.get_deleted(held(calls), "join") == result
     assert not calls.exists(SECRET)
     error = calls.refusal("PUT", SECRET, secret("two"))
     assert (error.status, error.code, error.body()["innererror"]["code"]) == (409, "Conflict", "ObjectIsDeletedButRecoverable")

@@ -97,8 +97,8 @@ def test_keys_are_of_64_bytes_and_made_anew_one_by_one(calls: Calls) -> None:
 
 def test_the_blob_service_comes_with_its_account_and_is_set_back_instead_of_deleted(calls: Calls) -> None:
     assert calls.get(SERVICE)["properties"]["deleteRetentionPolicy"]["enabled"] is False
-    kept = {"enabled": True, "days": 30}
-    assert calls.put(SERVICE, {"properties": {"deleteRetentionPolicy": kept}})["properties"]["deleteRetentionPolicy"] == kept
+    retention = {"enabled": True, "days": 30}
+    assert calls.put(SERVICE, {"properties": {"deleteRetentionPolicy": retention}})["properties"]["deleteRetentionPolicy"] == retention
     assert calls.refusal("PUT", SERVICE, {"properties": {"deleteRetentionPolicy": {"enabled": True, "days": 366}}}).status == 400
     assert calls.refusal("PUT", f"{ACCOUNT}/blobServices/other", {}).code == "InvalidResourceName"
     calls.delete(SERVICE)

@@ -89,10 +89,10 @@ def test_a_deleted_vault_keeps_its_name_and_comes_back_with_its_secrets_when_it_
 
 def test_a_deleted_vault_is_told_of_until_it_is_purged(calls: Calls) -> None:
     calls.delete(VAULT)
-    told = calls.get(DELETED)["properties"]
-    assert told["vaultId"] == f"{GROUP}/providers/{VAULT}"
-    assert told["location"] == LOCATION
-    assert told["purgeProtectionEnabled"] is False
+    body = calls.get(DELETED)["properties"]
+    assert body["vaultId"] == f"{GROUP}/providers/{VAULT}"
+    assert body["location"] == LOCATION
+    assert body["purgeProtectionEnabled"] is False
     assert [one.id.name for one in deleted_vaults(calls.cloud, SUBSCRIPTION)] == ["gf-node"]
     assert not list(deleted_vaults(calls.cloud, OTHER))
     assert calls.refusal("DELETE", DELETED).status == 405

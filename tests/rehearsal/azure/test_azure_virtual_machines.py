@@ -78,10 +78,10 @@ def used(cloud: Cloud) -> int:
 
 def test_a_machine_brings_its_os_disk_and_tells_no_secret() -> None:
     cloud = made()
-    told = ask(cloud, "GET", VM).body
-    assert told is not None
-    assert told["properties"]["storageProfile"]["osDisk"]["managedDisk"]["id"] == DISK
-    assert "customData" not in told["properties"]["osProfile"]
+    result = ask(cloud, "GET", VM).body
+    assert result is not None
+    assert result["properties"]["storageProfile"]["osDisk"]["managedDisk"]["id"] == DISK
+    assert "customData" not in result["properties"]["osProfile"]
     assert codes(cloud, VM) == ["ProvisioningState/succeeded", "PowerState/running"]
     disk = ask(cloud, "GET", DISK).body
     assert disk is not None

@@ -53,11 +53,11 @@ def half_of_it(tmp_path: Path) -> str:
 @needs_go
 def test_a_built_program_says_its_stamped_version_and_is_found_from_then_on(tmp_path: Path) -> None:
     pins = tiny_pins(tmp_path)
-    told: list[ProgressEvent] = []
-    (row,) = prepare(pins, told.append).rows
+    events: list[ProgressEvent] = []
+    (row,) = prepare(pins, events.append).rows
     assert row.source is Source.BUILT
     assert subprocess.check_output([row.path, "--version"], text=True) == "tiny version 1.2.3\n"
-    assert [moment.phase for moment in told if moment.phase is not Phase.RUNS] == [Phase.STARTS, Phase.ENDS]
+    assert [moment.phase for moment in events if moment.phase is not Phase.RUNS] == [Phase.STARTS, Phase.ENDS]
     assert survey(pins).rows[0].source is Source.CACHE
     assert {path.name for path in (tmp_path / "cache").rglob("*")} == {"engines", "lock", row.path.parent.name, "tiny"}
 
@@ -93,11 +93,11 @@ def test_of_two_at_once_one_builds_and_the_other_says_that_it_waits(tmp_path: Pa
     assert second.stdout is not None
     waits = second.stdout.readline()
     go_on.touch()
-    told = (first.communicate(timeout=PATIENCE)[0], second.communicate(timeout=PATIENCE)[0])
+    output = (first.communicate(timeout=PATIENCE)[0], second.communicate(timeout=PATIENCE)[0])
     assert waits == f"binaries: waiting for another gpufleet that builds them (process {first.pid}: tiny, 1 of 1), 0 s\n"
     assert (first.returncode, second.returncode) == (0, 0)
-    assert told[0].splitlines()[-1].startswith("built now ")
-    assert told[1].splitlines() == [told[0].splitlines()[-1].replace("built now", "cache")]
+    assert output[0].splitlines()[-1].startswith("built now ")
+    assert output[1].splitlines() == [output[0].splitlines()[-1].replace("built now", "cache")]
     assert begun.read_text() == "build\n"
 
 
@@ -113,11 +113,11 @@ def test_a_program_that_says_another_version_than_its_pin_is_not_kept(tmp_path: 
 def test_a_mistake_in_the_source_is_told_with_the_last_lines_of_go(tmp_path: Path) -> None:
     pins = tiny_pins(tmp_path)
     (tmp_path / "tiny" / "main.go").write_text("package main\n\nfunc main() { undefinedThing() }\n")
-    with pytest.raises(BinariesMissingError) as told:
+    with pytest.raises(BinariesMissingError) as raised:
         prepare(pins, lambda _: None)
-    assert told.value.what == "tiny v1.2.3 cannot be built"
-    assert "undefined: undefinedThing" in told.value.why
-    assert told.value.remedy == OTHER_REMEDY
+    assert raised.value.what == "tiny v1.2.3 cannot be built"
+    assert "undefined: undefinedThing" in raised.value.why
+    assert raised.value.remedy == OTHER_REMEDY
 
 
 @needs_go
@@ -130,10 +130,10 @@ def test_without_a_network_it_says_which_hosts_and_settings_matter(tmp_path: Pat
     main.write_text(main.read_text().replace('import "syscall"', 'import (\n\t"syscall"\n\n\t_ "example.com/far"\n)'))
     monkeypatch.setenv("GOPROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("GOMODCACHE", str(tmp_path / "modules"))
-    with pytest.raises(BinariesMissingError) as told:
+    with pytest.raises(BinariesMissingError) as raised:
         prepare(pins, lambda _: None)
-    assert "connection refused" in told.value.why
-    assert told.value.remedy == NETWORK
+    assert "connection refused" in raised.value.why
+    assert raised.value.remedy == NETWORK
     assert "module proxy" in NETWORK
     assert "GOPROXY" in NETWORK
 
@@ -141,10 +141,10 @@ def test_without_a_network_it_says_which_hosts_and_settings_matter(tmp_path: Pat
 @needs_go
 def test_too_little_disk_is_told_before_anything_is_built(tmp_path: Path) -> None:
     pins = tiny_pins(tmp_path, cold_gigabytes=1_000_000)
-    told: list[ProgressEvent] = []
+    events: list[ProgressEvent] = []
     with pytest.raises(BinariesMissingError, match=r"[\d.]+ GB are free on the disk of .*, at least 1000000\.2 GB are needed"):
-        prepare(pins, told.append)
-    assert told == []
+        prepare(pins, events.append)
+    assert events == []
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_what_go_says_decides_what_is_advised(said: str, returncode: int, remedy
 def test_a_cache_that_cannot_be_written_is_told_with_the_setting_that_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("GPUFLEET_CACHE", str(tmp_path / "file"))
-    with pytest.raises(BinariesMissingError, match="GPUFLEET_CACHE") as told:
+    with pytest.raises(BinariesMissingError, match="GPUFLEET_CACHE") as raised:
         prepare(tiny_pins(tmp_path), lambda _: None)
-    assert str(tmp_path / "file") in told.value.why
+    assert str(tmp_path / "file") in raised.value.why
 
 
 @needs_go

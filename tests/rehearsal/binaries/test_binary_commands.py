@@ -46,15 +46,15 @@ def test_what_cannot_be_run_is_told_with_the_reason(tmp_path: Path) -> None:
     plain = tmp_path / "go"
     plain.write_text("")
     for command, reason in ((tmp_path / "none", "No such file or directory"), (plain, "Permission denied")):
-        with pytest.raises(BinariesMissingError) as told:
+        with pytest.raises(BinariesMissingError) as raised:
             go_command.run([str(command)], tmp_path, os.environ, "it", lambda: None)
-        assert str(told.value) == f"it: {command} cannot be run ({reason}); install Go, or repair it"
+        assert str(raised.value) == f"it: {command} cannot be run ({reason}); install Go, or repair it"
 
 
 def test_a_command_that_fails_is_told_with_its_status_and_its_last_lines(tmp_path: Path) -> None:
-    with pytest.raises(BinariesMissingError, match="go ended with 7") as told:
+    with pytest.raises(BinariesMissingError, match="go ended with 7") as raised:
         go_command.run(["sh", "-c", "echo why >&2; exit 7"], tmp_path, os.environ, "it", lambda: None)
-    assert "why" in told.value.why
+    assert "why" in raised.value.why
 
 
 def test_a_folder_that_is_gone_is_told_and_no_traceback(tmp_path: Path) -> None:

@@ -85,10 +85,10 @@ def test_garbage_in_the_cache_is_built_anew(garbage, tmp_path: Path) -> None:  #
 
 def test_where_nothing_may_be_built_what_is_missing_is_told_with_the_command_that_builds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(BinariesMissingError) as told:
+    with pytest.raises(BinariesMissingError) as raised:
         find_binaries(build=False)
-    assert told.value.what.split(", ")[:2] == ["etcd", "etcdctl"]
-    assert "gpufleet binaries" in told.value.remedy
+    assert raised.value.what.split(", ")[:2] == ["etcd", "etcdctl"]
+    assert "gpufleet binaries" in raised.value.remedy
 
 
 @pytest.mark.parametrize(

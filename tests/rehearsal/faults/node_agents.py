@@ -31,8 +31,8 @@ async def agent(port: int, trust: ssl.SSLContext, token: str, until: float, open
                 reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust, limit=READ_BYTES)
             while time.monotonic() < until:
                 number += 1
-                asked = f"GET {LISTS[number % len(LISTS)]} HTTP/1.1"
-                writer.write(f"{asked}\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nAccept-Encoding: gzip\r\n\r\n".encode())
+                request = f"GET {LISTS[number % len(LISTS)]} HTTP/1.1"
+                writer.write(f"{request}\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nAccept-Encoding: gzip\r\n\r\n".encode())
                 status = await answer(reader)
                 answers[str(status)] += 1
                 if status != 200:

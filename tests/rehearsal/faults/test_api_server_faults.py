@@ -53,13 +53,13 @@ def _under_calls(plane: FaultyPlane, name: str, deed: Callable[[], None]) -> tup
         deed()
         writer.wait_for(10)
         callers.wait_for(5 * CALLERS)
-    wanted = {f"{name}-{number:06d}" for number in writer.acknowledged}
-    until(lambda: wanted <= set(follower.watch.names), "the watch has told of every object")
+    expected = {f"{name}-{number:06d}" for number in writer.acknowledged}
+    until(lambda: expected <= set(follower.watch.names), "the watch has told of every object")
     follower.over.set()
     follower.join()
-    told = f"{len(callers.failures)} of {callers.answered} reads and {len(writer.failures)} of {len(writer.acknowledged)} writes failed"
+    summary = f"{len(callers.failures)} of {callers.answered} reads and {len(writer.failures)} of {len(writer.acknowledged)} writes failed"
     gaps = f"longest gaps {max(callers.gaps):.1f} s and {writer.longest_gap:.1f} s; watch opened {follower.opened} times"
-    print(f"{name}, at {busy():.1f} programs a core: {told}; {gaps}; {callers.failures[:2]} {writer.failures[:2]}")
+    print(f"{name}, at {busy():.1f} programs a core: {summary}; {gaps}; {callers.failures[:2]} {writer.failures[:2]}")
     names = [one for one in follower.watch.names if one.startswith(f"{name}-")]
     assert len(names) == len(set(names))
     assert writer.lost() == []

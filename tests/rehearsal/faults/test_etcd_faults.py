@@ -46,13 +46,13 @@ def _term(plane: FaultyPlane) -> int:
     command = [*plane.etcdctl_on(plane.control.etcd), "endpoint", "status", "--write-out=json"]
 
     def asked() -> list[Any]:
-        told = subprocess.run(command, capture_output=True, check=False).stdout
-        found: list[Any] = json.loads(told) if told else []
+        result = subprocess.run(command, capture_output=True, check=False).stdout
+        found: list[Any] = json.loads(result) if result else []
         return found
 
     until(lambda: len(asked()) == len(plane.control.etcd), "every member tells its state")
-    told = asked()
-    return max(int(one["Status"]["raftTerm"]) for one in told)
+    result = asked()
+    return max(int(one["Status"]["raftTerm"]) for one in result)
 
 
 def test_a_leader_that_is_killed_loses_nothing_and_comes_back_by_itself(plane: FaultyPlane) -> None:
@@ -131,14 +131,14 @@ def _refused_in_words(plane: FaultyPlane) -> None:
     try:
         read = plane.client().request("GET", f"{CONFIG_MAPS}?timeout=3s")
     except ConnectionError as error:
-        told = str(error)
+        result = str(error)
     else:
-        told = f"{read.status} {read.message}"
+        result = f"{read.status} {read.message}"
     took = time.monotonic() - began
-    print(f"a write: {written.status} {written.message!r}; a consistent read of at most 3 s: {told!r} after {took:.1f} s")
+    print(f"a write: {written.status} {written.message!r}; a consistent read of at most 3 s: {result!r} after {took:.1f} s")
     assert written.status in (500, 504)
     assert written.message.startswith(("etcdserver: request timed out", "Timeout: request did not complete within"))
-    assert told.startswith(REFUSALS)
+    assert result.startswith(REFUSALS)
     assert took < ANSWER_SECONDS * busy()
 
 
@@ -171,8 +171,8 @@ def test_a_dead_events_ring_costs_events_alone(plane: FaultyPlane) -> None:
     assert runbook.run("Is it back").split() == ["active"]
     assert runbook.left == [FOUND_ANEW]
     until(lambda: _made(plane, "after"), "events are taken again")
-    kept = {item["metadata"]["name"] for item in plane.client().get(EVENTS)["items"]} & {"before", "lost", "after"}
-    assert kept == {"before", "after"}
+    names = {item["metadata"]["name"] for item in plane.client().get(EVENTS)["items"]} & {"before", "lost", "after"}
+    assert names == {"before", "after"}
     plane.kubectl("delete", "pod", "meanwhile", "--wait=false")
 
 
@@ -194,9 +194,9 @@ def test_an_events_ring_that_lost_its_disks_waits_until_it_is_founded_anew(plane
     assert runbook.run("Is it back").split() == ["active"]
     assert runbook.left == []
     until(lambda: _made(plane, "anew"), "events are taken again")
-    kept = {item["metadata"]["name"] for item in plane.client().get(EVENTS)["items"]}
-    assert "anew" in kept
-    assert "old" not in kept
+    names = {item["metadata"]["name"] for item in plane.client().get(EVENTS)["items"]}
+    assert "anew" in names
+    assert "old" not in names
 
 
 def _made(plane: FaultyPlane, name: str) -> bool:
@@ -224,8 +224,8 @@ def test_a_frozen_leader_causes_one_election_and_the_api_goes_on(plane: FaultyPl
         until(lambda: service.state == "ready", "the member is back")
         writer.wait_for(20)
     elections = _term(plane) - term
-    told = f"gap {writer.longest_gap:.1f} s, {elections} elections, failed writes {writer.failures}"
-    print(f"leader frozen, at {busy():.1f} programs a core: {told}")
+    result = f"gap {writer.longest_gap:.1f} s, {elections} elections, failed writes {writer.failures}"
+    print(f"leader frozen, at {busy():.1f} programs a core: {result}")
     assert writer.lost() == []
     assert writer.longest_gap < ANSWER_SECONDS * busy()
     assert 1 <= elections <= 1 + busy()

@@ -30,9 +30,9 @@ def _contained(plane: FaultyPlane, seen: Flood) -> None:
 
 def _answered(seen: Flood) -> None:
     for who in ("break-glass", "operator", "heartbeat"):
-        asked = seen.asked(who)
-        assert asked.failures == [], who
-        assert asked.quantile(0.99) < P99_SECONDS * busy(), who
+        calls = seen.asked(who)
+        assert calls.failures == [], who
+        assert calls.quantile(0.99) < P99_SECONDS * busy(), who
 
 
 def _book(plane: FaultyPlane, server: Machine) -> dict[str, str]:
@@ -70,8 +70,8 @@ def test_people_and_nodes_are_answered_while_agents_of_every_node_flood_the_api(
 
 def test_without_the_shipped_objects_the_same_flood_takes_the_servers_for_itself(plane: FaultyPlane) -> None:
     prepare(plane)
-    kept = json.loads(plane.kubectl("get", KINDS, "-l", FLEETS, "-o", "json"))
-    assert kept["items"]
+    stored = json.loads(plane.kubectl("get", KINDS, "-l", FLEETS, "-o", "json"))
+    assert stored["items"]
     plane.kubectl("delete", KINDS, "-l", FLEETS)
     try:
         with flood(plane, FLOOD_SECONDS) as seen:
@@ -82,9 +82,9 @@ def test_without_the_shipped_objects_the_same_flood_takes_the_servers_for_itself
         own = seats(AGENTS, plane.control.cluster.api_servers)
         assert seen.seats["service-accounts"] > 2 * own
     finally:
-        for item in kept["items"]:
+        for item in stored["items"]:
             item["metadata"] = {key: item["metadata"][key] for key in ("name", "labels", "annotations") if key in item["metadata"]}
-        plane.kubectl("apply", "--server-side", "--field-manager=gpufleet", "--force-conflicts", "-f", "-", document=kept)
+        plane.kubectl("apply", "--server-side", "--field-manager=gpufleet", "--force-conflicts", "-f", "-", document=stored)
 
 
 def test_newcomers_that_storm_can_be_held_back_and_let_go(plane: FaultyPlane) -> None:

@@ -46,9 +46,9 @@ class Writer(threading.Thread):
 
     def wait_for(self, more: int, seconds: float = 120.0) -> None:
         """Wait until that many more writes are acknowledged."""
-        wanted, until = len(self.acknowledged) + more, time.monotonic() + seconds
-        while len(self.acknowledged) < wanted:
-            assert time.monotonic() < until, f"{len(self.acknowledged)} of {wanted} writes; last failures: {self.failures[-3:]}"
+        target, until = len(self.acknowledged) + more, time.monotonic() + seconds
+        while len(self.acknowledged) < target:
+            assert time.monotonic() < until, f"{len(self.acknowledged)} of {target} writes; last failures: {self.failures[-3:]}"
             time.sleep(0.02)
 
     def run(self) -> None:

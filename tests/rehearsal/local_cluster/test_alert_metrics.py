@@ -84,15 +84,15 @@ def busy(running_plane: RunningPlane) -> Iterator[RunningPlane]:
 
 
 def test_every_alert_asks_for_metrics_that_the_programs_have(busy: RunningPlane) -> None:
-    wanted = [
+    expected = [
         (alert.name, metric, set(LABEL.findall(selector)) - SET_BY_SCRAPING)
         for alert in alerts(busy.cluster)
         for metric, selector in SELECTOR.findall(alert.expression)
         if metric not in GIVEN_BY_PROMETHEUS
     ]
-    assert len(wanted) > 20
+    assert len(expected) > 20
     deadline, missing = time.monotonic() + 60, [("", "", set[str]())]
     while missing and time.monotonic() < deadline:
         exposed = _metrics(busy)
-        missing = [row for row in wanted if row[1] not in exposed or not row[2] <= exposed[row[1]]]
+        missing = [row for row in expected if row[1] not in exposed or not row[2] <= exposed[row[1]]]
     assert missing == []

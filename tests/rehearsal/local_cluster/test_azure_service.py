@@ -53,14 +53,14 @@ def test_a_machine_fetches_its_secrets_with_the_program_that_it_boots_with(servi
     (tmp_path / "secrets.json").write_text(json.dumps(manifest))
     program: BootFile = boot.file(FETCH_SECRETS.path)
     (tmp_path / "fetch").write_text(program.content)
-    told = subprocess.run(
+    body = subprocess.run(
         [sys.executable, tmp_path / "fetch", tmp_path / "secrets.json"],
         env={**os.environ, **service.environment(member_id(plan))},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert told.returncode == 0, told.stderr
+    assert body.returncode == 0, body.stderr
     assert {path.stem for path in tmp_path.glob("*.pem")} == set(manifest["keep"])
 
 
@@ -68,11 +68,11 @@ def test_a_vault_asks_for_a_token_and_a_machine_is_told_of_itself_without_one(se
     machine = member_id(plan)
     vault = plan.clusters[0].vault("etcd")
     with urllib3.PoolManager(ca_certs=str(service.authority)) as client:
-        asked = client.request("GET", f"{service.vault_uri(vault.uri)}/secrets/{vault.secrets[0]}?api-version=7.4")
-        assert asked.status == 401
+        response = client.request("GET", f"{service.vault_uri(vault.uri)}/secrets/{vault.secrets[0]}?api-version=7.4")
+        assert response.status == 401
         url = f"{service.metadata_of(machine)}/metadata/instance?api-version=2021-12-13"
-        told = client.request("GET", url, headers={"Metadata": "true"})
-        assert told.json()["compute"]["resourceId"] == machine
+        result = client.request("GET", url, headers={"Metadata": "true"})
+        assert result.json()["compute"]["resourceId"] == machine
 
 
 def test_what_is_asked_of_the_model_is_done_between_requests_and_its_errors_are_handed_on(service: AzureService, plan: RegionPlan) -> None:

@@ -107,8 +107,8 @@ def test_old_tls_is_refused(running_plane: RunningPlane, version: str) -> None:
     servers = {"API server": port(running_plane), "etcd": running_plane.control.etcd[0].port(ETCD_CLIENT_PORT)}
     for what, number in servers.items():
         command = ["openssl", "s_client", "-connect", f"127.0.0.1:{number}", f"-{version}", "-cipher", "ALL:@SECLEVEL=0"]
-        told = subprocess.run(command, input="", capture_output=True, text=True, timeout=20, check=False)
-        assert "alert protocol version" in told.stderr, what
+        result = subprocess.run(command, input="", capture_output=True, text=True, timeout=20, check=False)
+        assert "alert protocol version" in result.stderr, what
 
 
 def test_only_strong_suites_are_offered(running_plane: RunningPlane) -> None:

@@ -101,9 +101,9 @@ def test_leaves_are_renewed_under_a_client_that_sees_nothing_of_it(running_plane
     trusted = (plane.authority, server.path(f"{KEYS}/front-proxy-ca-cert.pem"))
     address = own_address()
     discovery = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/v1", "resources": []}
-    with callee(tmp_path, address, issuer, trusted, {f"/apis/{GROUP}/v1": discovery}) as asked, asking(running_plane) as client:
-        _register(running_plane, address, asked.port)
-        first = {name: _seen(running_plane, server, asked, name) for name in ("kubelet", "front-proxy")}
+    with callee(tmp_path, address, issuer, trusted, {f"/apis/{GROUP}/v1": discovery}) as endpoint, asking(running_plane) as client:
+        _register(running_plane, address, endpoint.port)
+        first = {name: _seen(running_plane, server, endpoint, name) for name in ("kubelet", "front-proxy")}
         stack, cluster = running_plane.plan.stack, running_plane.cluster
         serials = running_plane.azure.call(lambda cloud: renew(cloud, stack, cluster, LEAVES))
         began = time.monotonic()
@@ -116,7 +116,7 @@ def test_leaves_are_renewed_under_a_client_that_sees_nothing_of_it(running_plane
         shown = {"kubelet": serials["apiserver-kubelet-client"], "front-proxy": serials["front-proxy-client"]}
         for name, serial in shown.items():
             assert first[name] != serial
-            _wait_seen(running_plane, server, asked, name, serial)
+            _wait_seen(running_plane, server, endpoint, name, serial)
         running_plane.kubectl("create", "configmap", "after-renewal")
         running_plane.kubectl("delete", "configmap", "after-renewal")
     _unregister(running_plane)
@@ -130,8 +130,8 @@ def _wait_served(port: int, trust: ssl.SSLContext, serial: int) -> None:
     until(lambda: served(port, trust) == serial, f"port {port} shows the new leaf", SEEN_SECONDS)
 
 
-def _wait_seen(running: RunningPlane, server: Machine, asked: Callee, name: str, serial: int) -> None:
-    until(lambda: _seen(running, server, asked, name) == serial, f"the new leaf is shown to the {name}", SEEN_SECONDS)
+def _wait_seen(running: RunningPlane, server: Machine, endpoint: Callee, name: str, serial: int) -> None:
+    until(lambda: _seen(running, server, endpoint, name) == serial, f"the new leaf is shown to the {name}", SEEN_SECONDS)
 
 
 def _settled(running: RunningPlane) -> dict[str, tuple[int, int | None]]:
@@ -148,13 +148,13 @@ def _settled(running: RunningPlane) -> dict[str, tuple[int, int | None]]:
     return seen
 
 
-def _seen(running: RunningPlane, server: Machine, asked: Callee, name: str) -> int:
+def _seen(running: RunningPlane, server: Machine, endpoint: Callee, name: str) -> int:
     """Serial number that an API server shows when it calls a kubelet or, as front proxy, an aggregated server."""
     admin = context(running.control.authority, identity(server, "admin"))
     path = {"kubelet": "/api/v1/nodes/callee/proxy/healthz", "front-proxy": f"/apis/{GROUP}/v1"}[name]
     port = server.port(API_SERVER_PORT)
     until(lambda: get(port, path, admin).status == 200, f"{path} answers", SEEN_SECONDS)
-    return asked.last("/healthz" if name == "kubelet" else path)
+    return endpoint.last("/healthz" if name == "kubelet" else path)
 
 
 def _register(running: RunningPlane, address: str, port: int) -> None:

@@ -117,11 +117,11 @@ def test_no_scheduler_goes_on_without_knowing_who_asks(running_plane: RunningPla
 
 
 def test_the_kubernetes_services_endpoints_are_the_instances_addresses(running_plane: RunningPlane) -> None:
-    wanted = {one.address for one in running_plane.control.api_servers}
+    expected = {one.address for one in running_plane.control.api_servers}
 
     def listed() -> bool:
         found = running_plane.get("endpointslices", "kubernetes", "-n", "default")
-        return {address for endpoint in found["endpoints"] for address in endpoint["addresses"]} == wanted
+        return {address for endpoint in found["endpoints"] for address in endpoint["addresses"]} == expected
 
     until(listed, "the endpoints are those of the instances")
 
@@ -193,7 +193,7 @@ def test_when_an_api_server_loses_power_the_probe_sees_it_and_the_others_go_on(r
 
 def test_a_member_whose_local_disk_is_new_waits_and_says_so_until_it_may_join(running_plane: RunningPlane) -> None:
     plane = running_plane.control
-    wiped, asked = plane.events[2], plane.events[0]
+    wiped, peer = plane.events[2], plane.events[0]
     service = wiped.services["etcd.service"]
     said = service.program.log.stat().st_size
     key_before = wiped.path("/etc/etcd/events-2-key.pem").read_bytes()
@@ -203,34 +203,34 @@ def test_a_member_whose_local_disk_is_new_waits_and_says_so_until_it_may_join(ru
     assert not wiped.path("/var/lib/etcd/data").exists()
     assert wiped.path("/var/lib/gpufleet/etcd-member").exists()
     assert wiped.path("/etc/etcd/events-2-key.pem").read_bytes() == key_before
-    _rejoin(running_plane, wiped.name, asked.name)
+    _rejoin(running_plane, wiped.name, peer.name)
     service.wait_ready(300)
     assert wiped.path("/var/lib/etcd/data/member").is_dir()
 
 
 def _rejoin(running_plane: RunningPlane, name: str, asked_name: str) -> None:
     """Follow the guard's instructions: remove the member, add it as a learner, write the member list on its machine, promote it."""
-    wiped, asked = running_plane.control.machine(name), running_plane.control.machine(asked_name)
-    members = json.loads(running_plane.etcdctl(asked, "member", "list", "-w", "json"))["members"]
+    wiped, peer = running_plane.control.machine(name), running_plane.control.machine(asked_name)
+    members = json.loads(running_plane.etcdctl(peer, "member", "list", "-w", "json"))["members"]
     (old,) = [one["ID"] for one in members if one.get("name") == name]
-    running_plane.etcdctl(asked, "member", "remove", f"{old:x}")
+    running_plane.etcdctl(peer, "member", "remove", f"{old:x}")
     url = f"--peer-urls=https://127.0.0.1:{wiped.port(ETCD_PEER_PORT)}"
     added = until(lambda: _added(running_plane, asked_name, name, url), "the ring takes a learner")
     join = wiped.path("/run/gpufleet/etcd-join.env")
     join.parent.mkdir(parents=True, exist_ok=True)
     join.write_text("".join(f"{line}\n" for line in added.splitlines() if line.startswith("ETCD_INITIAL_CLUSTER")))
-    members = json.loads(running_plane.etcdctl(asked, "member", "list", "-w", "json"))["members"]
+    members = json.loads(running_plane.etcdctl(peer, "member", "list", "-w", "json"))["members"]
     (new,) = [one["ID"] for one in members if one.get("isLearner")]
     until(lambda: _tried(running_plane, asked_name, "member", "promote", f"{new:x}"), "the learner is promoted")
 
 
-def _added(running_plane: RunningPlane, asked: str, name: str, url: str) -> str:
-    return _tried(running_plane, asked, "member", "add", name, "--learner", url)
+def _added(running_plane: RunningPlane, peer: str, name: str, url: str) -> str:
+    return _tried(running_plane, peer, "member", "add", name, "--learner", url)
 
 
-def _tried(running_plane: RunningPlane, asked: str, *words: str) -> str:
+def _tried(running_plane: RunningPlane, peer: str, *words: str) -> str:
     """Return the output of etcdctl, or an empty text if the cluster is not ready."""
     try:
-        return running_plane.etcdctl(running_plane.control.machine(asked), *words).decode()
+        return running_plane.etcdctl(running_plane.control.machine(peer), *words).decode()
     except AssertionError:
         return ""

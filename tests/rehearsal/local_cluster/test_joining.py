@@ -69,17 +69,17 @@ def test_keeping_nodes_alive_changes_nothing_that_their_boot_files_decide(joined
     )
     nodes = {node["metadata"]["name"]: node for node in joined.get("nodes")["items"]}
     for machine in joined.machines():
-        posted, kept = machine.node("2026-11-21T06:00:00Z"), nodes[machine.name]
-        assert kept["metadata"]["labels"] == posted["metadata"]["labels"]
-        assert kept["spec"].get("taints", []) == posted["spec"].get("taints", [])
-        assert kept["spec"]["providerID"] == posted["spec"]["providerID"]
+        posted, stored = machine.node("2026-11-21T06:00:00Z"), nodes[machine.name]
+        assert stored["metadata"]["labels"] == posted["metadata"]["labels"]
+        assert stored["spec"].get("taints", []) == posted["spec"].get("taints", [])
+        assert stored["spec"]["providerID"] == posted["spec"]["providerID"]
         for part in ("addresses", "daemonEndpoints"):
-            assert kept["status"][part] == posted["status"][part]
+            assert stored["status"][part] == posted["status"][part]
         for part in ("capacity", "allocatable"):
             # kwok writes 8Gi where a kubelet writes 8388608Ki.
-            assert amounts(kept["status"][part]) == amounts(posted["status"][part])
-        told = {key: text for key, text in posted["status"]["nodeInfo"].items() if text}
-        assert kept["status"]["nodeInfo"].items() >= told.items()
+            assert amounts(stored["status"][part]) == amounts(posted["status"][part])
+        node_info = {key: text for key, text in posted["status"]["nodeInfo"].items() if text}
+        assert stored["status"]["nodeInfo"].items() >= node_info.items()
 
 
 def test_leases_last_as_long_as_the_boot_files_say(joined: RealCluster) -> None:
@@ -88,7 +88,7 @@ def test_leases_last_as_long_as_the_boot_files_say(joined: RealCluster) -> None:
 
 
 def test_the_shipped_daemons_run_on_the_nodes_that_they_select(joined: RealCluster) -> None:
-    wanted = {
+    expected = {
         "kube-proxy": 14,
         "node-local-dns": 14,
         "gpufleet-traffic": 14,
@@ -100,7 +100,7 @@ def test_the_shipped_daemons_run_on_the_nodes_that_they_select(joined: RealClust
     def ready() -> dict[str, int]:
         return {one["metadata"]["name"]: one["status"].get("numberReady", 0) for one in joined.get("daemonsets", "-A")["items"]}
 
-    until(lambda: ready() == wanted, f"pods of DaemonSets run: {wanted}")
+    until(lambda: ready() == expected, f"pods of DaemonSets run: {expected}")
 
 
 def test_a_machine_of_another_cluster_is_denied_a_certificate_to_serve_with(joined: RealCluster) -> None:

@@ -84,22 +84,22 @@ def test_a_field_that_no_table_names_is_noticed(mapping: MachineMapping) -> None
 
 
 def test_the_manifest_of_secrets_names_the_vault_and_the_folders_here(mapping: MachineMapping, tmp_path: Path) -> None:
-    told = {
+    flags = {
         "vault": "https://v.vault.azure.net",
         "identity": "/subscriptions/s/x",
         "directory": "/etc/etcd",
         "compose": {"/etc/etcd/a.pem": ["{{a}}"]},
     }
-    found = json.loads(mapping.content("/etc/gpufleet/secrets.json", json.dumps(told)))
+    found = json.loads(mapping.content("/etc/gpufleet/secrets.json", json.dumps(flags)))
     assert found == {
         "vault": "https://v.here",
         "identity": "/subscriptions/s/x",
         "directory": f"{tmp_path}/etc/etcd",
         "compose": {f"{tmp_path}/etc/etcd/a.pem": ["{{a}}"]},
     }
-    told["compose"] = {"/etc/etcd/a.pem": ["file: /etc/etcd/other"]}
+    flags["compose"] = {"/etc/etcd/a.pem": ["file: /etc/etcd/other"]}
     with pytest.raises(UnmappedValueError, match="path of the machine"):
-        mapping.content("/etc/gpufleet/secrets.json", json.dumps(told))
+        mapping.content("/etc/gpufleet/secrets.json", json.dumps(flags))
 
 
 def test_files_that_only_a_whole_machine_reads_stay_as_they_are(mapping: MachineMapping) -> None:

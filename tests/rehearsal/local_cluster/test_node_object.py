@@ -44,8 +44,8 @@ def network(pods: int) -> dict[str, Any]:
 
 def registered(of_set: NodeSet, addresses: int | None = None) -> dict[str, Any]:
     """The Node of a machine with addresses for so many pods, as many as are planned where nothing else is said."""
-    told = of_set.boot.network
-    pods = max_pods_of(told, network(told.planned_pods if addresses is None else addresses))
+    result = of_set.boot.network
+    pods = max_pods_of(result, network(result.planned_pods if addresses is None else addresses))
     return node_object(of_set, f"{of_set.name}-000000", "10.52.128.4", f"azure:///…/{of_set.name}/virtualMachines/0", VM_ID, pods, NOW)
 
 

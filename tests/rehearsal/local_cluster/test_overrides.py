@@ -166,9 +166,9 @@ def test_no_file_that_a_program_reads_still_holds_an_address_of_the_plan(laid: l
 def test_each_api_server_advertises_its_own_address(laid: list[CreatedPlane]) -> None:
     for one in laid:
         servers = [machine for machine in one.machines if machine.role == API_SERVER]
-        told = [_flags(machine.services["kube-apiserver.service"].program.argv)["advertise-address"] for machine in servers]
-        assert told == [machine.address for machine in servers]
-        assert len(set(told)) == len(told)
+        addresses = [_flags(machine.services["kube-apiserver.service"].program.argv)["advertise-address"] for machine in servers]
+        assert addresses == [machine.address for machine in servers]
+        assert len(set(addresses)) == len(addresses)
 
 
 def test_every_override_has_its_reason() -> None:

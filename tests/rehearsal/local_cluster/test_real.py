@@ -94,12 +94,12 @@ def test_daemons_count_as_running_only_on_every_node_that_they_select() -> None:
 
 def test_what_has_no_room_is_refused_with_need_room_and_remedy() -> None:
     plan = load_plan("southcentralus")
-    asked = requested_size(plan, None, None, None)
+    size = requested_size(plan, None, None, None)
     expected = r"nodes and \d+ API servers need about [\d.]+ GiB, more than the 1.0 GiB of free memory; join fewer nodes with --nodes"
     with pytest.raises(ClusterSizeError, match=expected):
-        check_memory(asked, GIB)
-    check_memory(asked, asked.bytes_needed)
-    assert requested_size(plan, None, 10, 1).bytes_needed < 2 * GIB < asked.bytes_needed
+        check_memory(size, GIB)
+    check_memory(size, size.bytes_needed)
+    assert requested_size(plan, None, 10, 1).bytes_needed < 2 * GIB < size.bytes_needed
     assert free_bytes() > 0
 
 

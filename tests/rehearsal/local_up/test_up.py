@@ -119,9 +119,9 @@ def test_a_higher_generation_replaces_the_authorities_and_reissues_what_hangs_on
 
 def test_keys_and_certificates_stay_from_one_up_to_the_next() -> None:
     cloud = standing()
-    kept = {record["urn"]: record["kept"] for record in dump(cloud)["services"]["stacks"]["dev"]["records"]}
+    stored_by_urn = {record["urn"]: record["kept"] for record in dump(cloud)["services"]["stacks"]["dev"]["records"]}
     updated(planned(pool(CPU, nodes=11)), cloud)
-    assert {record["urn"]: record["kept"] for record in dump(cloud)["services"]["stacks"]["dev"]["records"]} == kept
+    assert {record["urn"]: record["kept"] for record in dump(cloud)["services"]["stacks"]["dev"]["records"]} == stored_by_urn
 
 
 def test_destroy_takes_everything_and_the_next_up_is_refused_until_the_vaults_are_purged() -> None:
@@ -161,9 +161,9 @@ def test_a_vault_that_may_not_be_purged_is_told_apart() -> None:
     tear_down(plan, cloud, Approvals(frozenset({"all"})), lambda *_: None)
     held = reserved_names(plan, cloud)
     assert [one.purgeable for one in held] == [False] * 3
-    told = held_lines(held, "dev", Path("kept"))
-    assert len(told) == 1
-    assert told[0].endswith("this region cannot purge them: wait until then, or use another --state")
+    result = held_lines(held, "dev", Path("kept"))
+    assert len(result) == 1
+    assert result[0].endswith("this region cannot purge them: wait until then, or use another --state")
 
 
 @pytest.mark.parametrize("stack", ["dev-base", "dev"])

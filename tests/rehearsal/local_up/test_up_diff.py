@@ -85,10 +85,10 @@ def test_the_largest_region_comes_up_whole_and_fits_a_screen() -> None:
     outcome = updated(plan, new_region_cloud(plan, Scenario(seed=1)))
     assert outcome.complete
     assert list(check_machines(plan, outcome.cloud)) == []
-    told = timeline_of(outcome)
-    assert (told.running, told.machines, told.outdated_count) == (22_515, 22_515, 0)
-    assert told.addresses == sum(pool.private_addresses for cluster in plan.clusters for pool in cluster.pools) + 15
-    assert {row.name for row in told.rows} == {"southcentralus-base", "research-a", "research-b", "frontier"}
+    timeline = timeline_of(outcome)
+    assert (timeline.running, timeline.machines, timeline.outdated_count) == (22_515, 22_515, 0)
+    assert timeline.addresses == sum(pool.private_addresses for cluster in plan.clusters for pool in cluster.pools) + 15
+    assert {row.name for row in timeline.rows} == {"southcentralus-base", "research-a", "research-b", "frontier"}
     lines = tree(outcome)
     assert len(lines) <= 34
     assert sum("(instances: 0 -> 7,5" in line for line in lines) == 3

@@ -32,15 +32,15 @@ def assert_whole(outcome: UpOutcome) -> None:
 
 def test_quota_one_machine_short_is_one_paragraph_and_the_next_up_goes_on() -> None:
     outcome = first(load_scenario("quota-one-short"))
-    told = paragraphs(outcome)
-    assert len(told) == 2
-    assert told[0] == (
+    messages = paragraphs(outcome)
+    assert len(messages) == 2
+    assert messages[0] == (
         "240 resources exist, among them 12 of 14 machines; 2 of 3 scale sets are complete; 1 failed. Existing resources remain."
     )
-    assert told[1].startswith(
+    assert messages[1].startswith(
         "QuotaExceeded: VirtualMachineScaleSet dev-dev-pool-gpu-000: Operation could not be completed as it results in"
     )
-    assert told[1].endswith(
+    assert messages[1].endswith(
         "Azure grants too few vCPUs: request the limit above (Azure portal, Quotas), or lower nodes in the region file."
     )
     assert_whole(second(outcome.cloud))
@@ -49,10 +49,12 @@ def test_quota_one_machine_short_is_one_paragraph_and_the_next_up_goes_on() -> N
 def test_machines_without_hardware_are_one_paragraph_and_the_next_up_asks_for_them_alone() -> None:
     outcome = first(Scenario(seed=5, allocation_failures=(AllocationFailure(rate=0.3),)))
     assert not outcome.complete
-    told = paragraphs(outcome)
-    assert sum("AllocationFailed" in paragraph for paragraph in told) == 1
-    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 75 resources depend on them." in "\n".join(told)
-    assert "run gpufleet up again later, which requests only the missing machines" in "\n".join(told)
+    messages = paragraphs(outcome)
+    assert sum("AllocationFailed" in paragraph for paragraph in messages) == 1
+    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 75 resources depend on them." in "\n".join(
+        messages
+    )
+    assert "run gpufleet up again later, which requests only the missing machines" in "\n".join(messages)
     there = {key for key, one in state_of(scale_set(outcome.cloud, "dev-cpu-000")).instances.items() if one.state == "Succeeded"}
     after = second(outcome.cloud)
     assert_whole(after)
@@ -73,16 +75,18 @@ def test_what_waits_for_a_failure_is_not_tried_and_the_rest_is() -> None:
 def test_calls_that_azure_puts_off_are_told_in_one_paragraph_and_made_again() -> None:
     outcome = first(Scenario(seed=1, throttling=Throttling(compute=0.005)))
     assert_whole(outcome)
-    (told,) = paragraphs(outcome)
-    assert told.startswith("Azure delayed 1 call (TooManyRequests): each was retried after the time that Azure requested, at most 3 times.")
+    (messages,) = paragraphs(outcome)
+    assert messages.startswith(
+        "Azure delayed 1 call (TooManyRequests): each was retried after the time that Azure requested, at most 3 times."
+    )
 
 
 def test_throttling_that_lasts_is_one_paragraph_and_the_next_up_goes_on() -> None:
     outcome = first(Scenario(seed=1, throttling=Throttling(network=0.02)))
-    told = [paragraph for paragraph in paragraphs(outcome) if paragraph.startswith("TooManyRequests")]
-    assert len(told) == 1
-    assert "The request was throttled: more than 20 writes and deletes in 5 minutes" in told[0]
-    assert told[0].endswith("run gpufleet up again after the time in the message, with a lower --parallel if it happens again.")
+    messages = [paragraph for paragraph in paragraphs(outcome) if paragraph.startswith("TooManyRequests")]
+    assert len(messages) == 1
+    assert "The request was throttled: more than 20 writes and deletes in 5 minutes" in messages[0]
+    assert messages[0].endswith("run gpufleet up again after the time in the message, with a lower --parallel if it happens again.")
     assert_whole(second(outcome.cloud))
 
 

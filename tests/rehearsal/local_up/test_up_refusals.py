@@ -25,16 +25,16 @@ def refusal(cloud: Cloud, plan: object, allowed: Approvals | None = None) -> str
 
 
 def test_a_smaller_number_is_refused_with_the_machines_that_would_go() -> None:
-    told = refusal(standing(), planned(pool(CPU, nodes=7)))
-    assert told == (
+    message = refusal(standing(), planned(pool(CPU, nodes=7)))
+    assert message == (
         "3 machines would be lost (3 of dev-cpu-000): Azure would choose which, drained or not; restore the number, or drain "
         "machines and delete them by instance, or accept the loss of exactly this number: --accept-loss-of 3"
     )
 
 
 def test_another_number_than_the_loss_allows_nothing() -> None:
-    told = refusal(standing(), planned(pool(CPU, nodes=7)), Approvals(machines=4))
-    assert "(--accept-loss-of 4 is not that number)" in told
+    message = refusal(standing(), planned(pool(CPU, nodes=7)), Approvals(machines=4))
+    assert "(--accept-loss-of 4 is not that number)" in message
 
 
 def test_exactly_the_loss_is_taken() -> None:
@@ -46,22 +46,22 @@ def test_exactly_the_loss_is_taken() -> None:
 def test_machines_that_were_taken_out_by_instance_let_the_number_fall() -> None:
     cloud = standing()
     delete_by_hand(cloud, "dev-cpu-000", 3)
-    kept = {key for key, one in state_of(scale_set(cloud, "dev-cpu-000")).instances.items() if not one.going}
+    remaining = {key for key, one in state_of(scale_set(cloud, "dev-cpu-000")).instances.items() if not one.going}
     assert updated(planned(pool(CPU, nodes=7)), cloud).complete
-    assert set(state_of(scale_set(cloud, "dev-cpu-000")).instances) == kept
+    assert set(state_of(scale_set(cloud, "dev-cpu-000")).instances) == remaining
 
 
 def test_a_dropped_pool_is_refused_by_name_with_its_machines() -> None:
-    told = refusal(standing(), planned(lambda cluster: cluster["pools"].pop(GPU)))
-    assert told == (
+    message = refusal(standing(), planned(lambda cluster: cluster["pools"].pop(GPU)))
+    assert message == (
         "VirtualMachineScaleSet dev-gpu-000, with 2 machines: protected, and no longer declared, so that it would be deleted; put it back "
         "into the region file, or see to what it serves and allow it: --unprotect dev-gpu-000"
     )
 
 
 def test_allowing_a_dropped_pool_still_asks_for_its_machines() -> None:
-    told = refusal(standing(), planned(lambda cluster: cluster["pools"].pop(GPU)), Approvals(frozenset({"dev-gpu-000"})))
-    assert told.startswith("2 machines would be lost (2 of dev-gpu-000)")
+    message = refusal(standing(), planned(lambda cluster: cluster["pools"].pop(GPU)), Approvals(frozenset({"dev-gpu-000"})))
+    assert message.startswith("2 machines would be lost (2 of dev-gpu-000)")
 
 
 def test_an_emptied_pool_goes_once_it_is_allowed_by_name() -> None:
@@ -73,12 +73,12 @@ def test_an_emptied_pool_goes_once_it_is_allowed_by_name() -> None:
 
 
 def test_what_azure_fixes_at_creation_is_no_reason_to_delete_machines() -> None:
-    told = refusal(standing(), planned(pool(CPU, capacity="spot")))
-    assert told.startswith(
+    message = refusal(standing(), planned(pool(CPU, capacity="spot")))
+    assert message.startswith(
         "VirtualMachineScaleSet dev-cpu-000, with 10 machines: protected, and would be deleted and created again, because Changing "
         "property 'priority' is not allowed"
     )
-    assert told.endswith("revert the change, or see to what it serves and allow it: --unprotect dev-cpu-000")
+    assert message.endswith("revert the change, or see to what it serves and allow it: --unprotect dev-cpu-000")
 
 
 def test_a_set_that_may_be_made_anew_is_made_anew() -> None:
@@ -92,8 +92,8 @@ def test_a_set_that_may_be_made_anew_is_made_anew() -> None:
 
 
 def test_a_team_that_is_dropped_keeps_its_namespace() -> None:
-    told = refusal(standing(), planned(lambda cluster: cluster["tenancy"]["teams"][0].update(name="research")))
-    assert told.startswith("Namespace dev-dev-objects-Namespace/platform: protected, and no longer declared")
+    message = refusal(standing(), planned(lambda cluster: cluster["tenancy"]["teams"][0].update(name="research")))
+    assert message.startswith("Namespace dev-dev-objects-Namespace/platform: protected, and no longer declared")
 
 
 def test_a_name_that_nothing_protected_has_is_refused_with_the_nearest() -> None:

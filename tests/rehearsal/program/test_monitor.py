@@ -121,7 +121,7 @@ def test_a_secret_stays_secret_from_input_to_input_while_the_cloud_sees_it() -> 
     assert first.inputs["tags"] == {"token": Secret("s3cret")}
     # Pulumi lifts secretness to the whole property when an output is passed on.
     assert second.inputs["tags"] == Secret({"token": "s3cret"})
-    assert [asked[2]["tags"] for asked in backend.requests] == [{"token": "s3cret"}] * 2
+    assert [request[2]["tags"] for request in backend.requests] == [{"token": "s3cret"}] * 2
     assert "s3cret" not in graph.to_json()
 
 

@@ -118,7 +118,7 @@ def test_a_dynamic_provider_makes_a_real_key_and_its_private_half_stays_secret()
 def test_a_dynamic_provider_that_waits_for_the_cloud_is_answered_by_the_face() -> None:
     backend = RecordingBackend()
     graph = run_program(lambda: register(Ready, "api"), "gpufleet", "dev", backend=backend)
-    assert [(asked[0], asked[2]) for asked in backend.requests] == [
+    assert [(request[0], request[2]) for request in backend.requests] == [
         ("pulumi-python:dynamic/control:Ready", {"endpoint": "https://10.0.0.1:6443"})
     ]
     assert graph.of_type("pulumi-python:dynamic/control:Ready")[0].id

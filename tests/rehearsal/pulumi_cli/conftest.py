@@ -26,9 +26,9 @@ def pulumi_cli() -> PulumiPrograms:
 def up_once(pulumi_cli: PulumiPrograms, tmp_path_factory: pytest.TempPathFactory) -> Engine:
     """Region dev, deployed; tests do not change it."""
     engine = Engine(tmp_path_factory.mktemp("engine") / "dev")
-    told = engine.run("up")
-    assert told.returncode == 0, told.stdout + told.stderr
-    lines = told.stdout.splitlines()
+    result = engine.run("up")
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
     assert lines[0].startswith(f"engine: Pulumi {pulumi_cli.version} ({pulumi_cli.cli}), because ")
     assert any(line.startswith("dev-base: + 44 created, 0 unchanged") for line in lines)
     assert any(line.startswith("dev: + 224 created, 0 unchanged") for line in lines)

@@ -51,10 +51,10 @@ def test_a_cli_without_its_language_host_is_not_used(path: Path) -> None:
 def test_a_cli_that_is_too_old_is_not_used(path: Path) -> None:
     program(path, "pulumi", "echo v3.1.0")
     program(path, "pulumi-language-python")
-    told = choose_engine(made_here)
-    assert told.programs is None
-    assert "cannot be used: Minimum version requirement failed" in told.line
-    assert "requirement is 3.200.0, your current CLI version is 3.1.0" in told.line
+    choice = choose_engine(made_here)
+    assert choice.programs is None
+    assert "cannot be used: Minimum version requirement failed" in choice.line
+    assert "requirement is 3.200.0, your current CLI version is 3.1.0" in choice.line
 
 
 def test_a_cli_that_does_not_run_is_not_used(path: Path) -> None:

@@ -61,35 +61,35 @@ def at_the_api_servers(engine: Engine, cluster: str, action: str) -> None:
 
 def stopped_at(process: subprocess.Popen[str], line: str, number: signal.Signals) -> str:
     """Send a signal when a line has been printed, and give everything that was."""
-    told = []
+    output = []
     for read in cast("IO[str]", process.stdout):
-        told.append(read)
+        output.append(read)
         if re.match(line, read):
             process.send_signal(number)
             break
     else:
-        pytest.fail(f"never printed {line}: {''.join(told)}")
+        pytest.fail(f"never printed {line}: {''.join(output)}")
     rest, _ = process.communicate(timeout=300)
-    return "".join([*told, rest])
+    return "".join([*output, rest])
 
 
 def test_a_second_up_changes_nothing(brought_up: Engine) -> None:
-    told = brought_up.run("up")
-    assert told.returncode == 0, told.stdout
-    assert re.search(r"^dev-base: 44 unchanged ", told.stdout, re.MULTILINE)
-    assert re.search(r"^dev: 224 unchanged ", told.stdout, re.MULTILINE)
+    result = brought_up.run("up")
+    assert result.returncode == 0, result.stdout
+    assert re.search(r"^dev-base: 44 unchanged ", result.stdout, re.MULTILINE)
+    assert re.search(r"^dev: 224 unchanged ", result.stdout, re.MULTILINE)
 
 
 def test_nothing_is_written_outside_the_folder(up_once: Engine) -> None:
-    told = subprocess.run(
+    result = subprocess.run(
         ["git", "status", "--porcelain", "uv.lock", "stacks", "Pulumi.yaml"],
         capture_output=True,
         text=True,
         check=True,
         cwd=Path(__file__).parent,
     )
-    assert "Pulumi." not in told.stdout
-    assert "uv.lock" not in told.stdout
+    assert "Pulumi." not in result.stdout
+    assert "uv.lock" not in result.stdout
     assert (up_once.folder / "state" / ".pulumi" / "stacks" / "gpufleet" / "dev.json").exists()
 
 
@@ -101,13 +101,13 @@ def test_no_secret_is_plain_in_the_state(up_once: Engine) -> None:
 
 def test_another_image_on_one_pool_is_one_update(brought_up: Engine, tmp_path: Path) -> None:
     region = draft(tmp_path / "drafts", OTHER_IMAGE)
-    told = brought_up.run("preview", region, "--diff")
-    assert told.returncode == 0, told.stdout
-    assert "virtualMachineProfile.storageProfile.imageReference.id: …/2026.11.0 => …/2026.10.0" in told.stdout
-    assert re.search(r"^dev: ~ 1 to update, 223 unchanged ", told.stdout, re.MULTILINE)
-    told = brought_up.run("up", region)
-    assert told.returncode == 0, told.stdout
-    assert re.search(r"^dev: ~ 1 updated, 223 unchanged ", told.stdout, re.MULTILINE)
+    result = brought_up.run("preview", region, "--diff")
+    assert result.returncode == 0, result.stdout
+    assert "virtualMachineProfile.storageProfile.imageReference.id: …/2026.11.0 => …/2026.10.0" in result.stdout
+    assert re.search(r"^dev: ~ 1 to update, 223 unchanged ", result.stdout, re.MULTILINE)
+    result = brought_up.run("up", region)
+    assert result.returncode == 0, result.stdout
+    assert re.search(r"^dev: ~ 1 updated, 223 unchanged ", result.stdout, re.MULTILINE)
 
 
 def test_changes_by_hand_are_shown_by_refresh_and_mended_by_up(brought_up: Engine) -> None:
@@ -128,36 +128,36 @@ def test_a_pool_that_is_dropped_or_shrunk_is_refused_by_name(brought_up: Engine,
     text = draft(tmp_path / "drafts").read_text()
     begin, end = text.index("      - name: gpu\n"), text.index("    tenancy:")
     (tmp_path / "drafts" / "dev.yaml").write_text((text[:begin] + text[end:]).replace("nodes: 10\n", "nodes: 7\n"))
-    told = brought_up.run("up", tmp_path / "drafts" / "dev.yaml")
-    assert told.returncode == 1
+    result = brought_up.run("up", tmp_path / "drafts" / "dev.yaml")
+    assert result.returncode == 1
     assert (
         "refused; nothing was changed\nVirtualMachineScaleSet dev-gpu-000, with 2 machines: protected, and no longer declared"
-        in told.stdout
+        in result.stdout
     )
-    assert "5 machines would be lost (3 of dev-cpu-000, 2 of dev-gpu-000)" in told.stdout
+    assert "5 machines would be lost (3 of dev-cpu-000, 2 of dev-gpu-000)" in result.stdout
 
 
 def test_destroy_refuses_what_is_protected_by_name_and_then_deletes_all(brought_up: Engine) -> None:
-    told = brought_up.run("destroy")
-    assert told.returncode == 1
-    assert "refused; nothing was changed" in told.stdout
-    assert "VirtualMachineScaleSet dev-cpu-000, 10 machines" in told.stdout
-    assert "--unprotect all for all 14" in told.stdout
+    result = brought_up.run("destroy")
+    assert result.returncode == 1
+    assert "refused; nothing was changed" in result.stdout
+    assert "VirtualMachineScaleSet dev-cpu-000, 10 machines" in result.stdout
+    assert "--unprotect all for all 14" in result.stdout
     unknown = brought_up.run("destroy", "dev", "--unprotect", "al")
     assert (unknown.returncode, unknown.stderr.split(";")[0]) == (2, "no protected resource is called al")
-    told = brought_up.run("destroy", "dev", "--unprotect", "all", "--purge")
-    assert told.returncode == 0, told.stdout
-    assert re.search(r"^dev: - 22\d deleted, 0 unchanged ", told.stdout, re.MULTILINE)
-    assert re.search(r"^dev-base: - 44 deleted, 0 unchanged ", told.stdout, re.MULTILINE)
-    assert "3 deleted vaults purged, so that their names are free" in told.stdout
+    result = brought_up.run("destroy", "dev", "--unprotect", "all", "--purge")
+    assert result.returncode == 0, result.stdout
+    assert re.search(r"^dev: - 22\d deleted, 0 unchanged ", result.stdout, re.MULTILINE)
+    assert re.search(r"^dev-base: - 44 deleted, 0 unchanged ", result.stdout, re.MULTILINE)
+    assert "3 deleted vaults purged, so that their names are free" in result.stdout
 
 
 def test_a_failed_creation_is_told_with_what_to_do_and_the_next_up_finishes(tmp_path: Path) -> None:
     engine = Engine(tmp_path / "engine")
-    told = engine.run("up", "dev", "--scenario", "quota-one-short")
-    assert told.returncode == 1
-    assert "dev: failed: VirtualMachineScaleSet dev-dev-pool-gpu-000: " in told.stdout
-    assert "What to do: Azure grants too few vCPUs" in told.stdout
+    result = engine.run("up", "dev", "--scenario", "quota-one-short")
+    assert result.returncode == 1
+    assert "dev: failed: VirtualMachineScaleSet dev-dev-pool-gpu-000: " in result.stdout
+    assert "What to do: Azure grants too few vCPUs" in result.stdout
     done = engine.run("up", "dev", "--scenario", "calm")
     assert done.returncode == 0, done.stdout
     assert re.search(r"^dev: .*unchanged ", done.stdout, re.MULTILINE)
@@ -165,9 +165,9 @@ def test_a_failed_creation_is_told_with_what_to_do_and_the_next_up_finishes(tmp_
 
 def test_an_up_that_is_interrupted_or_killed_is_gone_on_with(tmp_path: Path) -> None:
     engine = Engine(tmp_path / "engine")
-    told = stopped_at(engine.start("up"), r"up dev-base: \d+ created", signal.SIGINT)
-    assert "Stack dev was not tried, because it was interrupted." in told
-    assert "Interrupted" in told
+    output = stopped_at(engine.start("up"), r"up dev-base: \d+ created", signal.SIGINT)
+    assert "Stack dev was not tried, because it was interrupted." in output
+    assert "Interrupted" in output
     killed = engine.start("up")
     stopped_at(killed, r"up dev: \d+ created", signal.SIGKILL)
     assert killed.returncode == -signal.SIGKILL
@@ -187,13 +187,13 @@ def test_what_was_being_made_when_a_command_died_is_taken_into_the_state(brought
         {"type": "creating", "resource": {key: value for key, value in one.items() if key not in ("id", "outputs")}} for one in cut_off
     ]
     path.write_text(json.dumps(state))
-    told = brought_up.run("up")
-    assert told.returncode == 0, told.stdout
+    result = brought_up.run("up")
+    assert result.returncode == 0, result.stdout
     assert (
         "dev: 1 operation was under way when the last command died: VirtualMachineScaleSet dev-dev-pool-cpu-000 (creating); "
         "reading their results from Azure and the clusters"
-    ) in told.stdout
-    assert re.search(r"^dev: (~ 1 updated, )?22[34] unchanged ", told.stdout, re.MULTILINE)
+    ) in result.stdout
+    assert re.search(r"^dev: (~ 1 updated, )?22[34] unchanged ", result.stdout, re.MULTILINE)
 
 
 def test_one_clusters_dead_api_servers_stop_no_other_and_the_next_up_finishes(tmp_path: Path) -> None:
@@ -202,11 +202,11 @@ def test_one_clusters_dead_api_servers_stop_no_other_and_the_next_up_finishes(tm
     assert engine.run("up", region).returncode == 0
     at_the_api_servers(engine, "dev2", "powerOff")
     two_clusters(region, teams=("platform", "second"))
-    told = engine.run("up", region)
-    assert told.returncode == 1
-    assert "dev: failed: Namespace dev-dev2-objects-Namespace/second: the cluster cannot be reached" in told.stdout
-    assert "What to do: repair that cluster's control plane" in told.stdout
-    assert re.search(r"^ \+ +Namespace Namespace/second$", told.stdout, re.MULTILINE), "the other cluster has it"
+    result = engine.run("up", region)
+    assert result.returncode == 1
+    assert "dev: failed: Namespace dev-dev2-objects-Namespace/second: the cluster cannot be reached" in result.stdout
+    assert "What to do: repair that cluster's control plane" in result.stdout
+    assert re.search(r"^ \+ +Namespace Namespace/second$", result.stdout, re.MULTILINE), "the other cluster has it"
     at_the_api_servers(engine, "dev2", "start")
     done = engine.run("up", region)
     assert done.returncode == 0, done.stdout
@@ -226,11 +226,11 @@ def test_another_version_of_the_provider_updates_itself_and_nothing_else(brought
             if resource["type"] == "pulumi:providers:azure-native":
                 resource["inputs"]["version"] = resource["outputs"]["version"] = older
         path.write_text(json.dumps(state))
-    told = brought_up.run("up")
-    assert told.returncode == 0, told.stdout
-    assert re.search(r"^dev-base: ~ 1 updated, 43 unchanged ", told.stdout, re.MULTILINE)
-    assert re.search(r"^dev: ~ 2 updated, 222 unchanged ", told.stdout, re.MULTILINE)
-    assert told.stdout.count("[diff: ~version]") == 3
+    result = brought_up.run("up")
+    assert result.returncode == 0, result.stdout
+    assert re.search(r"^dev-base: ~ 1 updated, 43 unchanged ", result.stdout, re.MULTILINE)
+    assert re.search(r"^dev: ~ 2 updated, 222 unchanged ", result.stdout, re.MULTILINE)
+    assert result.stdout.count("[diff: ~version]") == 3
 
 
 def test_two_commands_at_once_are_refused(tmp_path: Path) -> None:

@@ -44,9 +44,9 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PulumiCli]:
 
 def test_a_command_has_the_environment_that_it_is_given_and_no_other(cli: PulumiCli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_ACCESS_TOKEN", "theirs")
-    told = cli.run_in_hub([sys.executable, "-c", "import os; print(*sorted(os.environ))"], {"MORE": "1"}).stdout.split()
-    assert {"GIVEN", "MORE", "PATH", "PULUMI_AUTOMATION_API"} <= set(told)
-    assert "PULUMI_ACCESS_TOKEN" not in told
+    output = cli.run_in_hub([sys.executable, "-c", "import os; print(*sorted(os.environ))"], {"MORE": "1"}).stdout.split()
+    assert {"GIVEN", "MORE", "PATH", "PULUMI_AUTOMATION_API"} <= set(output)
+    assert "PULUMI_ACCESS_TOKEN" not in output
 
 
 def test_both_streams_and_the_status_are_told(cli: PulumiCli) -> None:
@@ -77,8 +77,8 @@ def test_an_interrupt_between_two_commands_is_remembered(cli: PulumiCli) -> None
 
 
 def test_a_command_is_in_a_process_group_of_its_own(cli: PulumiCli) -> None:
-    told = cli.run_in_hub([sys.executable, "-c", "import os; print(os.getpgid(0))"], {})
-    assert int(told.stdout) != os.getpgid(0)
+    result = cli.run_in_hub([sys.executable, "-c", "import os; print(os.getpgid(0))"], {})
+    assert int(result.stdout) != os.getpgid(0)
 
 
 def test_lines_are_told_while_they_are_written_and_the_file_is_gone_at_the_end(tmp_path: Path) -> None:

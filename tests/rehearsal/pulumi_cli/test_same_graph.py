@@ -32,14 +32,14 @@ def in_process(region: str) -> tuple[Graph, ...]:
 
 def exported(folder: EngineFolder, programs: PulumiPrograms, stack: str) -> dict[str, object]:
     """A stack's state, secrets in plain."""
-    told = subprocess.run(
+    result = subprocess.run(
         [programs.cli, "stack", "export", "--show-secrets", "--stack", stack],
         cwd=folder.project,
         env=folder.environment(programs, {}),
         capture_output=True,
         check=True,
     )
-    found: dict[str, object] = json.loads(told.stdout)
+    found: dict[str, object] = json.loads(result.stdout)
     return found
 
 

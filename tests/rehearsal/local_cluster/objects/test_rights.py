@@ -183,7 +183,7 @@ ROWS = (
 
 def _allowed(api: Api, row: Row) -> bool:
     if row.resource.startswith("/"):
-        asked = {"nonResourceAttributes": {"path": row.resource, "verb": row.verb}}
+        request = {"nonResourceAttributes": {"path": row.resource, "verb": row.verb}}
     else:
         whole, _, sub = row.resource.partition("/")
         plural, _, group = whole.partition(".")
@@ -195,11 +195,11 @@ def _allowed(api: Api, row: Row) -> bool:
             "namespace": row.namespace,
             "name": row.name,
         }
-        asked = {"resourceAttributes": attributes}
+        request = {"resourceAttributes": attributes}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
-        "spec": {"user": row.by.user, "groups": list(row.by.groups), **asked},
+        "spec": {"user": row.by.user, "groups": list(row.by.groups), **request},
     }
     reply = api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
     assert reply.status == 201, reply.message

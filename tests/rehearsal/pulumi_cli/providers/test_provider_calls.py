@@ -56,33 +56,33 @@ class Shelf(Provider):
         if "room" not in config:
             raise ProviderError("the shelf stands in no room; set room")
 
-    async def check(self, asked: CheckRequest) -> CheckResult:
-        self.asked.append(asked)
-        return CheckResult(asked.new, [] if "size" in asked.new else [CheckFailure("size", "is missing")])
+    async def check(self, request: CheckRequest) -> CheckResult:
+        self.asked.append(request)
+        return CheckResult(request.new, [] if "size" in request.new else [CheckFailure("size", "is missing")])
 
-    async def diff(self, asked: DiffRequest) -> DiffResult:
-        changed = asked.old_inputs.get("size") != asked.new.get("size")
+    async def diff(self, request: DiffRequest) -> DiffResult:
+        changed = request.old_inputs.get("size") != request.new.get("size")
         return DiffResult(
             {"size": PropertyChange(ChangeKind.UPDATE, replace=True), "labels[0]": PropertyChange(ChangeKind.ADD)} if changed else {},
             delete_first=True,
         )
 
-    async def create(self, asked: CreateRequest) -> CreateResult:
-        self.asked.append(asked)
-        if asked.inputs.get("size") == "broken":
-            raise InitializationError("box-1", {"size": Secret("broken")}, asked.inputs, ["the lid is missing", "the bottom too"])
-        if asked.inputs.get("size") == "odd":
+    async def create(self, request: CreateRequest) -> CreateResult:
+        self.asked.append(request)
+        if request.inputs.get("size") == "broken":
+            raise InitializationError("box-1", {"size": Secret("broken")}, request.inputs, ["the lid is missing", "the bottom too"])
+        if request.inputs.get("size") == "odd":
             raise ZeroDivisionError("hush")
-        return CreateResult("" if asked.preview else "box-1", asked.inputs)
+        return CreateResult("" if request.preview else "box-1", request.inputs)
 
-    async def read(self, asked: ReadRequest) -> ReadResult | None:
-        return None if asked.id == "gone" else ReadResult(asked.id, {"size": 1}, asked.inputs or {"size": 1})
+    async def read(self, request: ReadRequest) -> ReadResult | None:
+        return None if request.id == "gone" else ReadResult(request.id, {"size": 1}, request.inputs or {"size": 1})
 
-    async def update(self, asked: UpdateRequest) -> Mapping[str, Any]:
-        return {**asked.old_outputs, **asked.new}
+    async def update(self, request: UpdateRequest) -> Mapping[str, Any]:
+        return {**request.old_outputs, **request.new}
 
-    async def delete(self, asked: DeleteRequest) -> None:
-        if asked.id == "stuck":
+    async def delete(self, request: DeleteRequest) -> None:
+        if request.id == "stuck":
             raise ProviderError("the box is nailed to the shelf")
 
     async def invoke(self, token: str, arguments: Json) -> Mapping[str, Any]:
@@ -118,10 +118,10 @@ def shelf() -> Iterator[tuple[Client, Shelf]]:
 
 def test_the_engine_is_told_what_the_provider_understands(shelf: tuple[Client, Shelf]) -> None:
     client, _ = shelf
-    told = client.call("Handshake", provider_pb2.ProviderHandshakeRequest(engine_address=""))
-    assert told.accept_secrets
-    assert told.supports_autonaming_configuration
-    assert not told.accept_resources, "the engine sends ids in their place"
+    result = client.call("Handshake", provider_pb2.ProviderHandshakeRequest(engine_address=""))
+    assert result.accept_secrets
+    assert result.supports_autonaming_configuration
+    assert not result.accept_resources, "the engine sends ids in their place"
     assert client.call("GetPluginInfo", empty_pb2.Empty()).version == "1.2.3"
     assert client.call("Attach", plugin_pb2.PluginAttach(address="")) == empty_pb2.Empty()
     answer = client.call("Configure", provider_pb2.ConfigureRequest(args=encode({"room": "a"})))

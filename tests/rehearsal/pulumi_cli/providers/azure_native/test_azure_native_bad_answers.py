@@ -116,20 +116,20 @@ def test_an_account_that_azure_never_takes_is_told_so() -> None:
 
 def test_a_resource_that_was_made_and_cannot_be_read_is_kept_and_refreshed_to_what_it_was_made_of() -> None:
     azure = Azure(PUT=_is_there, GET=_fails)
-    with pytest.raises(InitializationError, match=r"succeeded, but the result cannot be read: reading .*: InternalServerError") as kept:
+    with pytest.raises(InitializationError, match=r"succeeded, but the result cannot be read: reading .*: InternalServerError") as raised:
         created(azure)
-    assert (kept.value.id, kept.value.inputs) == (PATH, INPUTS)
+    assert (raised.value.id, raised.value.inputs) == (PATH, INPUTS)
     assert [method for method, _ in azure.calls] == ["PUT", *["GET"] * (RETRIES + 1)]
-    assert refreshed_inputs(GROUP, INPUTS, kept.value.properties, BODY) == INPUTS, "what Azure added is none of the program's inputs"
+    assert refreshed_inputs(GROUP, INPUTS, raised.value.properties, BODY) == INPUTS, "what Azure added is none of the program's inputs"
 
 
 @pytest.mark.parametrize(("put", "told"), [(_drops, "Azure cannot be reached"), (_fails, "InternalServerError: Try later")])
 def test_a_resource_whose_making_got_no_answer_or_an_error_of_azures_is_looked_for_and_kept(put: Reply, told: str) -> None:
     azure = Azure(PUT=put, GET=_is_there)
-    with pytest.raises(InitializationError, match=rf"creating .*: {told}") as kept:
+    with pytest.raises(InitializationError, match=rf"creating .*: {told}") as raised:
         created(azure)
-    assert kept.value.id == PATH
-    assert kept.value.properties["managedBy"] == "azure"
+    assert raised.value.id == PATH
+    assert raised.value.properties["managedBy"] == "azure"
     assert {method for method, _ in azure.calls[:-1]} == {"PUT"}
     assert azure.calls[-1][0] == "GET"
 
@@ -145,8 +145,8 @@ def test_a_resource_whose_making_got_no_answer_or_an_error_of_azures_and_that_is
 
 def test_an_operation_that_tells_nothing_is_not_waited_for_for_ever() -> None:
     async def begun(request: web.Request) -> web.StreamResponse:
-        told = {"Azure-AsyncOperation": f"{request.url.origin()}/operation", "Retry-After": "0"}
-        return web.json_response(BODY, status=201, headers=told)
+        headers = {"Azure-AsyncOperation": f"{request.url.origin()}/operation", "Retry-After": "0"}
+        return web.json_response(BODY, status=201, headers=headers)
 
     async def silent(request: web.Request) -> web.StreamResponse:
         return web.json_response({} if request.path == "/operation" else BODY)

@@ -92,11 +92,11 @@ def test_an_id_that_is_none_of_the_types_is_refused(provider: Client) -> None:
 
 
 def test_who_is_signed_in_can_be_asked(azure: Served, provider: Client) -> None:
-    told = provider.invoke("azure-native:authorization:getClientConfig", {})
-    assert told["subscriptionId"] == azure.subscription
-    assert told["clientId"] == azure.environment["ARM_CLIENT_ID"]
-    assert told["tenantId"] == azure.environment["ARM_TENANT_ID"]
-    assert len(told["objectId"]) == 36
+    result = provider.invoke("azure-native:authorization:getClientConfig", {})
+    assert result["subscriptionId"] == azure.subscription
+    assert result["clientId"] == azure.environment["ARM_CLIENT_ID"]
+    assert result["tenantId"] == azure.environment["ARM_TENANT_ID"]
+    assert len(result["objectId"]) == 36
     assert set(provider.invoke("azure-native:authorization:getClientToken", {})) == {"token"}
 
 

@@ -18,8 +18,8 @@ ANNOTATION = "pulumi.com/autonamed"
 
 
 def test_kind_version_and_namespace_are_filled_in(unconfigured: Objects) -> None:
-    kept = unconfigured.checked("kubernetes:apps/v1:Deployment", {"metadata": {"name": "one"}, "spec": {}})
-    assert kept == {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "one", "namespace": "default"}, "spec": {}}
+    checked = unconfigured.checked("kubernetes:apps/v1:Deployment", {"metadata": {"name": "one"}, "spec": {}})
+    assert checked == {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "one", "namespace": "default"}, "spec": {}}
 
 
 def test_a_kind_without_namespaces_is_given_none(unconfigured: Objects) -> None:
@@ -44,8 +44,8 @@ def test_a_made_up_name_is_the_same_for_the_same_seed_and_stays(unconfigured: Ob
 def test_names_follow_the_stacks_configuration(unconfigured: Objects) -> None:
     modes = provider_pb2.CheckRequest.AutonamingOptions
     proposed = modes(proposed_name="as-proposed", mode=modes.PROPOSE)
-    kept, _ = unconfigured.client.check(CONFIG_MAP, {}, autonaming=proposed)
-    assert kept["metadata"]["name"] == "as-proposed"
+    checked, _ = unconfigured.client.check(CONFIG_MAP, {}, autonaming=proposed)
+    assert checked["metadata"]["name"] == "as-proposed"
     _, faults = unconfigured.client.check(CONFIG_MAP, {}, autonaming=modes(mode=modes.DISABLE))
     assert faults == ["the stack's configuration disables generated names (pulumi:autonaming); give the object one"]
 
@@ -59,19 +59,19 @@ def test_what_only_the_server_writes_is_left_out(unconfigured: Objects) -> None:
 
 def test_a_secrets_texts_are_kept_as_secret_data(unconfigured: Objects) -> None:
     given = {"metadata": {"name": "one"}, "stringData": {"a": Secret("word")}, "data": {"b": base64.b64encode(b"other").decode()}}
-    kept = unconfigured.checked(SECRET, given)
-    assert "stringData" not in kept
-    assert isinstance(kept["data"], Secret)
-    assert kept["data"].value == {"a": base64.b64encode(b"word").decode(), "b": base64.b64encode(b"other").decode()}
+    checked = unconfigured.checked(SECRET, given)
+    assert "stringData" not in checked
+    assert isinstance(checked["data"], Secret)
+    assert checked["data"].value == {"a": base64.b64encode(b"word").decode(), "b": base64.b64encode(b"other").decode()}
 
 
 def test_what_is_unknown_or_secret_stays_so(unconfigured: Objects) -> None:
     given = {"metadata": {"name": UNKNOWN, "labels": {"a": UNKNOWN}}, "data": {"a": Secret("word"), "b": UNKNOWN}}
-    kept = unconfigured.checked(CONFIG_MAP, given)
-    assert kept["metadata"] == {"name": UNKNOWN, "labels": {"a": UNKNOWN}, "namespace": "default"}
-    assert kept["data"] == given["data"]
-    kept = unconfigured.checked(SECRET, {"metadata": {"name": "one"}, "stringData": {"a": UNKNOWN}})
-    assert kept["stringData"] == Secret({"a": UNKNOWN})
+    checked = unconfigured.checked(CONFIG_MAP, given)
+    assert checked["metadata"] == {"name": UNKNOWN, "labels": {"a": UNKNOWN}, "namespace": "default"}
+    assert checked["data"] == given["data"]
+    checked = unconfigured.checked(SECRET, {"metadata": {"name": "one"}, "stringData": {"a": UNKNOWN}})
+    assert checked["stringData"] == Secret({"a": UNKNOWN})
     assert unconfigured.checked(CONFIG_MAP, {"metadata": UNKNOWN})["metadata"] == UNKNOWN
 
 

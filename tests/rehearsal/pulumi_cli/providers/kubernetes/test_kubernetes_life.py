@@ -249,11 +249,11 @@ def test_secrets_are_secret_in_every_answer(objects: Objects, api: Api) -> None:
     assert made is not None
     assert made.outputs["data"] == {"a": Secret(word)}
     assert made.inputs["data"] == {"a": Secret(word)}
-    found, outputs, kept = objects.client.read(SECRET, answer.id, checked, {})
-    assert outputs["data"] == kept["data"] == outputs["__inputs"]["data"] == Secret({"a": coded})
-    imported, outputs, kept = objects.client.read(SECRET, answer.id)
-    assert outputs["data"] == kept["data"] == Secret({"a": coded})
-    objects.client.delete(SECRET, answer.id, kept, outputs)
+    found, outputs, stored_inputs = objects.client.read(SECRET, answer.id, checked, {})
+    assert outputs["data"] == stored_inputs["data"] == outputs["__inputs"]["data"] == Secret({"a": coded})
+    imported, outputs, stored_inputs = objects.client.read(SECRET, answer.id)
+    assert outputs["data"] == stored_inputs["data"] == Secret({"a": coded})
+    objects.client.delete(SECRET, answer.id, stored_inputs, outputs)
     objects.remove(made)
     assert found == imported == answer.id
     bad: Json = {"metadata": {"name": name}, "data": {"a": Secret("b"), word: Secret(word)}, "binaryData": {word: "?"}}

@@ -180,6 +180,6 @@ def test_what_ails_a_pod_is_told(state: Json, said: str) -> None:
 
 
 def test_of_many_pods_a_few_are_told_of() -> None:
-    told = list(pod_problems([_pod(f"pod-{number}") for number in range(9)]))
-    assert len(told) == 6
-    assert told[-1] == "and 4 more pods that are not ready"
+    result = list(pod_problems([_pod(f"pod-{number}") for number in range(9)]))
+    assert len(result) == 6
+    assert result[-1] == "and 4 more pods that are not ready"

@@ -47,5 +47,5 @@ def test_every_object_of_the_region_lives_through_all_calls(objects: Objects, ap
 
 def test_no_object_of_the_region_differs_in_kind_from_what_the_cluster_serves(objects: Objects, registered: tuple[Resource, ...]) -> None:
     for one in registered:
-        kept = objects.checked(one.type, dict(one.inputs), name=one.name)
-        assert ("namespace" in reveal(kept["metadata"])) is kind_of(one.type).namespaced
+        checked = objects.checked(one.type, dict(one.inputs), name=one.name)
+        assert ("namespace" in reveal(checked["metadata"])) is kind_of(one.type).namespaced

@@ -35,14 +35,14 @@ def made() -> Made:
 def test_objects_stay_as_they_are_with_a_warning(dead: str, made: Made, make_objects: Callable[..., Objects], engine: Heard) -> None:
     objects = make_objects(kubeconfig=dead, skipUpdateUnreachable="true")
     before = len(engine.warnings())
-    kept = objects.checked(CONFIG_MAP, config_map("one", a="2"), made.inputs)
-    assert kept == made.inputs
-    assert not objects.client.diff(CONFIG_MAP, made.inputs, kept, made.outputs).detailedDiff
+    checked = objects.checked(CONFIG_MAP, config_map("one", a="2"), made.inputs)
+    assert checked == made.inputs
+    assert not objects.client.diff(CONFIG_MAP, made.inputs, checked, made.outputs).detailedDiff
     assert objects.refreshed(made) == made
-    told = engine.warnings()[before:]
-    assert len(told) == 2
-    assert all(one.startswith("the cluster cannot be reached: https://127.0.0.1:") for one in told)
-    assert "this object remains as in the state" in told[0]
+    result = engine.warnings()[before:]
+    assert len(result) == 2
+    assert all(one.startswith("the cluster cannot be reached: https://127.0.0.1:") for one in result)
+    assert "this object remains as in the state" in result[0]
     # A new object cannot be made, and none is taken for deleted.
     with pytest.raises(
         ProviderCallError, match=r"the cluster cannot be reached: https://127.0.0.1:\d+: GET /api: Connection refused; check that"
@@ -89,6 +89,6 @@ def test_connections_that_break_are_made_up_for(kubeconfig: Path) -> None:
         relayed = text.replace(server, f"https://127.0.0.1:{port}")
         process.client.configure(kubeconfig=relayed)
         objects = Objects(process.client)
-        kept = objects.checked(CONFIG_MAP, config_map("absent"))
+        checked = objects.checked(CONFIG_MAP, config_map("absent"))
         for _ in range(12):
-            assert objects.client.read(CONFIG_MAP, "default/absent", kept, {})[0] == ""
+            assert objects.client.read(CONFIG_MAP, "default/absent", checked, {})[0] == ""
