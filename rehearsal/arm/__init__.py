@@ -1,1 +1,1 @@
-"""ARM over HTTPS: the embedded Azure as the official clients meet it."""
+"""ARM over HTTPS: the embedded Azure for the official clients."""

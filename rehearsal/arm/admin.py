@@ -22,7 +22,7 @@ SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 
 
 def admin_response(call: HttpRequest, live: LiveModel) -> web.Response:
-    """Answer a call below /admin; AzureError."""
+    """Return the response to a call below /admin; raise AzureError."""
     match call.method, tuple(part.lower() for part in call.parts[1:]):
         case "GET", ("clock",):
             return reply(200, clock_state(live))
@@ -42,7 +42,7 @@ def admin_response(call: HttpRequest, live: LiveModel) -> web.Response:
 
 
 def clock_state(live: LiveModel) -> Json:
-    """Azure's moment, how fast it goes (0 only when it is moved), and when something will happen next, all in its own time."""
+    """Return Azure's time, the clock's factor (0 for a manual clock), and the time of the next event."""
     due = live.cloud.events.next_at()
     return {
         "now": stamp(live.cloud.now),
@@ -75,7 +75,7 @@ def _move(live: LiveModel, seconds: float) -> None:
 
 
 def _settle(live: LiveModel) -> None:
-    """Let time go on until no operation runs, which may be at once."""
+    """Advance the clock until no operation runs."""
     while any(operation.running for operation in live.cloud.operations.values()):
         due = live.cloud.events.next_at()
         if due is None:
@@ -104,7 +104,7 @@ def state_summary(live: LiveModel) -> Json:
 
 
 def report_health(body: Json, live: LiveModel) -> None:
-    """Let the application of an instance report its health; AzureError."""
+    """Set the application health of an instance; raise AzureError."""
     match body:
         case {"id": str() as text, "health": str() as health, **rest} if not rest:
             live.make({"do": change_log.HEALTH, "id": text, "health": health})

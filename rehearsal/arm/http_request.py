@@ -18,14 +18,14 @@ from rehearsal.azure.resource import Json
 MAX_BODY = 4_194_304
 """Bytes of a request: https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
 MAX_PATH = 4_096
-"""Characters of a path; no resource id comes near."""
+"""Characters of a path at most; resource ids are much shorter."""
 MAX_DEPTH = 64
-"""Objects and lists inside each other; no body of Azure's comes near."""
+"""Depth of objects and lists at most; bodies of Azure have much less."""
 BODY_SECONDS = 60.0
 """Seconds within which a body must have arrived."""
 BODILESS = frozenset({"GET", "HEAD"})
 FORBIDDEN = frozenset('/\\?#<>%"\x7f\ufffd') | {chr(code) for code in range(32)}
-"""Characters that no name in a path has: separators, control characters, and what was no UTF-8."""
+"""Characters that no name in a path has: separators, control characters, and invalid UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class HttpRequest:
         return value
 
     def form(self) -> Mapping[str, str]:
-        """The body as an HTML form."""
+        """Return the body as an HTML form."""
         return dict(parse_qsl(self.body.decode("latin-1"), keep_blank_values=True))
 
 
 async def read(request: web.BaseRequest) -> HttpRequest:
-    """The request with all of its body; AzureError for one that is too large, too slow, or has no path of ours."""
+    """Return the request with its whole body; raise AzureError if it is too large or too slow, or its path is invalid."""
     parts, path, query = _target(request.raw_path)
     body = b"" if request.method in BODILESS and not request.can_read_body else await _body(request)
     return HttpRequest(request.method, parts, path, query, request.headers, body)
@@ -71,7 +71,7 @@ async def read(request: web.BaseRequest) -> HttpRequest:
 
 @lru_cache(maxsize=16_384)
 def _target(raw: str) -> tuple[tuple[str, ...], str, Mapping[str, str]]:
-    """Path and query of a request line's target."""
+    """Return the parts of the path, the path and the query of a request line's target."""
     path, _, query = raw.partition("?")
     if not path.startswith("/") or len(path) > MAX_PATH:
         raise invalid("The request URI is no absolute path, or too long.", code="InvalidRequestUri")

@@ -15,7 +15,7 @@ from rehearsal.azure.resource import Json, Resource
 
 
 def instance_document(cloud: Cloud, machine: Resource) -> Json:
-    """The whole document of an instance of a scale set, or of a single machine."""
+    """Return the whole document of an instance of a scale set, or of a single machine."""
     return {"compute": _compute(cloud, machine), "network": {"interface": _interfaces(cloud, machine)}}
 
 
@@ -69,7 +69,7 @@ def _compute(cloud: Cloud, machine: Resource) -> Json:
 
 
 def _storage(storage: Json) -> Json:
-    """The storage section, in which every value is a text."""
+    """Return the storage section, in which every value is a string."""
     image, disk = storage.get("imageReference") or {}, storage.get("osDisk") or {}
     return {
         "dataDisks": [{"lun": str(one.get("lun", "")), "name": one.get("name", "")} for one in storage.get("dataDisks") or []],
@@ -88,7 +88,7 @@ def _storage(storage: Json) -> Json:
 
 
 def _interfaces(cloud: Cloud, machine: Resource) -> list[Json]:
-    """Every network card with its addresses, the primary address first."""
+    """Return every network card with its addresses, the primary address first."""
     if machine.id.parent:
         return _of_instance(cloud, machine)
     cards = (machine.properties.get("networkProfile") or {}).get("networkInterfaces") or []
@@ -120,7 +120,7 @@ def _of_card(cloud: Cloud, card: Resource) -> Json:
 
 
 def _interface(cloud: Cloud, key: str, rows: Iterable[tuple[bool, str, str]]) -> Json:
-    """One card: rows are whether an address is secondary, the address, and its subnet's id."""
+    """Return one card; a row contains whether the address is secondary, the address, and its subnet's id."""
     ordered = sorted(rows, key=lambda row: row[0])
     subnets = dict.fromkeys(subnet for _, _, subnet in ordered)
     return {

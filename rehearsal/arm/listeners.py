@@ -22,7 +22,7 @@ from rehearsal.arm.tls import TlsFiles, server_context
 from rehearsal.arm.tokens import ClientIdentity, IdentityPlatform
 
 BACKLOG = 512
-"""Connections that wait to be taken."""
+"""Connections that may wait to be accepted."""
 IDLE_SECONDS = 120.0
 """Seconds after which a connection without requests is closed."""
 GRACE_SECONDS = 2.0
@@ -64,11 +64,11 @@ def read_address(text: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def run_servers(live: LiveModel, folder: Path, address: tuple[str, int], metadata_port: int) -> AsyncIterator[ServerAddresses]:
-    """Take requests as long as the context lasts.
+    """Serve requests while the context is open.
 
-    folder keeps keys and certificates. OSError where an address is taken, ValueError where a file in the folder cannot be read.
+    folder contains keys and certificates. Raises OSError if an address is in use, and ValueError if a file in the folder is invalid.
     """
-    identity = ClientIdentity.kept_in(folder)
+    identity = ClientIdentity.load_or_create(folder)
     with _bound(address) as secure, _bound((address[0], metadata_port)) as plain:
         base, metadata = f"https://{_shown(secure)}", f"http://{_shown(plain)}"
         files = TlsFiles.below(folder)
@@ -118,7 +118,7 @@ async def serve(
 
 
 def _bound(address: tuple[str, int]) -> socket.socket:
-    """A socket bound to an address."""
+    """Return a socket bound to an address."""
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -58,7 +58,10 @@ def poll_headers(clock: TimeSource) -> dict[str, str]:
 
 
 def operation_response(answer: Response, base: str, api_version: str, clock: TimeSource) -> web.Response:
-    """The answer to a change: with an operation, where to ask about it (https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations)."""
+    """Return the response to a change, with the URL of its operation.
+
+    https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations
+    """
     headers = dict(answer.headers)
     if answer.operation is not None:
         headers |= {"Azure-AsyncOperation": operation_url(answer.operation, base, api_version), **poll_headers(clock)}
@@ -68,7 +71,7 @@ def operation_response(answer: Response, base: str, api_version: str, clock: Tim
 
 
 def operation_url(operation: Operation, base: str, api_version: str, *, result: bool = False) -> str:
-    """URL of an operation's status, or of its result."""
+    """Return the URL of an operation's status, or of its result."""
     arm_id = parse(operation.key)
     provider = arm_id.type.partition("/")[0]
     location, kind = operation.location or "global", "operationResults" if result else "operations"
@@ -77,7 +80,7 @@ def operation_url(operation: Operation, base: str, api_version: str, *, result: 
 
 
 def status_body(operation: Operation, path: str) -> dict[str, Any]:
-    """An operation's status, as Azure-AsyncOperation tells it; path is where it is asked about."""
+    """Return an operation's status in the format of Azure-AsyncOperation; path is the request's path."""
     body: dict[str, Any] = {
         "id": path.partition("?")[0],
         "name": operation.id,

@@ -17,11 +17,11 @@ from rehearsal.arm.tokens import ALGORITHM, MANAGEMENT, IdentityPlatform, Invali
 from rehearsal.azure.resource import Json
 
 FIRST_DICTIONARY = "2020-06-01"
-"""API version of /metadata/endpoints from which one environment is answered; earlier ones answer a list of them."""
+"""First API version of /metadata/endpoints that returns one environment; earlier versions return a list."""
 
 
 def sign_in_response(call: HttpRequest, tokens: IdentityPlatform) -> web.Response | None:
-    """The answer to a call about signing in, None where it is about something else; TokenRefused."""
+    """Return the response to a sign-in call, None for another call; raise InvalidTokenError."""
     tail = tuple(part.lower() for part in call.parts[1:])
     tenant = call.parts[0]
     match call.method, tail:
@@ -46,7 +46,7 @@ def sign_in_response(call: HttpRequest, tokens: IdentityPlatform) -> web.Respons
 
 
 def token_error_response(error: InvalidTokenError) -> web.Response:
-    """A refusal in the shape of the identity platform."""
+    """Return an error in the format of the identity platform."""
     return reply(error.status, error.body(), {"Cache-Control": "no-store"})
 
 
@@ -125,14 +125,14 @@ def openid_configuration(tokens: IdentityPlatform) -> Json:
 
 
 def public_keys(tokens: IdentityPlatform) -> Json:
-    """The public key, as a JSON web key set."""
+    """Return the public key as a JSON web key set."""
     numbers = tokens.identity.key.public_key().public_numbers()
     key = {"kty": "RSA", "use": "sig", "kid": tokens.identity.key_id, "alg": ALGORITHM, "n": _number(numbers.n), "e": _number(numbers.e)}
     return {"keys": [key]}
 
 
 def version_one_token(granted: dict[str, Any], resource: str) -> Json:
-    """A granted token as the first version of the protocol, and the instance metadata service, write it: numbers are texts."""
+    """Return a granted token in the first version of the protocol, also that of the metadata service: numbers are strings."""
     now = int(time.time())
     lasting = granted["expires_in"]
     return {

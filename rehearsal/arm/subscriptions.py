@@ -11,7 +11,7 @@ from rehearsal.azure.resource import Json
 
 
 def subscription_body(cloud: Cloud, what: SubscriptionPath) -> Json:
-    """The subscription itself, its locations or its providers; AzureError where there is no such thing."""
+    """Return the subscription itself, its locations or its providers; raise AzureError if it does not exist."""
     if what.subscription.lower() not in cloud.subscriptions:
         raise AzureError(404, "SubscriptionNotFound", f"The subscription '{what.subscription}' could not be found.")
     match what.what:
@@ -29,17 +29,17 @@ def subscription_body(cloud: Cloud, what: SubscriptionPath) -> Json:
 
 
 def subscriptions_body(cloud: Cloud) -> Json:
-    """Every subscription, as a list."""
+    """Return a list of every subscription."""
     return {"value": [_subscription(cloud, one) for one in sorted(cloud.subscriptions)]}
 
 
 def tenants_body(cloud: Cloud) -> Json:
-    """The one tenant, as a list."""
+    """Return a list with the only tenant."""
     return {"value": [{"id": f"/tenants/{cloud.tenant}", "tenantId": cloud.tenant, "tenantCategory": "Home", "displayName": "embedded"}]}
 
 
 def location_body(cloud: Cloud, what: LocationPath) -> Json:
-    """Usage against quota of a provider in a location; AzureError for what the embedded Azure does not tell."""
+    """Return usage and quota of a provider in a location; raise AzureError for an unsupported list."""
     if what.subscription.lower() not in cloud.subscriptions:
         raise AzureError(404, "SubscriptionNotFound", f"The subscription '{what.subscription}' could not be found.")
     if what.provider.lower() == "microsoft.compute" and what.what == "usages":
@@ -62,7 +62,7 @@ def _subscription(cloud: Cloud, subscription: str) -> Json:
 
 
 def _locations(cloud: Cloud, subscription: str) -> list[str]:
-    """Locations in which the subscription has anything."""
+    """Return the locations in which the subscription has resources."""
     prefix = f"/subscriptions/{subscription.lower()}/"
     return sorted({one.location for key, one in cloud.resources.items() if key.startswith(prefix) and one.location not in ("", "global")})
 
@@ -72,7 +72,7 @@ def _location(subscription: str, name: str) -> Json:
 
 
 def _provider(cloud: Cloud, subscription: str, name: str) -> Json:
-    """A provider with its resource types and their API versions, newest first."""
+    """Return a provider with its resource types and their API versions, newest first."""
     types = [kind.type for kind in cloud.resource_types.values() if kind.type.partition("/")[0].lower() == name.lower()]
     if not types:
         raise AzureError(404, "InvalidResourceNamespace", f"The resource namespace '{name}' is invalid.")

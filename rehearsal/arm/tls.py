@@ -13,7 +13,7 @@ from cryptography import x509
 from components.x509 import Authority, Subject, issue_authority, issue_leaf
 
 LIFETIME = timedelta(days=397)
-"""Longest that clients accept of a server: https://support.apple.com/102028"""
+"""Longest validity of a server certificate that clients accept: https://support.apple.com/102028"""
 SOON = timedelta(days=7)
 
 

@@ -31,18 +31,18 @@ MANAGEMENT = ("https://management.azure.com", "https://management.core.windows.n
 VAULT = ("https://vault.azure.net",)
 CLAIMS = ("exp", "aud", "oid", "iss")
 REMEMBERED = 10_000
-"""Tokens whose signature is not looked at again."""
+"""Tokens whose signature is not checked again."""
 
 
 class InvalidTokenError(GpufleetError):
-    """A request for a token, or a token, that is not good: HTTP status, error code and sentence."""
+    """An invalid token, or an invalid request for one: HTTP status, error code and sentence."""
 
     def __init__(self, status: int, error: str, message: str) -> None:
         self.status, self.error, self.message = status, error, message
         super().__init__(f"{error}: {message}")
 
     def body(self) -> dict[str, Any]:
-        """The error as the identity platform writes it."""
+        """Return the error in the format of the identity platform."""
         code = self.message.partition(":")[0].removeprefix("AADSTS")
         codes = [int(code)] if code.isdigit() else []
         return {"error": self.error, "error_description": self.message, "error_codes": codes, "trace_id": str(uuid.uuid4())}
@@ -58,8 +58,8 @@ class ClientIdentity:
     key_id: str
 
     @classmethod
-    def kept_in(cls, folder: Path) -> ClientIdentity:
-        """The identity of a state directory, made where there is none, so that a restart keeps its clients signed in; ValueError."""
+    def load_or_create(cls, folder: Path) -> ClientIdentity:
+        """Return the identity in a state directory. A new one is stored: clients stay signed in after a restart. Raises ValueError."""
         path = folder / "identity.json"
         if not path.is_file():
             made = cls(str(uuid.uuid4()), secrets.token_urlsafe(24), rsa.generate_private_key(65_537, 2_048), secrets.token_hex(8))
@@ -87,7 +87,7 @@ class IdentityPlatform:
     _good: dict[str, tuple[float, str, str]] = field(default_factory=dict)
 
     def grant(self, form: Mapping[str, str], tenant: str, authorization: str = "") -> dict[str, Any]:
-        """Answer a client-credentials request; TokenRefused."""
+        """Return a token for a client-credentials request; raise InvalidTokenError."""
         self.check_tenant(tenant)
         if form.get("grant_type") != "client_credentials":
             kind = form.get("grant_type")
@@ -108,12 +108,12 @@ class IdentityPlatform:
         return self.issue(client, audience)
 
     def check_tenant(self, tenant: str) -> None:
-        """Refuse a tenant that is not ours; TokenRefused."""
+        """Reject another tenant; raise InvalidTokenError."""
         if tenant.lower() not in (self.tenant.lower(), "organizations", "common"):
             raise InvalidTokenError(400, "invalid_request", f"AADSTS90002: Tenant '{tenant[:100]}' not found.")
 
     def issue(self, client: str, audience: str, principal: str = "") -> dict[str, Any]:
-        """A token for a client id and an audience, with the fields of the OAuth answer; principal is its object id, where it has one."""
+        """Return a token for a client id and an audience, with the fields of the OAuth response; principal is its object id, if any."""
         now = int(time.time())
         oid = principal or str(uuid.uuid5(uuid.NAMESPACE_URL, f"principal/{client}"))
         claims = {
@@ -133,7 +133,7 @@ class IdentityPlatform:
         return {"token_type": "Bearer", "expires_in": LIFETIME, "ext_expires_in": LIFETIME, "access_token": token}
 
     def check(self, authorization: str, audiences: Iterable[str]) -> str:
-        """The object id of who speaks by an Authorization header to one of some audiences, or to this server; TokenRefused."""
+        """Return the object id of the principal of an Authorization header for one of the audiences; raise InvalidTokenError."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             message = "Authentication failed. The 'Authorization' header is missing or is no bearer token."
@@ -175,7 +175,7 @@ class IdentityPlatform:
 
 
 def _credentials(form: Mapping[str, str], authorization: str) -> tuple[str, str]:
-    """Client id and secret, from the form or from a Basic header."""
+    """Return client id and secret, from the form or from a Basic header."""
     if not authorization.lower().startswith("basic "):
         return form.get("client_id", ""), form.get("client_secret", "")
     try:

@@ -200,7 +200,7 @@ def _branch(drawing: Drawing, cluster: ClusterPlan, top: float, hub: HubPlan) ->
     """Draw the line from the hub to a cluster; return its height on the page."""
     y = top + HEADER + 35
     if cluster.connectivity is Connectivity.PRIVATE_LINK:
-        title = f"Private endpoint {cluster.api_servers.endpoint_name} in the hub: only the API servers of {cluster.name} can be reached"
+        title = f"Private endpoint {cluster.api_servers.endpoint_name} in the hub: only the API servers of {cluster.name} are reachable"
         drawing.line("link", (BUS, y), (GUTTER + INSET, y), title=title)
         drawing.line("tip", (GUTTER + INSET - 6, y - 4), (GUTTER + INSET, y), (GUTTER + INSET - 6, y + 4))
         drawing.text("detail", BUS + 8, y - 7, "private link")
@@ -220,7 +220,7 @@ def _branch(drawing: Drawing, cluster: ClusterPlan, top: float, hub: HubPlan) ->
 def _legend(drawing: Drawing, top: float, per_machine: float, most: int) -> float:
     y, x = top + 12, GUTTER
     scale = next((step for step in (100, 10, 1) if step <= most / 4), 1)
-    machines = f"{scale} machine{'' if scale == 1 else 's'}: a cell is one scale set, its width the machines in it"
+    machines = f"{scale} machine{'' if scale == 1 else 's'}: a cell is one scale set; its width is its number of machines"
     entries = (
         (("cell plain",), scale * per_machine, machines),
         (("track",), SAMPLE, "room left in the subnet"),

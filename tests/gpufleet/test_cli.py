@@ -66,7 +66,7 @@ def test_a_refused_rehearsal_takes_the_report_of_an_earlier_one_away(tmp_path: P
     text = (ROOT / "stacks" / "regions" / "dev.yaml").read_text().replace("count: 3", "count: 4", 1)
     (tmp_path / "dev.yaml").write_text(text)
     (tmp_path / "out" / "dev").mkdir(parents=True)
-    (tmp_path / "out" / "dev" / "report.html").write_text("All checks hold")
+    (tmp_path / "out" / "dev" / "report.html").write_text("All checks pass")
     assert run("rehearse", str(tmp_path / "dev.yaml"), "--out", str(tmp_path / "out")).returncode == 1
     assert not (tmp_path / "out" / "dev" / "report.html").exists()
 

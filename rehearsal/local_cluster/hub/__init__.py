@@ -1,1 +1,1 @@
-"""Puts programs where the hub's network is: namespaces with its addresses, the embedded Azure, and clusters that start as it has them."""
+"""The hub namespace: network namespaces with the hub's addresses, the embedded Azure, and the clusters that it contains."""

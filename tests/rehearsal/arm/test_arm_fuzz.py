@@ -42,7 +42,7 @@ class Region:
 
     def __init__(self, brought_up: Path, folder: Path) -> None:
         self.brought_up, self.folder = brought_up, folder
-        self.identity = ClientIdentity.kept_in(folder)
+        self.identity = ClientIdentity.load_or_create(folder)
         self.directory: StateDirectory | None = None
         self.begin()
 

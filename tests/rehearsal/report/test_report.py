@@ -175,7 +175,7 @@ def test_broken_limits_come_first_with_value_bound_reason_and_remedy() -> None:
     page, broken = page_of(plan), [row for row in check(plan) if row.broken]
     assert broken
     text = re.sub(r"\s+", " ", " ".join(Reader(page).text))
-    assert f"Not fit to deploy: {len(broken)} broken limit" in text
+    assert f"Not ready to deploy: {len(broken)} exceeded limit" in text
     table = page[page.index('<table class="broken-limits">') : page.index("<h3>By headroom</h3>")]
     shown = " ".join(Reader(table[: table.index("</table>")]).text)
     for row in broken:
@@ -191,7 +191,7 @@ def test_findings_are_shown_with_both_sides_and_make_the_verdict_bad() -> None:
     finding = Finding(CHECKS[0], "group/set-001", "100 machines", "99 machines", "let the program take the plan's number")
     page = page_of(load_plan("dev"), findings=(finding,))
     text = re.sub(r"\s+", " ", " ".join(Reader(page).text))
-    assert "Not fit to deploy: 0 broken limits, 1 difference" in text
+    assert "Not ready to deploy: 0 exceeded limits, 1 difference" in text
     assert all(part in text for part in (finding.where, finding.planned, finding.found, finding.remedy))
     assert '<div class="verdict bad">' in page
 
@@ -231,7 +231,7 @@ def test_writing_puts_the_page_in_a_folder_of_the_region(tmp_path: Path) -> None
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
-def test_machines_are_added_up_and_those_without_a_price_are_told() -> None:
+def test_machines_are_added_up_and_those_without_a_price_are_counted() -> None:
     rows = machine_rows(load_plan("southcentralus"))
     sums = totals(rows)
     assert (sums.machines, sums.gpus) == (22_500 + 3 * 13, 8 * (20_000 + 1_800) + 676)
@@ -239,7 +239,7 @@ def test_machines_are_added_up_and_those_without_a_price_are_told() -> None:
     assert sums.unpriced == sum(row.machines for row in rows if row.size.name.startswith("Standard_ND96"))
     assert sums.usd_per_hour == pytest.approx(sum(row.machines * row.size.usd_per_hour for row in rows if row.size.usd_per_hour))
     assert shipped_page("southcentralus").count('<td class="n">no list price</td>') == 4
-    assert "<dd>not known<small>" in shipped_page("southcentralus")
+    assert "<dd>unknown<small>" in shipped_page("southcentralus")
 
 
 def test_resource_types_are_counted_per_stack_and_family() -> None:
@@ -258,7 +258,7 @@ def test_the_page_shows_when_each_part_came_up() -> None:
     page = shipped_page("dev")
     assert Reader(page).marked("up") == {"dev-base: hub": 1, "dev: network": 1, "dev: pool-gpu": 1}
     assert "<title>dev: pool-gpu: 1 resource, from 0:48 to 1:30</title>" in page
-    assert "1:30<small>hours in Azure's time, to 12 of 12 machines in scale sets" in page.replace("&#39;", "'")
+    assert "1:30<small>hours of Azure's time, until 12 of 12 machines in scale sets run" in page.replace("&#39;", "'")
 
 
 def test_limits_read_from_the_tightest_place_to_the_roomiest() -> None:

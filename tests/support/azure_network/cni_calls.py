@@ -27,7 +27,7 @@ class CniError(Exception):
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What a runtime knows of a pod before it has an address: its id, its network namespace, and the Kubernetes names."""
+    """A pod before it has an address: its id, its network namespace, and its Kubernetes names."""
 
     id: str
     netns: Path
@@ -36,7 +36,7 @@ class Sandbox:
     port_mappings: Sequence[Mapping[str, Any]] = ()
 
     def environment(self, command: str, plugins: Mapping[str, Path]) -> dict[str, str]:
-        """The protocol's variables, https://www.cni.dev/docs/spec/#parameters."""
+        """Return the protocol's variables, https://www.cni.dev/docs/spec/#parameters."""
         names = (
             f"IgnoreUnknown=1;K8S_POD_NAMESPACE={self.namespace};K8S_POD_NAME={self.pod or self.id};K8S_POD_INFRA_CONTAINER_ID={self.id}"
         )
@@ -53,25 +53,25 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class Runtime:
-    """Calls plugins for the sandboxes of one machine, from inside its namespace."""
+    """A container runtime: it calls plugins for the sandboxes of one machine, inside its namespace."""
 
     machine: Namespace
     plugins: Mapping[str, Path]
 
     def add(self, sandbox: Sandbox, conflist: Mapping[str, Any]) -> dict[str, Any]:
-        """ADD of every plugin in turn; the last result. Raises CniFailed at the first that fails, and undoes nothing."""
+        """Call ADD of every plugin in order; return the last result. Raises CniError at the first failure and undoes nothing."""
         result: dict[str, Any] = {}
         for plugin in conflist["plugins"]:
             result = self.call("ADD", sandbox, configuration(conflist, plugin, sandbox, result))
         return result
 
     def delete(self, sandbox: Sandbox, conflist: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """DEL of every plugin, in the opposite order, each with the result of the ADD."""
+        """Call DEL of every plugin in reverse order, each with the result of the ADD."""
         for plugin in reversed(conflist["plugins"]):
             self.call("DEL", sandbox, configuration(conflist, plugin, sandbox, result))
 
     def call(self, command: str, sandbox: Sandbox, given: Mapping[str, Any]) -> dict[str, Any]:
-        """One plugin, once: what it answers. Raises CniFailed."""
+        """Call one plugin once and return its result; raise CniError."""
         program = self.plugins[given["type"]]
         environment = os.environ | self.machine.environment | sandbox.environment(command, self.plugins)
         done = self.machine.within(
@@ -87,7 +87,7 @@ class Runtime:
 
 
 def configuration(conflist: Mapping[str, Any], plugin: Mapping[str, Any], sandbox: Sandbox, result: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plugin is given, with what it can do of the runtime's: https://www.cni.dev/docs/spec/#section-2-execution-protocol."""
+    """Return the input of a plugin, with its runtime capabilities: https://www.cni.dev/docs/spec/#section-2-execution-protocol."""
     given = {name: value for name, value in plugin.items() if name != "capabilities"}
     given |= {"cniVersion": conflist["cniVersion"], "name": conflist["name"]}
     if plugin.get("capabilities", {}).get("portMappings") and sandbox.port_mappings:

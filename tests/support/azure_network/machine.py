@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass
 class Pod:
-    """A pod that has an address: its namespace, and what the plugins answered."""
+    """A pod that has an address: its namespace and the result of the plugins."""
 
     inside: Namespace
     sandbox: Sandbox
@@ -50,7 +50,7 @@ class Pod:
 
     @property
     def veth(self) -> str:
-        """The device of the machine that leads to it."""
+        """Return the machine's device that leads to the pod."""
         return next(str(one["name"]) for one in self.result["interfaces"] if not one.get("sandbox"))
 
     def run(self, *words: str, given: str | None = None, check: bool = True, timeout: float = 30.0) -> str:
@@ -62,7 +62,7 @@ class Pod:
 
 @dataclass
 class Machine:
-    """A machine whose eth0 is plugged into the fabric; `state` stands for /run/gpufleet, `cni` for /etc/cni/net.d."""
+    """A machine whose eth0 is connected to the network; `state` replaces /run/gpufleet, and `cni` replaces /etc/cni/net.d."""
 
     inside: Namespace
     name: str
@@ -90,7 +90,7 @@ class Machine:
 
     @property
     def imds_document(self) -> dict[str, Any]:
-        """What the metadata service knows of it; to be changed in place."""
+        """Return the machine's document in the metadata service; tests change it in place."""
         return self.imds.document
 
     @property
@@ -99,7 +99,7 @@ class Machine:
 
     @property
     def conflist(self) -> dict[str, Any]:
-        """What the node program has written for the container runtime."""
+        """Return the configuration that the node program has written for the container runtime."""
         written: dict[str, Any] = json.loads((self.cni / CONFLIST).read_text())
         return written
 
@@ -110,25 +110,25 @@ class Machine:
         return self.inside.within(work)
 
     def configure(self, **changes: Any) -> None:
-        """Write /etc/gpufleet/network.json, with these changes to SETTINGS."""
+        """Write /etc/gpufleet/network.json from SETTINGS with changes."""
         self.settings.write_text(json.dumps(SETTINGS | {"planned_pods": len(self.secondaries)} | changes))
 
     def node_command(self, *words: str) -> tuple[str, ...]:
-        """The node program from the tree, with this machine's files: what gpufleet-node does on a real one."""
+        """Run the node program of the working tree with this machine's files, as gpufleet-node does on a real machine."""
         options = ("--settings", str(self.settings), "--imds", f"http://{IMDS}", "--state", str(self.state), "--cni", str(self.cni))
         return ("env", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "cni.node", *words, *options)
 
     def node(self, *words: str, check: bool = True) -> str:
-        """Run the node program, as `node("apply")`; its standard output."""
+        """Run the node program, for example `node("apply")`; return its standard output."""
         return self.run(*self.node_command(*words), check=check)
 
     def apply(self, **changes: Any) -> str:
-        """Configure the machine and have the node program put everything in place."""
+        """Write the settings and run the node program."""
         self.configure(**changes)
         return self.node("apply")
 
     def sandbox(self, name: str, namespace: str = "default", port_mappings: Sequence[Mapping[str, Any]] = ()) -> Sandbox:
-        """A pod's network namespace, with loopback alone: what a runtime makes before it calls plugins for the pod."""
+        """Create a pod's network namespace with loopback only, as a runtime does before it calls plugins."""
         inside = make(f"{self.inside.name}-{name}")
         self._sandboxes.append(inside)
         sandbox = Sandbox(name, inside.path, namespace, name, port_mappings)
@@ -136,7 +136,7 @@ class Machine:
         return sandbox
 
     def join(self, sandbox: Sandbox, conflist: Mapping[str, Any] | None = None) -> Pod:
-        """Call the plugins for a sandbox. Raises CniFailed."""
+        """Call the plugins for a sandbox; raise CniError."""
         result = self.runtime.add(sandbox, conflist or self.conflist)
         (inside,) = (one for one in self._sandboxes if one.path == sandbox.netns)
         pod = Pod(inside, sandbox, result)
@@ -144,9 +144,9 @@ class Machine:
         return pod
 
     def add_pod(self, name: str, namespace: str = "default", port_mappings: Sequence[Mapping[str, Any]] = ()) -> Pod:
-        """A pod of this name (also its sandbox's id), joined by the conflist that lies in `cni`.
+        """Add a pod of this name, which is also its sandbox's id, with the conflist in `cni`.
 
-        Where a plugin fails, those before it are undone, as a runtime does, and CniFailed is raised.
+        If a plugin fails, the earlier ones are undone, as a runtime does. Raises CniError.
         """
         sandbox = self.sandbox(name, namespace, port_mappings)
         try:
@@ -157,23 +157,23 @@ class Machine:
             raise
 
     def add_pods(self, names: Iterable[str]) -> list[Pod]:
-        """Pods one after another."""
+        """Add pods one after another."""
         return [self.add_pod(name) for name in names]
 
     def delete_pod(self, pod: Pod) -> None:
-        """Have the plugins release a pod, and take its namespace away."""
+        """Release a pod with the plugins, and remove its namespace."""
         self.runtime.delete(pod.sandbox, self.conflist, pod.result)
         self.pods.remove(pod)
         self.discard(pod.sandbox)
 
     def discard(self, sandbox: Sandbox) -> None:
-        """Take a sandbox's namespace away without telling the plugins, as a crash does."""
+        """Remove a sandbox's namespace without a call of the plugins, as a crash does."""
         (inside,) = (one for one in self._sandboxes if one.path == sandbox.netns)
         self._sandboxes.remove(inside)
         inside.remove()
 
     def remove(self) -> None:
-        """Take the machine away with its pods."""
+        """Remove the machine with its pods."""
         for inside in (*self._sandboxes, self.inside):
             inside.remove()
         self._sandboxes.clear()

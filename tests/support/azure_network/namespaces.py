@@ -35,7 +35,7 @@ NEEDED = (
     ("ipset", "create", "try", "hash:ip", "skbinfo"),
     ("iptables", "-t", "raw", "-A", "PREROUTING", "-m", "set", "--match-set", "try", "src", "-j", "DROP"),
 )
-"""What is tried of the kernel, which may be built without."""
+"""Commands that need kernel features; a kernel may lack them."""
 
 T = TypeVar("T")
 
@@ -50,19 +50,19 @@ class CommandError(Exception):
 
 @dataclass
 class Capture:
-    """What tcpdump has written; to be read when the capture has ended."""
+    """Output of tcpdump, to read after the capture has ended."""
 
     path: Path
 
     @property
     def lines(self) -> list[str]:
-        """A line for each packet, with the link's header and lengths, without names."""
+        """Return a line for each packet, with the link's header and lengths, without names."""
         return command("tcpdump", "-r", str(self.path), "-nn", "-e", "-t", "-v").replace("\n    ", " ").splitlines()
 
 
 @dataclass
 class Namespace:
-    """A network namespace that exists; `environment` is added to that of everything that runs in it."""
+    """An existing network namespace; `environment` is added to that of each process in it."""
 
     name: str
     environment: dict[str, str] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Namespace:
         return NAMESPACES / self.name
 
     def run(self, *words: str, given: str | None = None, check: bool = True, timeout: float = PATIENCE) -> str:
-        """Standard output of a command inside; CommandFailed where its status is not 0, unless check is off."""
+        """Return the standard output of a command inside; with check, raise CommandError if its status is not 0."""
         inside = ("ip", "netns", "exec", self.name, *words)
         environment = os.environ | self.environment
         done = subprocess.run(inside, input=given, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
@@ -82,7 +82,7 @@ class Namespace:
         return done.stdout
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """A command that goes on inside until it is ended, or the namespace is removed; both outputs are pipes."""
+        """Start a command inside, which runs until it is stopped or the namespace is removed; both outputs are pipes."""
         inside = ("ip", "netns", "exec", self.name, *words)
         process = subprocess.Popen(
             inside,
@@ -97,13 +97,13 @@ class Namespace:
         return process
 
     def within(self, work: Callable[[], T]) -> T:
-        """Do something of this process inside: sockets that it makes there stay there, also when used outside."""
+        """Call a function inside; sockets that it creates stay in the namespace, also when used outside."""
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(self._inside, work).result()
 
     @contextlib.contextmanager
     def capture(self, device: str, expression: str = "") -> Iterator[Capture]:
-        """Capture what passes a device, from now until the end of the block."""
+        """Capture the packets of a device until the end of the block."""
         path = Path(tempfile.gettempdir()) / f"{self.name}-{time.monotonic_ns()}.pcap"
         process = self.start(
             "tcpdump", "-Z", "root", "-i", device, "-U", "--immediate-mode", "-B", "65536", "-w", str(path), *expression.split()
@@ -122,7 +122,7 @@ class Namespace:
             self._started.remove(process)
 
     def remove(self) -> None:
-        """End what runs inside, and take the namespace and its captures away."""
+        """End the processes inside, and remove the namespace and its captures."""
         for process in self._started:
             end(process)
         self._started.clear()
@@ -140,14 +140,14 @@ class Namespace:
 
 
 def make(name: str) -> Namespace:
-    """A new namespace with loopback up."""
+    """Create a namespace with loopback up."""
     command("ip", "netns", "add", name)
     command("ip", "-n", name, "link", "set", "lo", "up")
     return Namespace(name)
 
 
 def command(*words: str, given: str | None = None) -> str:
-    """Standard output of a command outside of all namespaces."""
+    """Return the standard output of a command outside of all namespaces."""
     done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=PATIENCE, check=False)
     if done.returncode:
         raise CommandError("the machine", words, done.returncode, done.stderr or done.stdout)
@@ -155,7 +155,7 @@ def command(*words: str, given: str | None = None) -> str:
 
 
 def end(process: subprocess.Popen[str], how: signal.Signals = signal.SIGKILL) -> None:
-    """End a process with all that it started; what does not end by itself within a moment is killed."""
+    """End a process with its children; kill those that do not end soon."""
     for each in (how, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, each)
@@ -168,7 +168,7 @@ def end(process: subprocess.Popen[str], how: signal.Signals = signal.SIGKILL) ->
 
 
 def sweep() -> None:
-    """Remove the namespaces and folders of processes that were killed before they could: `gf-<process>-…`."""
+    """Remove the namespaces and folders that killed processes left: `gf-<process>-…`."""
     for path in (*NAMESPACES.glob("gf-*"), *Path(tempfile.gettempdir()).glob("gf-*")):
         owner = re.match(r"gf-(\d+)-", path.name)
         if not owner or Path(f"/proc/{owner[1]}").exists():
@@ -182,7 +182,7 @@ def sweep() -> None:
 
 
 def why_not() -> str:
-    """Why no namespaces can be made here, in words; empty where they can."""
+    """Return why namespaces cannot be created here; an empty string if they can."""
     if os.geteuid():
         return "network namespaces need root"
     programs = ("ip", "tc", "iptables", "ipset", "tcpdump", "iperf3")

@@ -17,13 +17,13 @@ from tests.support.azure_network.namespaces import Namespace, make, sweep
 from tests.support.azure_network.platform_services import IMDS, RESOLVES_TO, WIRE_SERVER, Metadata, network_document, served
 
 ROUTER_MAC = "12:34:56:78:9a:bc"
-"""What answers every ARP request of a machine on Azure, https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq."""
+"""MAC address in the response to every ARP request of a machine on Azure, https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq."""
 
 INTERNET = RESOLVES_TO
 """The server on the internet."""
 
 OTHER_INTERNET = "198.51.100.11"
-"""Another one."""
+"""Another server on the internet."""
 
 NAT_GATEWAY = "203.0.113.7"
 """The public address that the internet sees."""
@@ -48,7 +48,7 @@ class Azure:
     plugins: Mapping[str, Path]
     secondaries_leave: bool
     machines: list[Machine] = field(default_factory=list)
-    told: dict[str, Metadata] = field(default_factory=dict)
+    metadata: dict[str, Metadata] = field(default_factory=dict)
 
     def machine(
         self,
@@ -58,9 +58,9 @@ class Azure:
         prefix_length: int = 24,
         environment: Mapping[str, str] | None = None,
     ) -> Machine:
-        """Start a machine with one NIC: the primary address on its eth0, the secondary ones in Azure alone.
+        """Start a machine with one NIC: the primary address is on its eth0, the secondary ones only in Azure.
 
-        The name is of at most 10 letters; `environment` is added to that of every command on it.
+        The name has at most 10 letters; `environment` is added to that of every command on it.
         """
         subnet = ipaddress.ip_network(f"{primary}/{prefix_length}", strict=False)
         router = str(subnet[1])
@@ -74,25 +74,25 @@ class Azure:
         machine = Machine(inside, name, mac, primary, tuple(secondaries), prefix_length, metadata, folder, self.plugins)
         self.machines.append(machine)
         self._plug_in(machine, router, str(subnet))
-        self.told.update(dict.fromkeys(addresses, metadata))
+        self.metadata.update(dict.fromkeys(addresses, metadata))
         return machine
 
     def refused(self, machine: Machine) -> int:
-        """Packets of the machine that were dropped as their source was none of its addresses."""
+        """Return the number of the machine's packets that were dropped because their source was none of its addresses."""
         for line in self.namespace.run("iptables", "-t", "raw", "-nvxL", "PREROUTING").splitlines():
             if f"to-{machine.name} " in line:
                 return int(line.split()[0])
         raise LookupError(machine.name)
 
     def let_secondaries_leave(self, allowed: bool) -> None:
-        """Whether the NAT gateway takes packets of secondary addresses, or those of primary ones alone."""
+        """Set whether the NAT gateway accepts packets of secondary addresses; it always accepts those of primary addresses."""
         self.secondaries_leave = allowed
         words = ("add", "-exist") if allowed else ("del", "-exist")
         for secondary in (address for machine in self.machines for address in machine.secondaries):
             self.namespace.run("ipset", words[0], LEAVERS, secondary, words[1])
 
     def _plug_in(self, machine: Machine, router: str, subnet: str) -> None:
-        """The NIC: a cable whose other end only takes the machine's own addresses, and delivers to them without asking."""
+        """Connect the NIC: its other end accepts only the machine's own addresses, and delivers to them without ARP."""
         fabric, inside, device = self.namespace, machine.inside, f"to-{machine.name}"
         fabric.run(
             "ip",
@@ -137,7 +137,7 @@ class Azure:
 
 @contextlib.contextmanager
 def fabric(plugins: Mapping[str, Path], secondaries_leave: bool = False) -> Iterator[Azure]:
-    """A virtual network without machines; all of it is gone behind the block. Plugins are the CNI plugins of its machines by name."""
+    """Create a virtual network without machines and remove it after the block. plugins are its machines' CNI plugins by name."""
     sweep()
     tag = f"{os.getpid()}-{next(_number)}"
     folder = Path(tempfile.mkdtemp(prefix=f"gf-{tag}-"))
@@ -148,7 +148,7 @@ def fabric(plugins: Mapping[str, Path], secondaries_leave: bool = False) -> Iter
         made.append(make(f"gf-{tag}-internet"))
         azure = Azure(tag, folder, made[0], made[1], plugins, secondaries_leave)
         _lay_out(azure.namespace, azure.internet)
-        with served(azure.namespace, azure.told):
+        with served(azure.namespace, azure.metadata):
             yield azure
     finally:
         for machine in azure.machines if azure else ():
@@ -159,7 +159,7 @@ def fabric(plugins: Mapping[str, Path], secondaries_leave: bool = False) -> Iter
 
 
 def _lay_out(fabric: Namespace, internet: Namespace) -> None:
-    """Azure's own addresses, the NAT gateway, and the internet, which knows the gateway's public address and no other of ours."""
+    """Add Azure's own addresses, the NAT gateway, and the internet, which has a route only to the gateway's public address."""
     for setting in ("ip_forward=1", "conf/all/rp_filter=0", "conf/default/rp_filter=0", "conf/all/send_redirects=0"):
         _set(fabric, setting)
     fabric.run("ip", "link", "add", NOWHERE, "type", "ifb")

@@ -26,14 +26,14 @@ WIRE_SERVER = "168.63.129.16"
 WIRE_PORTS = (80, 32526)
 
 RESOLVES_TO = "198.51.100.10"
-"""What every name resolves to: the server on the internet."""
+"""Address to which every name resolves: the server on the internet."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer of the metadata service: body None is the document; declared is the Content-Length where it is not the body's own.
+    """One response of the metadata service. body None is the document; declared is the Content-Length if it differs from the body's.
 
-    With `reset`, the connection is closed without an answer.
+    With `reset`, the connection is closed without a response.
     """
 
     status: int = 200
@@ -45,7 +45,7 @@ class Answer:
 
 @dataclass
 class Metadata:
-    """What one machine is told: the answers in `first` one by one, then `always`; `requests` are the paths that were asked for."""
+    """Responses to one machine: those in `first` one by one, then `always`; `requests` are the requested paths."""
 
     document: dict[str, Any]
     always: Answer = Answer()
@@ -53,25 +53,25 @@ class Metadata:
     requests: list[str] = field(default_factory=list)
 
 
-Told = Mapping[str, Metadata]
-"""By source address, as the metadata service knows who asks."""
+MetadataByAddress = Mapping[str, Metadata]
+"""Metadata by source address, by which the metadata service recognizes a machine."""
 
 
 def network_document(mac: str, addresses: list[str], subnet: str, prefix_length: int) -> dict[str, Any]:
-    """The network section of a machine with one interface, the primary address first."""
+    """Return the network section of a machine with one interface, the primary address first."""
     shown = [{"privateIpAddress": address, "publicIpAddress": ""} for address in addresses]
     ipv4 = {"ipAddress": shown, "subnet": [{"address": subnet, "prefix": str(prefix_length)}]}
     return {"interface": [{"ipv4": ipv4, "ipv6": {"ipAddress": []}, "macAddress": mac.replace(":", "").upper()}]}
 
 
 @contextlib.contextmanager
-def served(fabric: Namespace, told: Told) -> Iterator[None]:
-    """Serve all of them inside the fabric, where both addresses are."""
+def served(fabric: Namespace, metadata: MetadataByAddress) -> Iterator[None]:
+    """Serve all of them in the namespace of the network, which has both addresses."""
 
     def servers() -> list[socketserver.BaseServer]:
         wire = [_Http((WIRE_SERVER, port), _WireServer) for port in WIRE_PORTS]
         return [
-            _Http((IMDS, 80), _metadata_handler(told)),
+            _Http((IMDS, 80), _metadata_handler(metadata)),
             *wire,
             _UdpDns((WIRE_SERVER, 53), _DatagramDns),
             _TcpDns((WIRE_SERVER, 53), _StreamDns),
@@ -90,10 +90,10 @@ def served(fabric: Namespace, told: Told) -> Iterator[None]:
             thread.join()
 
 
-def _metadata_handler(told: Told) -> type[BaseHTTPRequestHandler]:
+def _metadata_handler(metadata: MetadataByAddress) -> type[BaseHTTPRequestHandler]:
     class Handler(_Quiet):
         def do_GET(self) -> None:
-            mine = told.get(self.client_address[0])
+            mine = metadata.get(self.client_address[0])
             if mine is None:
                 self.answer(Answer(status=404), b"{}")
                 return
@@ -107,7 +107,7 @@ def _metadata_handler(told: Told) -> type[BaseHTTPRequestHandler]:
 
 
 def _asked(document: dict[str, Any], target: str, header: str, forwarded: bool) -> tuple[int, bytes]:
-    """Status and body of a right or wrong question."""
+    """Return the status and body of the response to a valid or invalid request."""
     parts = urlsplit(target)
     if header.lower() != "true" or forwarded:
         return 400, b'{"error": "Bad request. Required metadata header not specified"}'
@@ -146,7 +146,7 @@ class _Quiet(BaseHTTPRequestHandler):
             super().finish()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class's names
-        """Say nothing."""
+        """Log nothing."""
 
 
 class _WireServer(_Quiet):
@@ -156,7 +156,7 @@ class _WireServer(_Quiet):
 
 class _Http(ThreadingHTTPServer):
     def server_bind(self) -> None:
-        """Bind without asking a resolver for the address's name, which takes its whole patience inside the fabric."""
+        """Bind without a reverse lookup of the address, which would time out in the namespace."""
         socketserver.TCPServer.server_bind(self)
 
 
@@ -183,7 +183,7 @@ class _StreamDns(socketserver.StreamRequestHandler):
 
 
 def _resolved(query: bytes) -> bytes:
-    """An answer with one A record to a query of one question, https://www.rfc-editor.org/rfc/rfc1035#section-4."""
+    """Return a response with one A record to a query of one question, https://www.rfc-editor.org/rfc/rfc1035#section-4."""
     end = query.index(0, 12) + 5
     record = struct.pack("!HHHIH", 0xC00C, 1, 1, 60, 4) + socket.inet_aton(RESOLVES_TO)
     return query[:2] + struct.pack("!HHHHH", 0x8180, 1, 1, 0, 0) + query[12:end] + record
