@@ -71,7 +71,7 @@ class Kubelet:
     authority: Path = ACCOUNT / "ca.crt"
 
     def pods(self) -> Mapping[str, list[Pod]]:
-        """Pods by address now; Unanswered where it cannot be asked, is not who it should be, or refuses."""
+        """Return the present pods by address; raise KubeletUnreachableError if the kubelet does not answer or rejects the request."""
         return self._guarded(lambda: parse(self._asked()))
 
     def _asked(self) -> bytes:

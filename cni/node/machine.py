@@ -65,5 +65,5 @@ class Machine:
 
     @property
     def subnet(self) -> str:
-        """The subnet of all of the machine's addresses, ADDRESS/LENGTH."""
+        """Return the subnet of all of the machine's addresses, ADDRESS/LENGTH."""
         return str(ipaddress.ip_network(f"{self.primary}/{self.prefix_length}", strict=False))

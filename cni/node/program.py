@@ -103,7 +103,7 @@ class Program:
                 self.say(line)
 
     def run(self) -> NoReturn:
-        """Repeat passes until the process is ended; NodeNetworkError where another process runs, or the settings are invalid."""
+        """Repeat passes until the process ends; raise NodeNetworkError if another process runs or the settings are invalid."""
         with locked(self.paths.state / "run.lock", 0.0, "see systemctl status gpufleet-node.service"):
             loop = ReconcileLoop(self, settings.read(self.paths.settings))
             with RouteEvents() as events:

@@ -53,7 +53,7 @@ class Share:
 
     @property
     def burst(self) -> int:
-        """Bytes that the class may send at once at its ceiling."""
+        """Return the bytes that the class may send at once at its ceiling."""
         return max(QUANTUM, int(self.ceiling * KBIT / 8 * BURST_SECONDS))
 
 

@@ -41,7 +41,7 @@ def open_live_model(plan: RegionPlan, folder: Path, scenario: str | None, factor
 
 
 def with_call_limits(cloud: Cloud) -> Cloud:
-    """Calls over the network are counted, and meet outages, whoever made the Azure."""
+    """Return the Azure with call limits and outages, which apply to calls over the network."""
     if not any(isinstance(gate, Throttle) for gate in cloud.admission_checks):
         cloud.admission_checks[:0] = [Throttle(), ApiOutage()]
     return cloud

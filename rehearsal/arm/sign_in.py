@@ -105,7 +105,7 @@ def instance_discovery(tokens: IdentityPlatform) -> Json:
 
 
 def openid_configuration(tokens: IdentityPlatform) -> Json:
-    """OpenID Connect discovery: https://openid.net/specs/openid-connect-discovery-1_0.html"""
+    """Return the OpenID Connect discovery document: https://openid.net/specs/openid-connect-discovery-1_0.html"""
     base = f"{tokens.base}/{tokens.tenant}"
     return {
         "issuer": f"{base}/v2.0",

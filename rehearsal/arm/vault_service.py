@@ -124,6 +124,6 @@ def _number(call: HttpRequest, name: str, default: int, most: int) -> int:
 
 
 def _lower_first(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """The parts behind the vault's name, with those that are words of the service in lower case."""
+    """Return the parts after the vault's name; words of the service are in lower case."""
     words = ("secrets", "deletedsecrets", "versions", "recover")
     return tuple(part.lower() if number != 1 and part.lower() in words else part for number, part in enumerate(parts))

@@ -39,12 +39,12 @@ class ArmId:
 
     @property
     def parent(self) -> str | None:
-        """Id of the parent resource; None for a top-level resource."""
+        """Return the id of the parent resource; None for a top-level resource."""
         return self.text.rsplit("/", 2)[0] if len(self.names) > 1 else None
 
     @property
     def group_id(self) -> str:
-        """Id of the resource group; empty outside a group."""
+        """Return the id of the resource group; empty outside a group."""
         return f"/subscriptions/{self.subscription}/resourceGroups/{self.group}" if self.group else ""
 
 

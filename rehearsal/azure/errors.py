@@ -40,7 +40,7 @@ class AzureError(GpufleetError):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds before a retry; None if a retry does not help."""
+        """Return the seconds before a retry; None if a retry does not help."""
         value = self.headers.get("Retry-After")
         return None if value is None else float(value)
 

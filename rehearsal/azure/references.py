@@ -11,9 +11,9 @@ PREFIX = "/subscriptions/"
 
 
 def references(body: Mapping[str, Any], own: str) -> tuple[str, ...]:
-    """Every resource id in a body, as text, each once and in the body's order, but the resource's own and those of its own parts.
+    """Return each resource id in a body once, in the body's order, except the resource's own id and those of its parts.
 
-    own is the resource's key. The order is fixed because the first of several that are missing is what a refusal tells.
+    own is the resource's key. The order is fixed because an error names the first missing id.
     """
     found: dict[str, None] = {}
     below = f"{own}/"

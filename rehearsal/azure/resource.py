@@ -42,13 +42,13 @@ class Resource:
 
     @property
     def properties(self) -> Json:
-        """Properties of the body; an empty dict is added if there are none."""
+        """Return the properties of the body; an empty dict is added if there are none."""
         inner: Json = self.body.setdefault("properties", {})
         return inner
 
     @property
     def location(self) -> str:
-        """Location in lower case without spaces; empty without a location."""
+        """Return the location in lower case without spaces; empty without a location."""
         return location_key(self.body.get("location", ""))
 
 

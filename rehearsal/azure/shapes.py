@@ -53,10 +53,10 @@ class Property:
 
 @dataclass(frozen=True, eq=False)
 class ObjectOf:
-    """An object of named properties, which are read when they are first asked for: Azure's types refer to each other in circles.
+    """An object of named properties. They are read on first use, because Azure's types refer to each other in cycles.
 
-    flattened says that the official clients, and azure-native, show what is in its `properties` as if it were its own.
-    package is the client's (storage, network, …): several have models of one name.
+    flattened means that the official clients and azure-native show the fields of `properties` as the object's own.
+    package is the client's (storage, network, …): several clients have models of one name.
     """
 
     name: str
@@ -66,12 +66,12 @@ class ObjectOf:
 
     @cached_property
     def properties(self) -> Mapping[str, Property]:
-        """Properties by the name that Azure publishes."""
+        """Return the properties by the name that Azure publishes."""
         return self.read()
 
     @cached_property
     def inner(self) -> ObjectOf | None:
-        """Shape of `properties` if it is flattened."""
+        """Return the shape of `properties` if it is flattened."""
         held = self.properties.get("properties")
         return held.shape if self.flattened and held is not None and isinstance(held.shape, ObjectOf) else None
 
@@ -87,7 +87,7 @@ class OneOf:
 
     @cached_property
     def variants(self) -> Mapping[str, ObjectOf]:
-        """Objects by the value of the discriminating property."""
+        """Return the objects by the value of the discriminating property."""
         return self.read()
 
 

@@ -61,7 +61,7 @@ class StackStates:
         return self.by_name.setdefault(name, StackState())
 
     def __iter__(self) -> Iterator[tuple[str, StackRecord]]:
-        """Stack name and record of everything, base stacks as they were made first."""
+        """Return stack name and record of every resource, base stacks first."""
         return ((name, record) for name, stack in self.by_name.items() for record in stack.records.values())
 
     def dump(self) -> Json:

@@ -58,17 +58,17 @@ class StateDirectory:
 
     @property
     def snapshot(self) -> Path:
-        """Path of the latest snapshot; a new directory has none."""
+        """Return the path of the latest snapshot; a new directory has none."""
         return self.folder / SNAPSHOT.format(self._generation)
 
     @property
     def journal(self) -> Path:
-        """Path of the journal since the latest snapshot."""
+        """Return the path of the journal since the latest snapshot."""
         return self.folder / JOURNAL.format(self._generation)
 
     @property
     def begin_anew(self) -> str:
-        """Remedy if nothing else helps; the damaged files stay available."""
+        """Return the remedy if nothing else helps; the damaged files stay available."""
         folder = str(self.folder).rstrip("/")
         return f"move it away (mv {quote(folder)} {quote(f'{folder}.broken')}) to begin anew"
 

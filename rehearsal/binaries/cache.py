@@ -28,7 +28,7 @@ class Cache:
 
     @property
     def go(self) -> Path:
-        """Folder of the Go toolchain and its caches, for machines without Go."""
+        """Return the folder of the Go toolchain and its caches, for machines without Go."""
         return self.base / "go"
 
     @property

@@ -82,7 +82,7 @@ class Survey:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Names of all missing programs and files."""
+        """Return the names of all missing programs and files."""
         return (*(program.name for program in self.missing), *(() if self.stages else (NO_STAGES,)))
 
 

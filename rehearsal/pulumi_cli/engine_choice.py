@@ -39,7 +39,7 @@ class EngineChoice:
 
     @property
     def line(self) -> str:
-        """The line to print first."""
+        """Return the line to print first."""
         if self.programs is None:
             return f"engine: none (local up), because {self.reason}"
         return f"engine: Pulumi {self.programs.version} ({self.programs.cli}), because {self.reason}"

@@ -48,12 +48,12 @@ class ResourceStep:
 
     @property
     def name(self) -> str:
-        """Logical name of the resource."""
+        """Return the logical name of the resource."""
         return self.urn.rpartition("::")[2]
 
     @property
     def state(self) -> Json:
-        """State of the resource after the step, or before its deletion."""
+        """Return the state of the resource after the step, or before its deletion."""
         return self.new or self.old
 
 
@@ -118,7 +118,7 @@ class OperationTimeline:
 
     @property
     def cut_off(self) -> list[str]:
-        """URNs of operations that an interrupt cut off."""
+        """Return the URNs of operations that an interrupt cut off."""
         return [urn for urn, messages in self.failures.items() if urn and all(map(CANCELLED.search, messages))]
 
     def counts(self) -> Counter[str]:

@@ -58,7 +58,7 @@ class PendingOperation:
 
     @property
     def name(self) -> str:
-        """Type and logical name of the resource."""
+        """Return the type and logical name of the resource."""
         chain, _, name = self.urn.rpartition("::")
         return f"{chain.rpartition(':')[2]} {name}"
 

@@ -87,22 +87,22 @@ class EngineFolder:
 
     @property
     def backend(self) -> Path:
-        """Pulumi's state in its file backend."""
+        """Return Pulumi's state in its file backend."""
         return self.path / "state"
 
     @property
     def project(self) -> Path:
-        """Folder of Pulumi.yaml."""
+        """Return the folder of Pulumi.yaml."""
         return self.path / "project"
 
     @property
     def hub_data(self) -> Path:
-        """Data of the embedded Azure and of its control planes."""
+        """Return the data of the embedded Azure and of its control planes."""
         return self.path / "inside"
 
     @property
     def passphrase(self) -> Path:
-        """File with the passphrase that encrypts the state's secrets."""
+        """Return the file with the passphrase that encrypts the state's secrets."""
         return self.path / "passphrase"
 
     @property

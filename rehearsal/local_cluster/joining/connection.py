@@ -58,7 +58,7 @@ class HttpResponse:
 
     @property
     def message(self) -> str:
-        """Message of the API server's error, in one line."""
+        """Return the message of the API server's error, in one line."""
         encoded = self.headers.get("content-type", "").startswith(protobuf.CONTENT)
         try:
             said = protobuf.status_message(self.body) if encoded else str(self.json().get("message", ""))

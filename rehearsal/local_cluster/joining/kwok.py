@@ -67,7 +67,7 @@ https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/utils/informer/event.go#
 
 
 def configurations(binaries: Binaries, keeping: KwokMode) -> Mapping[str, str]:
-    """Configuration and stages, YAML, of each kwok, by its name: https://kwok.sigs.k8s.io/docs/user/configuration/
+    """Return the configuration and stages, YAML, of each kwok, by its name: https://kwok.sigs.k8s.io/docs/user/configuration/
 
     Where there are leases, nodes and pods have a kwok each. A kwok for both passes over the pods of a node while its cache has no lease
     for it. When it has made one it looks at them again, whether or not the cache has it by then; where it has not, they wait for ever. The

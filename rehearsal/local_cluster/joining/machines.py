@@ -54,7 +54,7 @@ class FetchedIdentity:
 
 
 def machines_of(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan) -> tuple[JoiningMachine, ...]:
-    """The running machines of the cluster's node scale sets, by set and instance; NodeBootError where boot files start no kubelet.
+    """Yield the running machines of the cluster's node scale sets, by set and instance; raise NodeBootError for invalid boot files.
 
     Read in one piece: a model that is served changes under whoever reads it.
     """

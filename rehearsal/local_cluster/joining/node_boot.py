@@ -58,23 +58,23 @@ class NodeBoot:
 
     @cached_property
     def kubelet_unit(self) -> Unit:
-        """The kubelet's unit."""
+        """Return the kubelet's unit."""
         return self.unit(KUBELET)
 
     @cached_property
     def flags(self) -> Mapping[str, str]:
-        """The kubelet's flags by name without dashes, variables unexpanded."""
+        """Return the kubelet's flags by name without dashes, variables unexpanded."""
         return flags_of(self.kubelet_unit.start[0])
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
-        """Labels of --node-labels."""
+        """Return the labels of --node-labels."""
         pairs = (pair.partition("=") for pair in self.flags.get("node-labels", "").split(",") if pair)
         return {name: value for name, _, value in pairs}
 
     @cached_property
     def kubelet(self) -> Json:
-        """The KubeletConfiguration that --config names."""
+        """Return the KubeletConfiguration that --config names."""
         document = yaml.load(self.file(self.flags["config"]), Loader=yaml.CSafeLoader)
         if not isinstance(document, dict) or document.get("kind") != "KubeletConfiguration":
             raise NodeBootError(self.where, f"{self.flags['config']} is no KubeletConfiguration", "render it in components/boot/kubelet.py")
@@ -82,7 +82,7 @@ class NodeBoot:
 
     @cached_property
     def network(self) -> Settings:
-        """Settings of the machine's pod network. Raises NodeBootError if gpufleet-node or the kubelet would not start with them."""
+        """Return the settings of the machine's pod network. Raises NodeBootError if gpufleet-node or the kubelet rejects them."""
         if self.flags.get("max-pods") != MAX_PODS or (NETWORK_ENVIRONMENT, False) not in self.kubelet_unit.environment_files:
             what = f"its kubelet does not take --max-pods={MAX_PODS} from {NETWORK_ENVIRONMENT}"
             raise NodeBootError(self.where, what, "let components/boot/node.py write its unit")
@@ -94,7 +94,7 @@ class NodeBoot:
 
     @cached_property
     def spread_seconds(self) -> float:
-        """Seconds over which first joins are spread."""
+        """Return the seconds over which first joins are spread."""
         found = [one for one in map(flags_of, self.kubelet_unit.start_pre) if "spread-seconds" in one]
         if len(found) != 1:
             raise NodeBootError(self.where, "its kubelet's unit does not start gpufleet-join once", "let components/boot/node.py write it")
@@ -102,7 +102,7 @@ class NodeBoot:
 
     @cached_property
     def data_devices(self) -> int:
-        """Number of local NVMe devices for the kubelet's state; 0 if it is on the OS disk."""
+        """Return the number of local NVMe devices for the kubelet's state; 0 if it is on the OS disk."""
         if NVME not in self.files.enabled:
             return 0
         command = self.unit(NVME).start[0]
@@ -110,13 +110,13 @@ class NodeBoot:
 
     @cached_property
     def secrets(self) -> Json:
-        """The manifest of the secrets that the machine fetches."""
+        """Return the manifest of the secrets that the machine fetches."""
         manifest: Json = json.loads(self.file(SECRETS))
         return manifest
 
     @property
     def bootstrap_path(self) -> str:
-        """Path of the kubeconfig with which the kubelet requests its first certificate."""
+        """Return the path of the kubeconfig with which the kubelet requests its first certificate."""
         return self.flags["bootstrap-kubeconfig"]
 
 

@@ -41,7 +41,7 @@ class NodeSet:
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """Labels of a node except its host name: the kubelet's own, overridden by those of --node-labels."""
+        """Return the labels of a node except its host name: the kubelet's own, overridden by those of --node-labels."""
         own = {
             "kubernetes.io/os": SYSTEM,
             "kubernetes.io/arch": ARCHITECTURE,
@@ -52,7 +52,7 @@ class NodeSet:
 
     @cached_property
     def disk_bytes(self) -> int:
-        """Bytes of the filesystem for pods' local data: the NVMe devices of the boot files, or the OS disk."""
+        """Return the bytes of the filesystem for pods' local data: the NVMe devices of the boot files, or the OS disk."""
         devices = self.boot.data_devices
         if devices > self.size.local_nvme_disks:
             remedy = "let components/boot/nvme.py count the devices of the VM size"

@@ -55,7 +55,7 @@ def _kwok_rights() -> tuple[Json, ...]:
 
 
 def _kwok_flows() -> tuple[Json, ...]:
-    """kwok on the levels of nodes, just before their own schemas. There each node is a flow of its own, and kwok is one: it waits first.
+    """Return flow schemas for kwok on the levels of nodes, just before the nodes' own; kwok is one flow there, and so is each node.
 
     https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#suggested-configuration-objects
     """
@@ -68,7 +68,7 @@ def _kwok_flows() -> tuple[Json, ...]:
 
 
 def _actor_rights() -> tuple[Json, ...]:
-    """Acting for nodes and nobody else, and only to register them.
+    """Return the permission to act for nodes only, and only to register them.
 
     https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/#constrained-impersonation
     """

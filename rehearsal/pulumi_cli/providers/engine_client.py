@@ -53,7 +53,7 @@ class EngineClient:
 
     @property
     def known(self) -> bool:
-        """True where an engine's address is set."""
+        """Return whether an engine's address is set."""
         return self._channel is not None
 
     async def close(self) -> None:

@@ -31,7 +31,7 @@ class ArmResponse:
 
     @property
     def body(self) -> Json | None:
-        """The JSON object in the body; None where there is none."""
+        """Return the JSON object in the body; None where there is none."""
         try:
             found = json.loads(self.content) if self.content else None
         except ValueError:

@@ -82,48 +82,48 @@ class ResourceType:
 
     @property
     def type(self) -> str:
-        """Pulumi's token."""
+        """Return Pulumi's token."""
         return f"{AZURE}{self.token}"
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Inputs in the path, outermost first; the last is the resource's own name."""
+        """Return the inputs in the path, outermost first; the last is the resource's own name."""
         return tuple(name for name in PLACEHOLDER.findall(self.path) if name != "subscriptionId")
 
     @cached_property
     def outside_body(self) -> frozenset[str]:
-        """Inputs that are not in the body: those of the path and of the query."""
+        """Return the inputs that are not in the body: those of the path and of the query."""
         return path_inputs(self.type)
 
     @cached_property
     def api_version(self) -> str:
-        """API version that azure-native 3.29 uses."""
+        """Return the API version that azure-native 3.29 uses."""
         return OTHER_VERSIONS.get(self.token) or api_versions(arm_type(self.type))[0]
 
     @cached_property
     def shape(self) -> ObjectOf:
-        """Shape of the body."""
+        """Return the shape of the body."""
         return shape_of(arm_type(self.type))
 
     @property
     def foreign_properties(self) -> tuple[str, ...]:
-        """Properties that other resources may write."""
+        """Return the properties that other resources may write."""
         return MAINTAINED.get(self.token, ())
 
     @property
     def singleton(self) -> bool:
-        """True where the resource is created and deleted with its parent."""
+        """Return whether the resource is created and deleted with its parent."""
         return self.token in SINGLETONS
 
     @cached_property
     def takes_location(self) -> bool:
-        """True where the location may be left to the provider."""
+        """Return whether the location may be left to the provider."""
         property_ = flat_properties(self.shape).get("location")
         return property_ is not None and not property_.read_only and self.token not in WITHOUT_LOCATION
 
     @cached_property
     def name_form(self) -> str:
-        """Form of a generated name: uuid, random, or a copy of the logical name for a child resource."""
+        """Return the form of a generated name: uuid, random, or a copy of the logical name for a child resource."""
         if self.names[-1] in UUID_NAMES:
             return "uuid"
         inner = [name for name in self.names if name not in ("resourceGroupName", "scope", "resourceUri")]

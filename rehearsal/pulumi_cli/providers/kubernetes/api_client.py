@@ -52,7 +52,7 @@ class ApiClient:
 
     @property
     def address(self) -> str:
-        """The server's address."""
+        """Return the server's address."""
         return f"https://{self.access.host}:{self.access.port}"
 
     async def request(

@@ -115,22 +115,22 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """API group, "" for core."""
+        """Return the API group, "" for core."""
         return self.api_version.rpartition("/")[0]
 
     @property
     def built_in(self) -> bool:
-        """True where Kubernetes itself has the kind."""
+        """Return whether Kubernetes itself has the kind."""
         return self.group in BUILT_IN
 
     @property
     def namespaced(self) -> bool:
-        """True where its objects are in namespaces, as known without a server; for a custom kind only the server knows."""
+        """Return whether its objects are in namespaces, as known without a server; for a custom kind only the server knows."""
         return self.kind not in CLUSTER_SCOPED.get(self.group, frozenset())
 
     @property
     def fields(self) -> frozenset[str] | None:
-        """Fields besides apiVersion, kind and metadata; None where only the API server knows them."""
+        """Return the fields besides apiVersion, kind and metadata; None where only the API server knows them."""
         if not self.built_in or self.kind in UNCHECKED:
             return None
         return TOP_LEVEL.get(self.kind, frozenset({"spec", "status"}))
