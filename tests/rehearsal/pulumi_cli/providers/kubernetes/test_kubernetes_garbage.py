@@ -86,7 +86,7 @@ def test_bytes_that_are_no_message_are_refused(objects: Objects, call: str) -> N
 
 def test_numbers_that_are_none_are_refused(objects: Objects) -> None:
     for number in (math.nan, math.inf):
-        with pytest.raises(ProviderCallError, match="is no number"):
+        with pytest.raises(ProviderCallError, match="is not a JSON number"):
             objects.client.check(CONFIG_MAP, {**config_map("one"), "data": {"a": number}})
 
 
