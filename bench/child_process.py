@@ -29,7 +29,7 @@ class Child:
 
 
 class ChildError(Exception):
-    """A measured process ended badly; why stands above, in its own words."""
+    """A measured process failed; its own output above contains the reason."""
 
     def __init__(self, command: list[str], status: int) -> None:
         ended = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"

@@ -111,7 +111,7 @@ class Bench:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _forget(self) -> None:
-        """Take all nodes away, and what they asked to have signed."""
+        """Delete all nodes and their signing requests."""
         async with self._administrator(Tally()) as connection:
             for path in (NODES, "/apis/certificates.k8s.io/v1/certificatesigningrequests"):
                 await connection.request("DELETE", path)

@@ -86,9 +86,9 @@ class Bench:
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.option("--region", default="southcentralus", show_default=True, help="Name of a region; dev takes minutes.")
 @click.option("--parallel", type=click.IntRange(1, 1_000), default=64, show_default=True, help="Operations open at once.")
-@click.option("--pairs", type=click.IntRange(0, 20), default=3, show_default=True, help="Pairs of our program and a bare one.")
-@click.option("--only-overhead", is_flag=True, help="Measure our program beside the bare one, and no verb.")
-@click.option("--no-checkpoints", is_flag=True, help="Write the state at the end of an operation only, as no real region may be run.")
+@click.option("--pairs", type=click.IntRange(0, 20), default=3, show_default=True, help="Pairs of gpufleet's program and a bare one.")
+@click.option("--only-overhead", is_flag=True, help="Measure gpufleet's program and the bare one only, and no verb.")
+@click.option("--no-checkpoints", is_flag=True, help="Write the state only at the end of an operation; never use this for a real region.")
 @click.option("--factor", default=600.0, show_default=True, help="Seconds of Azure's time per second here.")
 @record_option
 def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpoints: bool, factor: float, record: bool) -> None:
@@ -96,9 +96,9 @@ def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpo
 
     \b
     Azure is the embedded one over HTTPS, the API servers are real, the CLI is the one on PATH; without it, or without a
-    hub's network, nothing is measured and the reason is told. CPU seconds are those of the engine, of the language host
+    hub's network, nothing is measured and the reason is printed. CPU seconds are those of the engine, of the language host
     with the program, of the providers, and of the dynamic providers that make keys; Azure's and the clusters' are not.
-    Ours beside bare: previews of the empty clusters' stack, by our program and by one that registers the same resources
+    Overhead: previews of the empty clusters' stack, by gpufleet's program and by one that registers the same resources
     with the same inputs by one call of the SDK each; the CPU that each spends after its imports.
 
     dev takes five minutes; southcentralus an hour. Exits 0 when the bound is kept or nothing could be measured, 1 when it is missed, 2 when
@@ -150,7 +150,7 @@ def _pairs(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[fl
     graph.write_bytes(pickle.dumps(run_ours(region).clusters))
     took = []
     for number in range(pairs + 1):
-        bench.say(f"ours and bare, pair {number} of {pairs}" + ("" if number else ", which is not counted"))
+        bench.say(f"gpufleet and bare, pair {number} of {pairs}" + ("" if number else ", which is not counted"))
         took.append((_program_seconds(engine, "gpufleet_program", folder, graph), _program_seconds(engine, "bare_program", folder, graph)))
     engine.folder.prepare(plan, region)
     return took[1:]
@@ -197,8 +197,8 @@ def _figures(pairs: list[tuple[float, float]]) -> list[Figure]:
     ratios = [ours / bare for ours, bare in pairs]
     spread = f"median of {len(pairs)} pairs of previews, {min(ratios):.2f} to {max(ratios):.2f}"
     return [
-        Figure("our program over the same resources written bare", statistics.median(ratios), "", OVERHEAD, f"CPU, {spread}"),
-        Figure("our program's CPU", statistics.median(ours for ours, _ in pairs), "s", None, "clusters' stack, after its imports"),
+        Figure("gpufleet over the same resources written bare", statistics.median(ratios), "", OVERHEAD, f"CPU, {spread}"),
+        Figure("gpufleet's CPU", statistics.median(ours for ours, _ in pairs), "s", None, "clusters' stack, after its imports"),
     ]
 
 

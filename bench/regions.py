@@ -14,7 +14,7 @@ from stacks.load import load_catalog, load_region
 
 MODEL = "southcentralus"
 ADDRESS_SPACE = "10.128.0.0/9"
-"""Room for 31 clusters, a /14 each, and the hub; no region of ours lies there."""
+"""Room for 31 clusters, a /14 each, and the hub; gpufleet's regions do not use it."""
 CLUSTERS_PER_SUBSCRIPTION = 3
 """A fourth cluster of 7,500 machines would exceed what a subscription may hold in a region, 25,000."""
 CREATE_AT_ONCE = 500

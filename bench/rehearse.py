@@ -39,14 +39,14 @@ def main(only: tuple[str, ...], rounds: int, pairs: int, record: bool) -> None:
     plan       read, plan and check southcentralus (22,500 nodes), the first time in a fresh process
     rehearsal  `gpufleet rehearse southcentralus` in a fresh process: wall seconds and peak memory
     growth     rehearsals of 1, 3 and 9 clusters of 75 scale sets: whether the 675th costs what the 75th did
-    overhead   our program beside a bare one that registers the same resources, with the same inputs and the same
+    overhead   gpufleet's program beside a bare one that registers the same resources, with the same inputs and the same
                dependencies, by one call of the SDK each, and that has neither plan nor components nor boot files
 
     Three to five minutes, all of it on one core. Ratios are taken from CPU seconds, which other
     programs disturb less than wall seconds; on a busy machine give more --rounds and --pairs.
 
-    Nothing is written but temporary files. Exits 0 when every bound is kept, 1 when one is missed, 2 when something could
-    not be measured, 130 when interrupted.
+    The command writes only temporary files. Exits 0 if all values are within their bounds, 1 if one is not, 2 if a
+    measurement failed, 130 if interrupted.
     """
     output = BenchOutput()
     say = output.say
@@ -96,12 +96,12 @@ def _growth(rounds: int, say: Say, console: Console) -> list[Figure]:
 
 
 def _overhead(pairs: int, say: Say) -> list[Figure]:
-    """Our program over the bare ones.
+    """Return the cost of gpufleet's program over the bare ones.
 
-    Held to the bound is what runs in the program's own process under `pulumi up`: keys and certificates are made by dynamic providers,
-    in a process of theirs, and the bare program makes none.
+    The bound applies to the program's own process under `pulumi up`. Dynamic providers create keys and certificates in another
+    process, and the bare program creates none.
     """
-    say(f"overhead: {REGION}, ours and bare, {pairs} pairs after one that is checked and not counted")
+    say(f"overhead: {REGION}, gpufleet and bare, {pairs} pairs after one that is checked and not counted")
     _, report = measured("overhead", REGION, str(pairs))
     samples = report["pairs"]
     program = [one["ours"] - one["keys"] for one in samples]
@@ -111,10 +111,10 @@ def _overhead(pairs: int, say: Say) -> list[Figure]:
     independent = statistics.median(ours / one["independent"] for ours, one in zip(program, samples, strict=True))
     beyond = statistics.median(ours - one["bare"] for ours, one in zip(program, samples, strict=True))
     return [
-        Figure("our program over bare registration", statistics.median(ratios), "", OVERHEAD, f"CPU, {spread}"),
+        Figure("gpufleet over bare registration", statistics.median(ratios), "", OVERHEAD, f"CPU, {spread}"),
         Figure("the same, keys and certificates made", whole, "", None, "which the bare program does not do"),
         Figure("the same, over plain values without dependencies", independent, "", None, "which no cloud would accept"),
-        Figure("ours beyond bare", beyond * 1000, "ms", None, "plan, components, boot files, objects"),
+        Figure("gpufleet beyond bare", beyond * 1000, "ms", None, "plan, components, boot files, objects"),
     ]
 
 

@@ -19,6 +19,7 @@ from bench.cluster.gpufleet_cluster import ours
 from bench.cluster.measure import Measured, measure
 from bench.cluster.plots import draw
 from bench.cluster.progress import TimeLimitError
+from bench.cluster.running import LABELS
 from bench.cluster.settings import SETTINGS, Setting
 from bench.command import BenchOutput, Say, run_command
 from bench.figures import Figure
@@ -54,26 +55,26 @@ Pair = Sequence[Measured]
     type=click.IntRange(1, 9),
     default=1,
     show_default=True,
-    help="Pairs of clusters (with --only, clusters), whose medians are told.",
+    help="Pairs of clusters (with --only, clusters), whose medians are reported.",
 )
 @click.option("--limit", type=click.IntRange(10), help="Seconds that a phase may take; default 120, and 4 for every 50 nodes.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/bench"), show_default=True)
 @record_option
 def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int, limit: int | None, out: Path, record: bool) -> None:
-    """Join N nodes and run N pods of a whole node each, in our cluster and in a bare one, and print the ratios of their times.
+    """Join N nodes and run N pods of a whole node each, in gpufleet's cluster and in a bare one, and print the ratios of their times.
 
     \b
-    ours  a region variant of southcentralus with one cluster of N nodes of ND96isr_H100_v5, one etcd member, one for events
-          and one API server: spec, plan and program as always, brought up in the embedded Azure; the control plane from its
-          machines' boot files; the program's objects but DaemonSets and Deployments; nodes joined by our joiner
+    ours  gpufleet's cluster: a region variant of southcentralus with N nodes of ND96isr_H100_v5, one etcd member, one for
+          events and one API server. The usual program creates it in the embedded Azure. The control plane runs from its
+          machines' boot files, with the program's objects except DaemonSets and Deployments; gpufleet's joiner joins the nodes
     bare  the same programs with default flags: etcd without TLS, API server that allows everything, no audit, no
           encryption; Nodes of the same content and encoding posted by eight connections. Its controller manager and scheduler
-          may send as many requests a second as ours: with their defaults of 20 and 50 they would mostly wait
+          have gpufleet's limits of requests per second: with their defaults of 20 and 50 they would mostly wait
     \b
     faithful  as rendered, and Kubernetes' defaults: taints, scores, all controllers; leases of 200 s in both, and grace in proportion;
               etcd of both without fsync, as in fast, since the processor is measured and not the disk
-    fast      the same list of alterations in both, printed first: no leases, few controllers, a scheduler that takes the first
-              node that fits, GOGC=400; and no audit in ours
+    fast      the same list of changes in both, printed first: no leases, few controllers, a scheduler that takes the first
+              node with room, GOGC=400; and no audit in gpufleet's cluster
 
     impersonated machines share eight connections of one identity that acts for each node (authorizers, admission, priority and
     fairness see every node by itself); issued ones have a connection and a certificate each; bootstrap leaves nothing out.
@@ -82,14 +83,14 @@ def main(nodes: int, setting: str, only: str | None, identities: str, pairs: int
     cluster first equally often; the scheduler's CPU time while nodes join, when it has nothing to decide, hints at the speed.
 
     Writes JSON, SVG and PNG of each pair into --out. A pair of 7,500 nodes takes four to six minutes in fast and fourteen in faithful on
-    two free cores, and 7 GB of memory. Exits 0 when the ratios keep their bound, 1 when one does not, 2 when something failed, 130 when
-    interrupted; nothing is left running.
+    two free cores, and 7 GB of memory. Exits 0 if the ratios are within their bounds, 1 if one is not, 2 on a failure, 130 if interrupted.
+    All programs are ended.
     """
     output = BenchOutput()
     say = output.say
     chosen = SETTINGS[setting]
-    for line in chosen.told():
-        say(f"altered: {line}")
+    for line in chosen.changes():
+        say(f"changed: {line}")
     programs = find_binaries(say)
     patience = float(limit or 120 + nodes * 4 // 50)
     done: list[Pair] = []
@@ -148,7 +149,7 @@ def figures_of(done: Sequence[Pair], nodes: int) -> Iterable[Figure]:
     """Yield seconds of each cluster, and ratios if both were measured: medians of all pairs."""
     median = f"median of {len(done)}; " if len(done) > 1 else ""
     for of_one in zip(*done, strict=True):
-        name = of_one[0].name
+        name = LABELS.get(of_one[0].name, of_one[0].name)
         came_up, join, pods = (statistics.median(getattr(one, phase) for one in of_one) for phase in ("came_up", "join", "pods"))
         yield Figure(f"{name}: API server ready", came_up, "s", None, f"{median}from the start of its first program")
         yield Figure(
@@ -176,7 +177,7 @@ def figures_of(done: Sequence[Pair], nodes: int) -> Iterable[Figure]:
             if all(theirs for _, theirs in found):
                 each = ", ".join(f"{mine:,.1f} / {theirs:,.1f}" for mine, theirs in found)
                 yield Figure(
-                    f"ours over bare, {what}", statistics.median(mine / theirs for mine, theirs in found), "", most, f"{unit}: {each}"
+                    f"gpufleet over bare, {what}", statistics.median(mine / theirs for mine, theirs in found), "", most, f"{unit}: {each}"
                 )
 
 

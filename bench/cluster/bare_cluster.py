@@ -33,7 +33,7 @@ from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinitio
 
 FIRST_ADDRESS = IPv4Address("10.132.0.4")
 REQUESTS_PER_SECOND = {"kube-api-qps": "200", "kube-api-burst": "400"}
-"""Of the controller manager, as ours: with the default of 20 the bare cluster would mostly wait for its own client."""
+"""Requests per second of the controller manager, as in gpufleet's cluster; with the default of 20 it would mostly wait for its client."""
 BINDS_PER_SECOND = {"kube-api-qps": "1000", "kube-api-burst": "2000"}
 """Of the scheduler, likewise."""
 CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
@@ -166,7 +166,7 @@ async def _post(cluster: _Bare, nodes: int, template: Mapping[str, Any], tally: 
 
 
 def _node(template: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """One of ours by its content, under a name and an address of its own."""
+    """Return a Node with the content of gpufleet's, under its own name and address."""
     name = f"node-{number:06}"
     labels = {**template["metadata"]["labels"], "kubernetes.io/hostname": name}
     addresses = [{"type": "InternalIP", "address": str(FIRST_ADDRESS + number)}, {"type": "Hostname", "address": name}]

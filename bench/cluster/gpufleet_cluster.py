@@ -63,7 +63,7 @@ def as_ready(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def node_template(folder: Path) -> dict[str, Any]:
-    """The Node of a machine of ours, which the bare cluster posts under other names."""
+    """Return the Node of a gpufleet machine, which the bare cluster posts under other names."""
     plan = one_cluster(LEAST_NODES, folder)
     cloud = bring_up_anew(plan).cloud
     return machines_of(cloud, plan, plan.clusters[0])[0].node(datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
@@ -75,7 +75,7 @@ def ours(nodes: int, setting: Setting, binaries: Binaries, how: Identities, say:
     with RunDirectory() as run, Supervisor(run, say) as supervisor:
         plan = one_cluster(nodes, run.path)
         (cluster,) = plan.clusters
-        say(f"ours: bringing {cluster.nodes:,} machines up in the embedded Azure")
+        say(f"gpufleet: creating {cluster.nodes:,} machines in the embedded Azure")
         outcome = bring_up_anew(plan, _telling(say))
         with tuned(outcome, run.path, setting.environment) as azure:
             machines = azure.call(lambda cloud: machines_of(cloud, plan, cluster))
@@ -88,7 +88,7 @@ def ours(nodes: int, setting: Setting, binaries: Binaries, how: Identities, say:
                 applied = apply(control.kubeconfig, (*objects, *rights()), say)
                 if not applied.complete:
                     raise RuntimeError(f"the program's objects: {applied.summary()}")
-                say(f"ours: answers after {came_up:.1f} s; {len(objects)} objects applied; kwok keeps the nodes")
+                say(f"gpufleet: ready after {came_up:.1f} s; {len(objects)} objects applied; kwok simulates the nodes")
                 keepers = {}
                 for program in kwok_programs(binaries, run.path, control, setting.keeping):
                     kwok = supervisor.add(replace(program, environment={**program.environment, **setting.environment}))
@@ -138,7 +138,7 @@ def _telling(say: Say) -> Callable[[str, int, float], None]:
         nonlocal last_report
         if time.monotonic() - last_report >= TOLD_EVERY:
             last_report = time.monotonic()
-            say(f"ours: stack {stack}, {count:,} resources are there")
+            say(f"gpufleet: stack {stack}, {count:,} resources created")
 
     return tell
 

@@ -68,11 +68,11 @@ def measure(cluster: Running, nodes: int, setting: Setting, limit: float, say: S
         began = seen.now()
         details = cluster.join(lambda _: None)
         joined_at = watch.wait(seen.ready, nodes, limit)
-        say(f"{cluster.name}: {nodes:,} nodes Ready after {joined_at - began:.1f} s")
+        say(f"{cluster.label}: {nodes:,} nodes Ready after {joined_at - began:.1f} s")
         pods_at = seen.now()
         pods.make(connection, nodes, setting.pods_per_deployment)
         ended_at = watch.wait(seen.running, nodes, limit)
-        say(f"{cluster.name}: {nodes:,} pods Running after {ended_at - pods_at:.1f} s more")
+        say(f"{cluster.label}: {nodes:,} pods Running after {ended_at - pods_at:.1f} s more")
         ended = watches_ended(cluster.kubeconfig)
     finally:
         watch.close()

@@ -82,12 +82,12 @@ class Watch:
         until = time.monotonic() + seconds
         while len(what) < count:
             if time.monotonic() > until:
-                raise TimeLimitError(f"{self._cluster.name}: {len(what):,} of {count:,} after {seconds:.0f} s")
+                raise TimeLimitError(f"{self._cluster.label}: {len(what):,} of {count:,} after {seconds:.0f} s")
             time.sleep(0.02)
         return max(what.values())
 
     def _follow(self, take: Callable[[str, list[str]], None], path: str) -> None:
-        """Feed rows of a watch to a function; one that the server ended goes on where it was.
+        """Pass rows of a watch to a function; resume a watch that the server ended.
 
         Nothing is there when the first begins, so that it tells of all in order. Where its end is too long ago, further ones begin with
         what is there, each time anew: that is told by name, and its last version is no place to go on from.
@@ -130,11 +130,11 @@ class Watch:
             self._add(BENCH, _own(now))
             if now - last_report >= TOLD_EVERY:
                 last_report = now
-                self._say(f"{self._cluster.name}: {len(self.seen.ready):,} nodes Ready, {len(self.seen.running):,} pods Running")
+                self._say(f"{self._cluster.label}: {len(self.seen.ready):,} nodes Ready, {len(self.seen.running):,} pods Running")
             self._ended.wait(LOOK_SECONDS)
 
     def _add(self, name: str, sample: Sample) -> None:
-        """Note a sample; a process that was started again goes on counting where the one before it ended."""
+        """Store a sample; a restarted process continues the count of its predecessor."""
         row = self.seen.samples.setdefault(name, [])
         earlier = self._earlier.get(name, 0.0)
         if row and sample.cpu + earlier < row[-1].cpu:
@@ -143,7 +143,7 @@ class Watch:
 
 
 def watches_ended(kubeconfig: Path) -> dict[str, int]:
-    """Watches that the API server has ended because whoever watched did not keep up, by resource; empty where there were none."""
+    """Return the watches that the API server ended because the client was too slow, by resource."""
     access = read(kubeconfig)
     connection = http.client.HTTPSConnection(access.host, access.port, timeout=60, context=access.tls)
     try:

@@ -10,14 +10,17 @@ from bench.command import Say
 from rehearsal.local_cluster.systemd.supervisor import Service
 
 READY_SECONDS = 180.0
+LABELS = {"ours": "gpufleet"}
+"""Printed names of clusters, where they differ from the option's value."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """A control plane that answers and has no nodes yet.
+    """A control plane that is ready and has no nodes yet.
 
-    kubeconfig is an administrator's to the API server itself; services are its processes by the name under which they are shown;
-    join makes all nodes, and returns what is to be told of it; came_up is the seconds from the start of the first program to readyz.
+    name is the option's value and the name in files. kubeconfig is an administrator's to the API server itself; services are its
+    processes by displayed name. join creates all nodes and returns the details to report. came_up is the seconds from the start of
+    the first program to readyz.
     """
 
     name: str
@@ -25,3 +28,8 @@ class Running:
     services: Mapping[str, Service]
     join: Callable[[Say], Mapping[str, float]]
     came_up: float
+
+    @property
+    def label(self) -> str:
+        """Return the name for messages."""
+        return LABELS.get(self.name, self.name)

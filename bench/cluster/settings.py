@@ -18,7 +18,7 @@ apiVersion: audit.k8s.io/v1
 kind: Policy
 rules: [{level: None}]
 """
-"""Audit policy of ours in fast; the bare cluster has none."""
+"""Audit policy of gpufleet's cluster in fast; the bare cluster has none."""
 Flags = Mapping[str, Mapping[str, str]]
 Json = dict[str, Any]
 CONTROLLERS = ",".join(
@@ -51,7 +51,7 @@ rendered 80 s; where it is late, the controller manager taints nodes, and that c
 FAITHFUL_GRACE_SECONDS = FAITHFUL_LEASE_SECONDS * GRACE_SECONDS // LEASE_SECONDS
 
 NO_FSYNC: Flags = {"etcd": {"unsafe-no-fsync": "true"}}
-"""Of both clusters in both settings: the processor is measured, and not the disk of whoever measures."""
+"""Flags of both clusters in both settings: the benchmark measures the processor, not the disk."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class Setting:
     environment: Mapping[str, str] = field(default_factory=dict)
     pods_per_deployment: int | None = None
 
-    def told(self) -> tuple[str, ...]:
-        """Each change in words."""
+    def changes(self) -> tuple[str, ...]:
+        """Return one line for each change."""
         flags = (f"{program} --{flag}={value}" for program, by_flag in self.flags.items() for flag, value in by_flag.items())
         variables = (f"{name}={value} in the environment of every program" for name, value in self.environment.items())
         profile = (f"kube-scheduler: plugins {', '.join(FILTERS)} alone, no scores, {SCORED_PERCENT} % of nodes looked at",)
-        silent = ("kube-apiserver of ours: an audit policy that writes nothing down",) if self.filters_only else ()
+        silent = ("gpufleet's kube-apiserver: an audit policy that logs nothing",) if self.filters_only else ()
         split = (f"Deployments of {self.pods_per_deployment} pods",) if self.pods_per_deployment else ()
         return (
             *flags,
@@ -123,7 +123,7 @@ SETTINGS = {one.name: one for one in (FAITHFUL, FAST)}
 
 
 def scheduler_configuration(kubeconfig: str, filters_only: bool, rendered: bool) -> str:
-    """The scheduler's configuration, YAML: ours as rendered, or Kubernetes' defaults; filters_only replaces its profile in both."""
+    """The scheduler's configuration, YAML: gpufleet's as rendered, or Kubernetes' defaults; filters_only replaces its profile in both."""
     document: Json = yaml.safe_load(kube_scheduler.configuration())
     document["clientConnection"]["kubeconfig"] = kubeconfig
     if not rendered:

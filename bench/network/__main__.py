@@ -29,9 +29,9 @@ PARTS = ("forwarding", "additions", "scrape")
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.option("--pairs", type=click.IntRange(2), default=30, show_default=True, help="Alternating windows bare and with, for each ratio.")
-@click.option("--seconds", type=click.FloatRange(0.05), default=0.3, show_default=True, help="Of a window.")
-@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Of 30 ADDs, each way.")
-@click.option("--only", type=click.Choice(PARTS), multiple=True, default=PARTS, help="Measure a part alone.")
+@click.option("--seconds", type=click.FloatRange(0.05), default=0.3, show_default=True, help="Length of a window.")
+@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Rounds of 30 ADDs, each way.")
+@click.option("--only", type=click.Choice(PARTS), multiple=True, default=PARTS, help="Measure this part only.")
 @record_option
 def main(pairs: int, seconds: float, rounds: int, only: tuple[str, ...], record: bool) -> None:
     """Measure what a pod's packets, its start, and a scrape of the machine's traffic cost.
@@ -43,7 +43,7 @@ def main(pairs: int, seconds: float, rounds: int, only: tuple[str, ...], record:
     additions   CNI ADD by the real plugins on a machine of 31 addresses
     scrape      the traffic exporter on a machine of 250 pods
 
-    Needs root. Exits 0 when every bound is kept, 1 when one is not, 2 when something failed, 130 when interrupted.
+    Needs root. Exits 0 if all values are within their bounds, 1 if one is not, 2 on a failure, 130 if interrupted.
     """
     if reason := why_not():
         raise click.ClickException(reason)

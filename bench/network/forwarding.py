@@ -49,7 +49,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow that goes on: how much has passed by now, and the processes that take CPU for it."""
+    """A running flow: its traffic until now, and the processes that use CPU for it."""
 
     passed: Callable[[], int]
     processes: tuple[int, ...]

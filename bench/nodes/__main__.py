@@ -51,7 +51,7 @@ class Rest:
 
 @dataclass(frozen=True)
 class Plane:
-    """A control plane with the program's objects, whose audit log tells of every request."""
+    """A control plane with the program's objects, whose audit log contains every request."""
 
     control: ControlPlane
     connection: Connection
@@ -60,18 +60,18 @@ class Plane:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.option("--nodes", type=click.IntRange(2, 50), default=8, show_default=True, help="Hollow nodes; each is two processes of 60 MB.")
-@click.option("--minutes", type=click.FloatRange(1, 120), default=6.0, show_default=True, help="How long they are watched at rest.")
+@click.option("--minutes", type=click.FloatRange(1, 120), default=6.0, show_default=True, help="Minutes of measurement at rest.")
 @record_option
 def main(nodes: int, minutes: float, record: bool) -> None:
-    """Count what nodes at rest ask of the API server: by component, verb and resource, and the watches that they keep open.
+    """Count requests of nodes at rest to the API server, by component, verb and resource, and their open watches.
 
     \b
     A cluster of southcentralus' ND96isr_H100_v5 with one API server, from boot files as always, and all of the program's
     objects. Its nodes are kubemark's: the real kubelet's code with a runtime that does nothing, and kube-proxy's with a proxier
-    that does nothing, each with its own identity. DaemonSets' pods run on them. One flag is altered: the audit policy, so that
-    every request is counted.
+    that does nothing, each with its own identity. DaemonSets' pods run on them. One flag is changed: the audit policy, which
+    logs every request.
 
-    Prints Markdown tables: for one node, and for 7,500. What kubemark's kubelet does otherwise than ours is told there. CoreDNS
+    Prints Markdown tables: for one node, and for 7,500. They list the differences of kubemark's kubelet from gpufleet's. CoreDNS
     is not run; its watches are as many as its replicas, whatever the nodes. Ends what it has started, also on Ctrl-C.
     """
     say = BenchOutput().say

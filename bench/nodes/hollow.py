@@ -92,7 +92,7 @@ def token_of(connection: Connection, account: str) -> str:
 
 
 def _free_port() -> int:
-    """A port that nobody listens on now; RunDirectory's block has not enough of them for many nodes."""
+    """Return a free port; RunDirectory's block has too few ports for many nodes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

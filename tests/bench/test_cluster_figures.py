@@ -28,25 +28,25 @@ def test_ratios_are_medians_of_the_pairs_so_that_one_slow_moment_of_the_machine_
     slow = [measured("ours", 30.0, 150.0), measured("bare", 10.0, 50.0)]
     found = figures(steady, slow, steady)
     for what in ("nodes", "pods", "nodes and pods"):
-        one = found[f"ours over bare, {what}"]
+        one = found[f"gpufleet over bare, {what}"]
         assert (one.value, one.bound, one.kept) == (pytest.approx(1.1), RATIO, True)
-    assert found["ours over bare, nodes"].how == "wall seconds: 11.0 / 10.0, 30.0 / 10.0, 11.0 / 10.0"
-    assert found["ours: 500 nodes Ready"].value == 11.0
-    assert found["ours: 500 pods Running"].how.startswith("median of 3; ")
-    assert not figures(slow, slow, steady)["ours over bare, nodes"].kept
+    assert found["gpufleet over bare, nodes"].how == "wall seconds: 11.0 / 10.0, 30.0 / 10.0, 11.0 / 10.0"
+    assert found["gpufleet: 500 nodes Ready"].value == 11.0
+    assert found["gpufleet: 500 pods Running"].how.startswith("median of 3; ")
+    assert not figures(slow, slow, steady)["gpufleet over bare, nodes"].kept
 
 
 def test_what_has_nothing_to_decide_tells_how_fast_the_machine_was() -> None:
     found = figures([measured("ours", 14.0, 50.0, scheduler_cpu=7.0), measured("bare", 10.0, 50.0, scheduler_cpu=5.0)])
-    one = found["ours over bare, join, CPU of kube-scheduler"]
+    one = found["gpufleet over bare, join, CPU of kube-scheduler"]
     assert (one.value, one.bound) == (pytest.approx(1.4), None)
-    assert "median" not in found["ours: 500 pods Running"].how
+    assert "median" not in found["gpufleet: 500 pods Running"].how
 
 
 def test_few_nodes_are_not_held_to_the_bound_and_one_cluster_has_no_ratio() -> None:
     pair = [measured("ours", 14.0, 50.0), measured("bare", 10.0, 50.0)]
     assert all(one.bound is None for one in figures(pair, nodes=COMPARED_NODES - 1).values())
-    assert set(figures(pair[:1])) == {"ours: API server ready", "ours: 500 nodes Ready", "ours: 500 pods Running"}
+    assert set(figures(pair[:1])) == {"gpufleet: API server ready", "gpufleet: 500 nodes Ready", "gpufleet: 500 pods Running"}
 
 
 def test_either_cluster_is_first_in_every_other_pair() -> None:

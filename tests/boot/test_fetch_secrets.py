@@ -56,7 +56,7 @@ def run(azure: Azure, tmp_path: Path) -> Run:
     return call
 
 
-def told(done: subprocess.CompletedProcess[str], azure: Azure) -> str:
+def journal_lines(done: subprocess.CompletedProcess[str], azure: Azure) -> str:
     """Return the output of the program, after a check that it contains no secret."""
     said = done.stdout + done.stderr
     values = [value for value in azure.secrets.values() if isinstance(value, str)]
@@ -73,7 +73,7 @@ def files(folder: Path) -> dict[str, str]:
 
 def test_every_secret_lands_in_place_for_root_alone(run: Run, azure: Azure, tmp_path: Path) -> None:
     done = run()
-    assert (done.returncode, told(done, azure)) == (0, "gpufleet-fetch-secrets: 3 files in place\n")
+    assert (done.returncode, journal_lines(done, azure)) == (0, "gpufleet-fetch-secrets: 3 files in place\n")
     assert files(tmp_path) == {
         "server-cert.pem": azure.secrets["server-cert"],
         "server-key.pem": azure.secrets["server-key"],
@@ -98,7 +98,7 @@ def test_the_manifest_of_every_role_is_one_that_the_program_reads(run: Run, azur
         folder = tmp_path / name
         places = {"directory": f"{folder}/pki", "compose": {f"{folder}{path}": lines for path, lines in manifest["compose"].items()}}
         done = run(**manifest | places | {"vault": azure.vault})
-        assert done.returncode == 0, told(done, azure)
+        assert done.returncode == 0, journal_lines(done, azure)
         assert len([path for path in folder.rglob("*") if path.is_file()]) == len(manifest["keep"]) + len(manifest["compose"])
 
 
@@ -112,7 +112,7 @@ def test_the_vault_is_asked_only_with_the_machines_token_and_the_metadata_servic
 def test_failures_that_pass_are_waited_out_with_one_line_each(run: Run, azure: Azure) -> None:
     azure.failures = {"/metadata/identity/oauth2/token": [500], "/secrets/server-key": [429, 403]}
     done = run()
-    lines = told(done, azure).splitlines()
+    lines = journal_lines(done, azure).splitlines()
     assert done.returncode == 0
     assert [line.partition("; next try in")[0] for line in lines] == [
         "gpufleet-fetch-secrets: secret server-cert: no token from the metadata service: HTTP 500",
@@ -134,8 +134,8 @@ def test_after_the_deadline_it_ends_with_what_was_missing_and_leaves_nothing(run
     done = run(deadline=4)
     assert time.monotonic() - began < 10
     assert done.returncode == 1
-    assert "secret bootstrap-token: HTTP 404; the deadline has passed after" in told(done, azure).splitlines()[-1]
-    assert told(done, azure).endswith("nothing was written\n")
+    assert "secret bootstrap-token: HTTP 404; the deadline has passed after" in journal_lines(done, azure).splitlines()[-1]
+    assert journal_lines(done, azure).endswith("nothing was written\n")
     assert files(tmp_path) == {}
 
 
@@ -161,7 +161,7 @@ def test_a_value_of_the_wrong_kind_is_refused_without_being_shown(
     azure.secrets[name] = value
     done = run()
     assert done.returncode == 1
-    assert told(done, azure) == f"gpufleet-fetch-secrets: {reason}; nothing was written\n"
+    assert journal_lines(done, azure) == f"gpufleet-fetch-secrets: {reason}; nothing was written\n"
     assert files(tmp_path) == {}
 
 
@@ -171,7 +171,7 @@ def test_files_of_an_earlier_run_stay_and_serve_when_the_vault_is_out_of_reach(r
     azure.failures = {"/secrets/server-cert": [503] * 100}
     done = run(deadline=2)
     assert done.returncode == 0
-    assert told(done, azure).endswith("the files of the last successful run stay\n")
+    assert journal_lines(done, azure).endswith("the files of the last successful run stay\n")
     assert files(tmp_path) == before
 
 
@@ -187,7 +187,7 @@ def test_a_redirect_is_not_followed_for_it_would_carry_the_token_away(run: Run, 
     azure.redirects = {"/secrets/server-cert": f"{azure.imds}/elsewhere"}
     done = run(deadline=2)
     assert done.returncode == 1
-    assert "secret server-cert: HTTP 302" in told(done, azure)
+    assert "secret server-cert: HTTP 302" in journal_lines(done, azure)
     assert not [target for target, _ in azure.requests if "elsewhere" in target]
 
 
@@ -197,12 +197,12 @@ def test_a_vault_whose_certificate_nobody_vouches_for_is_not_believed(run: Run, 
     azure.authority = str(other)
     done = run(deadline=2)
     assert done.returncode == 1
-    assert "SSLCertVerificationError" in told(done, azure)
+    assert "SSLCertVerificationError" in journal_lines(done, azure)
     assert not [target for target, _ in azure.requests if "/secrets/" in target]
 
 
 def test_a_vault_without_tls_is_refused(run: Run, azure: Azure) -> None:
     done = run(vault=azure.imds)
     assert done.returncode == 1
-    assert "is not https" in told(done, azure)
+    assert "is not https" in journal_lines(done, azure)
     assert azure.requests == []

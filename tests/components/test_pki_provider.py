@@ -15,7 +15,7 @@ def new_authority(generation: int = 1, common_name: str = "dev etcd CA") -> dict
     return dict(AuthorityProvider().create({"common_name": common_name, "generation": generation}).outs or {})
 
 
-def asked(authority: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def leaf_inputs(authority: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """Inputs of a leaf, as the engine sends them."""
     said = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(SUBJECT).items()}
     return {**said, "schema": SCHEMA, "ca_certificate": authority["certificate"], "ca_key": authority["private_key"], **changes}
@@ -34,13 +34,13 @@ def aged(inputs: dict[str, Any], days: int) -> dict[str, Any]:
 
 
 def test_a_second_up_changes_nothing() -> None:
-    inputs = asked(new_authority())
+    inputs = leaf_inputs(new_authority())
     assert LeafProvider().diff("leaf", state_of(inputs), inputs).changes is False
 
 
 @pytest.mark.parametrize(("days", "due"), [(0, False), (243, False), (244, True), (400, True)])
 def test_a_leaf_is_reissued_in_place_in_the_last_third_of_its_life(days: int, due: bool) -> None:
-    inputs = asked(new_authority())
+    inputs = leaf_inputs(new_authority())
     result = LeafProvider().diff("leaf", aged(inputs, days), inputs)
     assert (result.changes, result.replaces) == (due, [])
 
@@ -58,13 +58,13 @@ def test_a_leaf_is_reissued_in_place_in_the_last_third_of_its_life(days: int, du
     ],
 )
 def test_a_leaf_is_reissued_in_place_when_what_it_says_changes(change: dict[str, Any]) -> None:
-    inputs = asked(new_authority())
+    inputs = leaf_inputs(new_authority())
     result = LeafProvider().diff("leaf", state_of(inputs), {**inputs, **change})
     assert (result.changes, result.replaces) == (True, [])
 
 
 def test_a_reissued_leaf_keeps_its_key_under_the_same_authority_and_lives_a_full_life_again() -> None:
-    inputs = asked(new_authority())
+    inputs = leaf_inputs(new_authority())
     before = aged(inputs, 300)
     after = dict(LeafProvider().update("leaf", before, inputs).outs or {})
     assert after["private_key"] == before["private_key"]
@@ -73,14 +73,14 @@ def test_a_reissued_leaf_keeps_its_key_under_the_same_authority_and_lives_a_full
 
 
 def test_a_leaf_under_another_authority_gets_another_key() -> None:
-    before = state_of(asked(new_authority()))
-    after = dict(LeafProvider().update("leaf", before, asked(new_authority(generation=2))).outs or {})
+    before = state_of(leaf_inputs(new_authority()))
+    after = dict(LeafProvider().update("leaf", before, leaf_inputs(new_authority(generation=2))).outs or {})
     assert after["private_key"] != before["private_key"]
 
 
 def test_the_authority_s_key_is_not_kept_with_the_leaf() -> None:
     authority = new_authority()
-    assert authority["private_key"] not in state_of(asked(authority)).values()
+    assert authority["private_key"] not in state_of(leaf_inputs(authority)).values()
 
 
 def test_a_changed_authority_is_refused_with_the_way_to_ask_for_it() -> None:

@@ -56,7 +56,7 @@ def planned_inventory(region: str) -> dict[str, Any]:
     return found
 
 
-def told(run: RunDirectory, machine: Machine, **more: Any) -> dict[str, Any]:
+def ansible_variables(run: RunDirectory, machine: Machine, **more: Any) -> dict[str, Any]:
     """Return Ansible's variables of a machine: the connection, and the paths on it."""
     files = {name: machine.path(f"/etc/systemd/system/{name}") for name in machine.services}
     control = UnitControl(run, run.path / f"{machine.name}-control", machine.services, machine.enabled, files).folder
@@ -166,7 +166,7 @@ class EtcdMachines:
 
 def member_variables(run: RunDirectory, machines: Sequence[Machine]) -> dict[str, dict[str, Any]]:
     """Variables of members by name."""
-    return {machine.name: told(run, machine) for machine in machines}
+    return {machine.name: ansible_variables(run, machine) for machine in machines}
 
 
 @contextmanager

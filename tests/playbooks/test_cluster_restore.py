@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from blob_storage import Storage
 from controller import on_the_controller
-from etcd_machines import EtcdMachines, member_variables, told
+from etcd_machines import EtcdMachines, ansible_variables, member_variables
 from follower import Client, Follower
 
 from components.boot.etcd_snapshot import PROGRAM
@@ -64,7 +64,9 @@ def cluster(plan: RegionPlan, azure: AzureService, storage: Storage, tmp_path: P
     ):
         plane.wait_ready(PATIENCE_SECONDS)
         etcd = EtcdMachines(plane.cluster, {one.name: one for one in plane.etcd}, tmp_path, azure, member_variables(run, plane.etcd))
-        etcd.api_servers = {one.name: told(run, one, api_servers_ready_url=f"{plane.server(one)}/readyz") for one in plane.api_servers}
+        etcd.api_servers = {
+            one.name: ansible_variables(run, one, api_servers_ready_url=f"{plane.server(one)}/readyz") for one in plane.api_servers
+        }
         etcd.use_storage(storage)
         yield Cluster(plane, etcd)
 

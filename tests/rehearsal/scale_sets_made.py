@@ -93,7 +93,7 @@ def refused(sent: Json, *, before: Json | None = None) -> AzureError:
     return caught.value
 
 
-def told(cloud: Cloud, number: int) -> Json:
+def instance_body(cloud: Cloud, number: int) -> Json:
     """Return Azure's view of one instance."""
     found = ask(cloud, "GET", vm(number)).body
     assert found is not None

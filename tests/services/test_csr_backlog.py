@@ -10,7 +10,7 @@ from services.csr_approver.approval_loop import LONGEST_DELAY_SECONDS, PER_SENDE
 from services.csr_approver.verdicts import SigningRequest
 
 
-def asked(name: str, sender: str = "a", seen: float = 0.0) -> SigningRequest:
+def signing_request(name: str, sender: str = "a", seen: float = 0.0) -> SigningRequest:
     """A request without content."""
     return made.request(b"", name=name, username=sender, seen=seen)
 
@@ -18,7 +18,7 @@ def asked(name: str, sender: str = "a", seen: float = 0.0) -> SigningRequest:
 def test_the_request_that_was_seen_first_is_decided_first() -> None:
     backlog = Backlog()
     for name, seen in (("late", 2.0), ("early", 1.0), ("future", 9.0)):
-        backlog.offer(asked(name, sender=name, seen=seen))
+        backlog.offer(signing_request(name, sender=name, seen=seen))
     order = []
     while (found := backlog.due(5.0)) is not None:
         order.append(found.name)
@@ -28,14 +28,14 @@ def test_the_request_that_was_seen_first_is_decided_first() -> None:
 
 def test_a_request_that_is_offered_twice_is_held_once() -> None:
     backlog = Backlog()
-    assert backlog.offer(asked("one"))
-    assert backlog.offer(asked("one"))
+    assert backlog.offer(signing_request("one"))
+    assert backlog.offer(signing_request("one"))
     assert len(backlog) == 1
 
 
 def test_a_postponed_request_comes_back_after_growing_delays_up_to_a_minute() -> None:
     backlog = Backlog()
-    backlog.offer(asked("one"))
+    backlog.offer(signing_request("one"))
     now, delays = 0.0, []
     for _ in range(8):
         first = backlog.postpone("one", now)
@@ -51,7 +51,7 @@ def test_a_postponed_request_comes_back_after_growing_delays_up_to_a_minute() ->
 def test_a_senders_oldest_request_gives_way_to_its_newest() -> None:
     backlog = Backlog()
     for number in range(PER_SENDER + 3):
-        assert backlog.offer(asked(f"r{number}", seen=float(number)))
+        assert backlog.offer(signing_request(f"r{number}", seen=float(number)))
     assert len(backlog) == PER_SENDER
     found = backlog.due(99.0)
     assert found is not None
@@ -61,9 +61,9 @@ def test_a_senders_oldest_request_gives_way_to_its_newest() -> None:
 def test_requests_that_wait_for_ever_do_not_keep_new_ones_out() -> None:
     backlog = Backlog(in_all=10)
     for number in range(10):
-        backlog.offer(asked(f"bogus{number}", sender=f"s{number}"))
+        backlog.offer(signing_request(f"bogus{number}", sender=f"s{number}"))
         backlog.postpone(f"bogus{number}", 1.0)
-    assert backlog.offer(asked("real", sender="kubelet", seen=1.0))
+    assert backlog.offer(signing_request("real", sender="kubelet", seen=1.0))
     assert len(backlog) == 10
     found = backlog.due(1.0)
     assert found is not None
@@ -73,15 +73,15 @@ def test_requests_that_wait_for_ever_do_not_keep_new_ones_out() -> None:
 def test_a_full_backlog_of_requests_that_nobody_has_looked_at_takes_no_more() -> None:
     backlog = Backlog(in_all=3)
     for number in range(3):
-        assert backlog.offer(asked(f"r{number}", sender=f"s{number}"))
-    assert not backlog.offer(asked("one more", sender="other"))
+        assert backlog.offer(signing_request(f"r{number}", sender=f"s{number}"))
+    assert not backlog.offer(signing_request("one more", sender="other"))
     assert len(backlog) == 3
 
 
 def test_an_answer_of_azure_makes_the_requests_of_its_scale_set_due_and_no_others() -> None:
     backlog = Backlog()
     for scale_set in ("frontier-a-000", "frontier-a-0001", "frontier-b-000"):
-        backlog.offer(asked(scale_set, sender=f"system:node:{scale_set}-00000a"))
+        backlog.offer(signing_request(scale_set, sender=f"system:node:{scale_set}-00000a"))
         backlog.postpone(scale_set, 0.0)
     backlog.hasten(1.0, "frontier-a-000")
     found = backlog.due(1.0)
@@ -105,7 +105,7 @@ def test_the_bounds_hold_and_nothing_is_lost_whatever_happens(events: list[tuple
         now += 1.0
         name = f"r{number}"
         if action == "offer":
-            backlog.offer(asked(name, sender=senders.setdefault(name, f"s{sender}"), seen=now))
+            backlog.offer(signing_request(name, sender=senders.setdefault(name, f"s{sender}"), seen=now))
         elif action == "discard":
             backlog.discard(name)
         elif action == "hasten":

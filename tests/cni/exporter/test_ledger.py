@@ -21,7 +21,7 @@ def pod(name: str, namespace: str = "vision", *, over: bool = False) -> Pod:
     return Pod(f"uid-{namespace}-{name}", namespace, name, over)
 
 
-def told(ledger: PodTraffic, now: float) -> Told:
+def exported(ledger: PodTraffic, now: float) -> Told:
     return {(owner, direction): value for owner, direction, value in ledger.samples(now, 0)}
 
 
@@ -210,13 +210,13 @@ def test_a_pod_is_told_as_0_at_first_and_its_last_bytes_until_they_were_told() -
     machine.step()
     series = (("vision", "a"), "out")
     machine.ledger.tidy(1e6)
-    assert told(machine.ledger, 1e6)[series] == 0
+    assert exported(machine.ledger, 1e6)[series] == 0
     machine.ledger.tidy(1e6 + LINGER_SECONDS + 1)
-    assert told(machine.ledger, 1e6 + 1)[series] == 10
+    assert exported(machine.ledger, 1e6 + 1)[series] == 10
     machine.ledger.tidy(1e6 + LINGER_SECONDS)
-    assert told(machine.ledger, 1e6 + LINGER_SECONDS)[series] == 10
+    assert exported(machine.ledger, 1e6 + LINGER_SECONDS)[series] == 10
     machine.ledger.tidy(1e6 + LINGER_SECONDS + 2)
-    assert series not in told(machine.ledger, 1e6 + LINGER_SECONDS + 3)
+    assert series not in exported(machine.ledger, 1e6 + LINGER_SECONDS + 3)
 
 
 def test_more_ended_pods_than_are_told_at_once_are_told_in_their_namespaces_sum() -> None:
@@ -282,7 +282,7 @@ def test_no_byte_is_lost_and_nothing_that_was_told_falls_whatever_happens(steps:
         elif what == "tidies":
             machine.ledger.tidy(machine.now)
         machine.step()
-        now = told(machine.ledger, machine.now)
+        now = exported(machine.ledger, machine.now)
         assert all(value >= before[series] for series, value in now.items() if series in before)
         waiting = sum(tenant.waiting["out"] for tenant in machine.ledger.tenants.values())
         waiting += sum(late["out"] for late in machine.ledger.late.values())

@@ -32,7 +32,7 @@ BASE = "https://127.0.0.1:1"
 SET, INSTANCE = "Microsoft.Compute/virtualMachineScaleSets", "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
 
 
-def kept(cloud: Cloud) -> str:
+def saved_state(cloud: Cloud) -> str:
     """Everything that is kept of an Azure but the count of calls."""
     return json.dumps({**dump(cloud), "gates": {}})
 
@@ -53,7 +53,7 @@ class Region:
         shutil.rmtree(self.folder / "state", ignore_errors=True)
         shutil.copytree(self.brought_up, self.folder / "state")
         self._open()
-        self.before = kept(self.cloud)
+        self.before = saved_state(self.cloud)
         self.ids = frozenset(targets(self))
 
     def _open(self) -> None:
@@ -78,7 +78,7 @@ class Region:
         elif method in ("PUT", "PATCH", "GET") and answer.status != 202 and path in self.ids:
             assert isinstance(answer.body, bytes)
             assert published_faults(parse(path).type, query.get("api-version", ""), json.loads(answer.body)) == []
-        now = kept(self.cloud)
+        now = saved_state(self.cloud)
         if answer.status >= 400:
             assert now == self.before
         elif now != self.before:
@@ -90,7 +90,7 @@ class Region:
         assert self.directory is not None
         self.directory.close()
         self._open()
-        assert kept(self.cloud) == now
+        assert saved_state(self.cloud) == now
         self.cloud.advance(self.cloud.now + 86_400)
         self.begin()
 

@@ -37,7 +37,7 @@ def refusal(change: Change, resource_type: str = SCALE_SET) -> dict[str, Any]:
     return refused.value.body()
 
 
-def kept(change: Change, resource_type: str = SCALE_SET) -> dict[str, Any]:
+def stored_body(change: Change, resource_type: str = SCALE_SET) -> dict[str, Any]:
     body = deepcopy(BODIES[resource_type])
     change(body)
     return validate_body(resource_type, body)
@@ -121,7 +121,7 @@ def test_half_a_surrogate_pair_is_refused(value: str) -> None:
 
 
 def test_a_whole_surrogate_pair_is_a_character() -> None:
-    assert kept(lambda body: body["tags"].update(team="🚀"))["tags"]["team"] == "🚀"
+    assert stored_body(lambda body: body["tags"].update(team="🚀"))["tags"]["team"] == "🚀"
 
 
 def test_a_secret_of_the_wrong_type_is_not_told_on() -> None:
@@ -138,11 +138,14 @@ def test_a_value_outside_an_enumeration_is_refused_with_what_may_be() -> None:
 
 
 def test_a_value_of_an_enumeration_is_kept_in_the_published_capitals() -> None:
-    assert kept(lambda body: body["properties"]["upgradePolicy"].update(mode="mANUAL"))["properties"]["upgradePolicy"]["mode"] == "Manual"
+    assert (
+        stored_body(lambda body: body["properties"]["upgradePolicy"].update(mode="mANUAL"))["properties"]["upgradePolicy"]["mode"]
+        == "Manual"
+    )
 
 
 def test_a_size_that_is_newer_than_the_client_is_kept() -> None:
-    machine = kept(lambda body: body["properties"].update(hardwareProfile={"vmSize": "Standard_ND128isr_GB300_v6"}), MACHINE)
+    machine = stored_body(lambda body: body["properties"].update(hardwareProfile={"vmSize": "Standard_ND128isr_GB300_v6"}), MACHINE)
     assert machine["properties"]["hardwareProfile"]["vmSize"] == "Standard_ND128isr_GB300_v6"
 
 
@@ -161,7 +164,7 @@ def test_a_body_without_a_location_is_refused_as_the_resource_manager_does() -> 
 
 
 def test_null_is_not_given() -> None:
-    assert kept(lambda body: body.update(zones=None, tags={"team": None})) == {**BODIES[SCALE_SET], "tags": {}}
+    assert stored_body(lambda body: body.update(zones=None, tags={"team": None})) == {**BODIES[SCALE_SET], "tags": {}}
 
 
 def test_a_null_among_items_is_refused() -> None:
@@ -184,16 +187,16 @@ def test_what_was_read_may_be_sent_back() -> None:
         body["identity"]["userAssignedIdentities"] = {"/a/b": {"principalId": "p", "clientId": "c"}}
 
     expected = {**BODIES[SCALE_SET], "identity": {**BODIES[SCALE_SET]["identity"], "userAssignedIdentities": {"/a/b": {}}}}
-    assert kept(answered) == expected
+    assert stored_body(answered) == expected
 
 
 def test_a_name_is_kept_so_that_it_can_be_compared_with_the_path() -> None:
-    assert kept(lambda body: body.update(name="other"))["name"] == "other"
+    assert stored_body(lambda body: body.update(name="other"))["name"] == "other"
 
 
 @pytest.mark.parametrize("value", ["2026-01-31", "2026-01-31T12:00:00Z", "2026-01-31T12:00:00.1234567+01:00"])
 def test_a_date_in_iso_8601_is_kept(value: str) -> None:
-    version = kept(lambda body: body["properties"]["publishingProfile"].update(endOfLifeDate=value), VERSION)
+    version = stored_body(lambda body: body["properties"]["publishingProfile"].update(endOfLifeDate=value), VERSION)
     assert version["properties"]["publishingProfile"]["endOfLifeDate"] == value
 
 
@@ -203,7 +206,7 @@ def test_a_date_that_is_none_is_refused() -> None:
 
 
 def test_a_secrets_dates_are_seconds() -> None:
-    assert kept(lambda body: body["properties"].update(attributes={"exp": 1_800_000_000}), "Microsoft.KeyVault/vaults/secrets")
+    assert stored_body(lambda body: body["properties"].update(attributes={"exp": 1_800_000_000}), "Microsoft.KeyVault/vaults/secrets")
     message = refusal(lambda body: body["properties"].update(attributes={"exp": "2027-01-15"}), "Microsoft.KeyVault/vaults/secrets")
     assert "Path 'properties.attributes.exp'" in message["message"]
 

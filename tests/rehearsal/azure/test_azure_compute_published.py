@@ -20,7 +20,7 @@ REPAIRED: dict[str, Any] = {
 }
 
 
-def told(text: str, *, made: Json, into: str) -> Json:
+def response_body(text: str, *, made: Json, into: str) -> Json:
     """Return the body of a GET of text after a PUT into a resource, including the instance view."""
     cloud = azure()
     nic = f"{GROUP}/providers/Microsoft.Network/networkInterfaces/one"
@@ -36,8 +36,8 @@ def told(text: str, *, made: Json, into: str) -> Json:
 def test_a_scale_set_and_its_instances_fit(version: str) -> None:
     sent = {**body(2, **REPAIRED), "zones": ["1"]}
     assert sent_faults(SCALE_SET, version, {**sent, "name": "pool-000"}) == []
-    assert answer_faults(SCALE_SET, version, told(SET, made=sent, into=SET)) == []
-    assert answer_faults(INSTANCE, version, told(vm(0), made=sent, into=SET)) == []
+    assert answer_faults(SCALE_SET, version, response_body(SET, made=sent, into=SET)) == []
+    assert answer_faults(INSTANCE, version, response_body(vm(0), made=sent, into=SET)) == []
 
 
 @VERSIONS
@@ -57,4 +57,4 @@ def test_a_virtual_machine_fits(version: str) -> None:
             "networkProfile": {"networkInterfaces": [{"id": f"{GROUP}/providers/Microsoft.Network/networkInterfaces/one"}]},
         },
     }
-    assert answer_faults(MACHINE, version, told(machine, made=sent, into=machine)) == []
+    assert answer_faults(MACHINE, version, response_body(machine, made=sent, into=machine)) == []

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from test_azure_network_regions import asked, empty, region
+from test_azure_network_regions import empty, region, requested_resources
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
@@ -28,12 +28,12 @@ def saved() -> str:
 
 @cache
 def network_bodies() -> tuple[tuple[ArmId, Json], ...]:
-    return tuple(one for one in asked(REGION) if one[0].type.startswith("Microsoft.Network/"))
+    return tuple(one for one in requested_resources(REGION) if one[0].type.startswith("Microsoft.Network/"))
 
 
 @cache
 def ids() -> tuple[str, ...]:
-    return tuple(arm_id.text for arm_id, _ in asked(REGION))
+    return tuple(arm_id.text for arm_id, _ in requested_resources(REGION))
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

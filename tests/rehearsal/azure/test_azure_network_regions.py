@@ -31,7 +31,7 @@ REGIONS = (*SHIPPED, "pair")
 
 
 @cache
-def asked(name: str) -> tuple[tuple[ArmId, Json], ...]:
+def requested_resources(name: str) -> tuple[tuple[ArmId, Json], ...]:
     """Ids and bodies of what a region asks for of these types, in the order of its program."""
     region = rehearsed(name)
     resources = [one for one in (*region.base, *region.clusters) if one.type.startswith(AZURE) and one.id is not None]
@@ -39,14 +39,14 @@ def asked(name: str) -> tuple[tuple[ArmId, Json], ...]:
 
 
 def empty(name: str) -> Cloud:
-    cloud = new_cloud({arm_id.subscription for arm_id, _ in asked(name)}, rehearsed(name).plan.spec.access.tenant)
+    cloud = new_cloud({arm_id.subscription for arm_id, _ in requested_resources(name)}, rehearsed(name).plan.spec.access.tenant)
     cloud.body_reader = SdkBodyReader()
     return cloud
 
 
 def put(cloud: Cloud, name: str) -> None:
     """Put all that a region asks for, each when what came before it is done."""
-    for arm_id, body in asked(name):
+    for arm_id, body in requested_resources(name):
         cloud.handle(Request("PUT", arm_id, body=deepcopy(body)))
         cloud.run_until_idle()
 
@@ -74,7 +74,7 @@ def used(cloud: Cloud) -> dict[str, int]:
 @pytest.mark.parametrize("name", REGIONS)
 def test_a_region_has_all_that_it_asked_for(name: str) -> None:
     found = dict(bodies(region(name)))
-    network_ids = [arm_id for arm_id, _ in asked(name) if arm_id.type.startswith("Microsoft.Network/")]
+    network_ids = [arm_id for arm_id, _ in requested_resources(name) if arm_id.type.startswith("Microsoft.Network/")]
     assert len(network_ids) > 60
     assert {one.key for one in network_ids} <= {one.key for one in found}
     assert {body["properties"].get("provisioningState", "Succeeded") for body in found.values()} == {"Succeeded"}

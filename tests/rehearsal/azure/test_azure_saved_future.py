@@ -187,14 +187,14 @@ def taken(cloud: Cloud, step: Step) -> Any:
         body = BODIES[text][number]
     arm_id = parse(text if text.startswith("/") else f"{GROUP}/providers/{text}")
     before = json.dumps(kept(dump(cloud)))
-    answer, refused = asked(cloud, Request(verb, arm_id, action, body=deepcopy(body)))
+    answer, refused = response_to(cloud, Request(verb, arm_id, action, body=deepcopy(body)))
     if refused is not None:
         assert json.dumps(kept(dump(cloud))) == before, f"{verb} {text} was refused ({refused}) and has changed something"
         return [refused.status, refused.body()]
     return json.loads(json.dumps([answer.status, answer.body, answer.operation.id if answer.operation else None]))
 
 
-def asked(cloud: Cloud, request: Request) -> tuple[Response, AzureError | None]:
+def response_to(cloud: Cloud, request: Request) -> tuple[Response, AzureError | None]:
     """Return the response, and the error of a refused request."""
     try:
         return cloud.handle(request), None

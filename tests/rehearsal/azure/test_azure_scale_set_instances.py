@@ -20,11 +20,11 @@ from scale_sets_made import (
     ids,
     image,
     instance,
+    instance_body,
     made,
     post,
     put,
     scale_set,
-    told,
     vm,
 )
 
@@ -48,7 +48,7 @@ def test_an_instance_is_created_boots_and_tells_so() -> None:
     cloud = azure()
     answer = ask(cloud, "PUT", SET, body(1))
     assert answer.status == 201
-    assert told(cloud, 0)["properties"]["provisioningState"] == "Creating"
+    assert instance_body(cloud, 0)["properties"]["provisioningState"] == "Creating"
     assert codes(cloud, vm(0)) == ["ProvisioningState/creating"]
     ended(cloud, answer)
     assert codes(cloud, vm(0)) == ["ProvisioningState/succeeded", "PowerState/running"]
@@ -63,10 +63,10 @@ def test_an_instance_is_created_boots_and_tells_so() -> None:
 
 def test_an_instance_is_named_by_set_and_id_and_its_computer_by_base_36() -> None:
     cloud = made(38)
-    one = told(cloud, 37)
+    one = instance_body(cloud, 37)
     assert (one["name"], one["instanceId"], one["properties"]["osProfile"]["computerName"]) == ("pool-000_37", "37", "pool-000-000011")
-    assert told(cloud, 35)["properties"]["osProfile"]["computerName"] == "pool-000-00000Z"
-    assert len({told(cloud, number)["properties"]["vmId"] for number in range(38)}) == 38
+    assert instance_body(cloud, 35)["properties"]["osProfile"]["computerName"] == "pool-000-00000Z"
+    assert len({instance_body(cloud, number)["properties"]["vmId"] for number in range(38)}) == 38
 
 
 def test_every_ip_configuration_has_its_own_address_and_the_interfaces_tell_it() -> None:
@@ -176,15 +176,17 @@ def test_a_redeploy_cures_a_bad_host_and_a_reimage_does_not() -> None:
 def test_a_new_image_reaches_the_instances_that_are_named_and_no_others() -> None:
     cloud = made(3)
     put(cloud, SET, body(3, **{IMAGE: image("2.0.0")}))
-    assert [told(cloud, number)["properties"]["latestModelApplied"] for number in range(3)] == [False] * 3
+    assert [instance_body(cloud, number)["properties"]["latestModelApplied"] for number in range(3)] == [False] * 3
     assert [one.os_disk for one in instances_of(scale_set(cloud)).values()] == [1, 1, 1]
     post(cloud, SET, "manualupgrade", {"instanceIds": ["1"]})
-    assert [told(cloud, number)["properties"]["latestModelApplied"] for number in range(3)] == [False, True, False]
-    assert told(cloud, 1)["properties"]["storageProfile"]["imageReference"]["version"] == "2.0.0"
+    assert [instance_body(cloud, number)["properties"]["latestModelApplied"] for number in range(3)] == [False, True, False]
+    assert instance_body(cloud, 1)["properties"]["storageProfile"]["imageReference"]["version"] == "2.0.0"
     post(cloud, vm(0), "reimage")
-    assert told(cloud, 0)["properties"]["storageProfile"]["imageReference"]["version"] == "1.0.0", "the image of the instance's model"
+    assert instance_body(cloud, 0)["properties"]["storageProfile"]["imageReference"]["version"] == "1.0.0", (
+        "the image of the instance's model"
+    )
     put(cloud, SET, body(4, **{IMAGE: image("2.0.0")}))
-    assert told(cloud, 3)["properties"]["latestModelApplied"] is True
+    assert instance_body(cloud, 3)["properties"]["latestModelApplied"] is True
     post(cloud, SET, "manualupgrade", {"instanceIds": ["*"]})
     assert {one.os_disk for one in instances_of(scale_set(cloud)).values()} == {1, 2, 3}
     assert all(one.model == one.os_model == scale_set(cloud).state.model for one in instances_of(scale_set(cloud)).values())
@@ -242,7 +244,7 @@ def test_protection_from_scale_in_is_no_protection_from_a_delete_by_id() -> None
 def test_protection_from_set_actions_blocks_those_of_the_set_and_not_those_of_the_instance() -> None:
     cloud = made(2)
     protect(cloud, 1, actions=True)
-    assert told(cloud, 1)["properties"]["protectionPolicy"] == {"protectFromScaleIn": True, "protectFromScaleSetActions": True}
+    assert instance_body(cloud, 1)["properties"]["protectionPolicy"] == {"protectFromScaleIn": True, "protectFromScaleSetActions": True}
     for action in ("reimage", "restart", "powerOff", "deallocate", "redeploy", "manualupgrade"):
         with pytest.raises(AzureError, match="protected from scale set actions"):
             ask(cloud, "POST", SET, {"instanceIds": ["0", "1"]}, action)
@@ -261,7 +263,7 @@ def test_a_protection_policy_that_contradicts_itself_is_refused() -> None:
         ask(cloud, "PUT", vm(0), {"location": "swedencentral", "properties": {"protectionPolicy": policy}})
     with pytest.raises(AzureError, match="NotModelled"):
         ask(cloud, "PUT", vm(0), {"location": "swedencentral", "properties": {"hardwareProfile": {"vmSize": "Standard_D4s_v5"}}})
-    read = told(cloud, 0)
+    read = instance_body(cloud, 0)
     read["properties"]["protectionPolicy"] = {"protectFromScaleIn": True}
     assert ask(cloud, "PUT", vm(0), read).status == 200
 

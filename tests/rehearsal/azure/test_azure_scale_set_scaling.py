@@ -18,11 +18,11 @@ from scale_sets_made import (
     error,
     ids,
     instance,
+    instance_body,
     made,
     post,
     put,
     scale_set,
-    told,
     vm,
 )
 
@@ -38,7 +38,7 @@ def test_a_set_spreads_its_machines_over_zones_and_fault_domains() -> None:
     put(cloud, SET, {**body(13, platformFaultDomainCount=5), "zones": ["1", "2", "3"]})
     zones = Counter(one.zone for one in instances_of(scale_set(cloud)).values())
     assert sorted(zones.values()) == [4, 4, 5]
-    assert told(cloud, 4)["zones"] == ["2"]
+    assert instance_body(cloud, 4)["zones"] == ["2"]
     assert {one.fault_domain for one in instances_of(scale_set(cloud)).values() if one.zone == "1"} == set(range(5))
 
 
@@ -47,7 +47,7 @@ def test_an_explicit_delete_lowers_the_capacity_and_ids_are_not_used_again() -> 
     answer = ask(cloud, "POST", SET, {"instanceIds": ["1", "2"]}, "delete", forceDeletion="true")
     assert answer.status == 202
     assert scale_set(cloud).body["sku"]["capacity"] == 2
-    assert told(cloud, 1)["properties"]["provisioningState"] == "Deleting"
+    assert instance_body(cloud, 1)["properties"]["provisioningState"] == "Deleting"
     assert ask(cloud, "GET", SET).body["properties"]["provisioningState"] == "Updating"  # type: ignore[index]
     ended(cloud, answer)
     assert ids(cloud) == [0, 3]
@@ -145,7 +145,7 @@ def test_a_machine_whose_provisioning_fails_stays_and_says_why() -> None:
     cloud = azure(Scenario(failed_provisioning=(FailedProvisioning(rate=1.0, code="OSProvisioningTimedOut"),)))
     assert error(put(cloud, SET, body(1))) == "OSProvisioningTimedOut"
     assert codes(cloud, vm(0)) == ["ProvisioningState/failed/OSProvisioningTimedOut", "PowerState/running"]
-    assert told(cloud, 0)["properties"]["provisioningState"] == "Failed"
+    assert instance_body(cloud, 0)["properties"]["provisioningState"] == "Failed"
     summary = ask(cloud, "GET", SET, action="instanceView").body
     assert summary is not None
     assert summary["virtualMachine"]["statusesSummary"] == [{"code": "ProvisioningState/failed", "count": 1}]

@@ -44,7 +44,7 @@ def announce(cloud: Cloud, key: str, event_type: Any, minutes: float, *instances
     )
 
 
-def told(cloud: Cloud, key: str, start: float) -> list[tuple[float, str, str]]:
+def reported_events(cloud: Cloud, key: str, start: float) -> list[tuple[float, str, str]]:
     """Minute, instances and how each event began, after an hour."""
     cloud.advance(start + 3_600)
     return [((at - start) / 60, ",".join(instances), how) for at, _, _, instances, how in cloud.resources[key].state]
@@ -80,14 +80,14 @@ def test_an_event_begins_when_it_is_approved_or_when_its_time_comes_and_never_tw
     cloud.advance(start + 120)
     scheduled_events_of(cloud).approve(cloud, approved)
     scheduled_events_of(cloud).approve(cloud, approved)
-    assert told(cloud, key, start) == [(2, "0", "approved"), (10, "1", "timeout")]
+    assert reported_events(cloud, key, start) == [(2, "0", "approved"), (10, "1", "timeout")]
 
 
 def test_a_moment_that_is_past_begins_at_once_as_a_broken_host_does(cloud: Cloud) -> None:
     key, start = put(cloud, "workers"), cloud.now
     announce(cloud, key, "Reboot", 0, "4")
     assert scheduled_events_of(cloud).document(cloud, key, "4")["Events"][0]["EventStatus"] == "Started"
-    assert told(cloud, key, start) == [(0, "4", "timeout")]
+    assert reported_events(cloud, key, start) == [(0, "4", "timeout")]
 
 
 def test_a_pending_delete_without_approval_holds_back_an_approved_one(cloud: Cloud) -> None:
@@ -97,7 +97,7 @@ def test_a_pending_delete_without_approval_holds_back_an_approved_one(cloud: Clo
     cloud.advance(start + 300)
     assert cloud.resources[key].state == []
     scheduled_events_of(cloud).approve(cloud, first)
-    assert told(cloud, key, start) == [(5, "1", "approved"), (5, "2", "approved")]
+    assert reported_events(cloud, key, start) == [(5, "1", "approved"), (5, "2", "approved")]
 
 
 def test_where_one_delete_is_never_approved_all_of_one_moment_wait_for_the_timeout(cloud: Cloud) -> None:
@@ -105,7 +105,7 @@ def test_where_one_delete_is_never_approved_all_of_one_moment_wait_for_the_timeo
     ids = [announce(cloud, key, "Terminate", 5, str(number)) for number in range(3)]
     for event_id in ids[1:]:
         scheduled_events_of(cloud).approve(cloud, event_id)
-    history = told(cloud, key, start)
+    history = reported_events(cloud, key, start)
     assert [(at, instance) for at, instance, _ in history] == [(5, "0"), (5, "1"), (5, "2")]
 
 
@@ -114,21 +114,21 @@ def test_a_later_delete_that_is_approved_goes_when_the_earlier_one_times_out(clo
     announce(cloud, key, "Terminate", 5, "1")
     cloud.advance(start + 120)
     scheduled_events_of(cloud).approve(cloud, announce(cloud, key, "Terminate", 15, "2"))
-    assert told(cloud, key, start) == [(5, "1", "timeout"), (5, "2", "approved")]
+    assert reported_events(cloud, key, start) == [(5, "1", "timeout"), (5, "2", "approved")]
 
 
 def test_deletes_of_another_scale_set_hold_nothing_back(cloud: Cloud) -> None:
     one, other, start = put(cloud, "one"), put(cloud, "other"), cloud.now
     announce(cloud, one, "Terminate", 5, "1")
     scheduled_events_of(cloud).approve(cloud, announce(cloud, other, "Terminate", 5, "1"))
-    assert told(cloud, other, start) == [(0, "1", "approved")]
+    assert reported_events(cloud, other, start) == [(0, "1", "approved")]
 
 
 def test_a_reboot_is_not_held_back_by_a_delete(cloud: Cloud) -> None:
     key, start = put(cloud, "workers"), cloud.now
     announce(cloud, key, "Terminate", 5, "1")
     scheduled_events_of(cloud).approve(cloud, announce(cloud, key, "Reboot", 15, "2"))
-    assert told(cloud, key, start)[0] == (0, "2", "approved")
+    assert reported_events(cloud, key, start)[0] == (0, "2", "approved")
 
 
 def test_an_instance_that_is_gone_holds_nothing_back(cloud: Cloud) -> None:
@@ -136,7 +136,7 @@ def test_an_instance_that_is_gone_holds_nothing_back(cloud: Cloud) -> None:
     announce(cloud, key, "Terminate", 15, "1")
     scheduled_events_of(cloud).approve(cloud, announce(cloud, key, "Terminate", 15, "2"))
     scheduled_events_of(cloud).withdraw(cloud, key, ["1"])
-    assert told(cloud, key, start) == [(0, "2", "approved")]
+    assert reported_events(cloud, key, start) == [(0, "2", "approved")]
 
 
 def test_gpu_machines_in_one_fault_domain_see_their_own_events_alone(cloud: Cloud) -> None:
@@ -158,7 +158,7 @@ def test_an_unknown_event_cannot_be_approved_and_a_forgotten_set_is_told_nothing
     with pytest.raises(AzureError) as refused:
         scheduled_events_of(cloud).approve(cloud, event_id)
     assert refused.value.status == 400
-    assert told(cloud, key, cloud.now) == []
+    assert reported_events(cloud, key, cloud.now) == []
 
 
 def test_saved_events_begin_as_they_would_have(cloud: Cloud) -> None:
@@ -169,4 +169,4 @@ def test_saved_events_begin_as_they_would_have(cloud: Cloud) -> None:
     cloud.services["scheduled_events"] = ScheduledEvents()
     scheduled_events_of(cloud).load(saved)
     assert scheduled_events_of(cloud).dump() == saved
-    assert told(cloud, key, start) == [(5, "1", "timeout"), (5, "2", "approved")]
+    assert reported_events(cloud, key, start) == [(5, "1", "timeout"), (5, "2", "approved")]

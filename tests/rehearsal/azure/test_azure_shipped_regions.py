@@ -21,7 +21,7 @@ MOMENTS = ("lastModifiedTime", "updatedOn")
 TYPES = {kind.type for module in (images, identity, vaults, storage) for kind in module.RESOURCE_TYPES} | {GROUP_TYPE}
 
 
-def asked(region: Rehearsed) -> Iterator[tuple[ArmId, Json]]:
+def resource_bodies(region: Rehearsed) -> Iterator[tuple[ArmId, Json]]:
     """Ids and bodies of what a region asks for of these types, in the order of its program."""
     for resource in (*region.base, *region.clusters):
         if resource.type.startswith(AZURE) and resource.id is not None and parse(resource.id).type in TYPES:
@@ -47,7 +47,7 @@ def answered(cloud: Cloud) -> dict[str, Json]:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_all_that_a_shipped_region_asks_for_is_accepted_twice_and_the_same_after(name: str) -> None:
     region = rehearsed(name)
-    requests = list(asked(region))
+    requests = list(resource_bodies(region))
     assert len(requests) > 50
     cloud = new_cloud({arm_id.subscription for arm_id, _ in requests}, region.plan.spec.access.tenant)
     cloud.body_reader = SdkBodyReader()

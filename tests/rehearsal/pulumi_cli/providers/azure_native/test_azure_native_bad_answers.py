@@ -63,7 +63,7 @@ class Azure:
         return await self.replies[request.method](request)
 
 
-def asked(azure: Azure, work: Callable[[ResourceManagerClient], Coroutine[Any, Any, Any]]) -> Any:
+def with_client(azure: Azure, work: Callable[[ResourceManagerClient], Coroutine[Any, Any, Any]]) -> Any:
     """Return the result of work with an Azure."""
 
     async def served() -> Any:
@@ -90,7 +90,7 @@ def asked(azure: Azure, work: Callable[[ResourceManagerClient], Coroutine[Any, A
 
 def created(azure: Azure) -> Json:
     """Outputs of a group that is made."""
-    return dict(asked(azure, lambda client: ResourceOperations(client).write(GROUP, PATH, INPUTS, 30)))
+    return dict(with_client(azure, lambda client: ResourceOperations(client).write(GROUP, PATH, INPUTS, 30)))
 
 
 def test_a_token_that_azure_takes_no_more_is_renewed_once() -> None:
@@ -157,7 +157,7 @@ def test_an_operation_that_tells_nothing_is_not_waited_for_for_ever() -> None:
 
 def test_a_token_that_says_nothing_of_its_holder_is_told_in_a_sentence() -> None:
     with pytest.raises(ProviderError, match="has no readable claims; does `gpufleet azure` run there"):
-        asked(Azure(), lambda client: client.account.claims())
+        with_client(Azure(), lambda client: client.account.claims())
 
 
 def test_a_location_that_azure_does_not_tell_is_no_location_that_is_missing() -> None:
@@ -168,5 +168,5 @@ def test_a_location_that_azure_does_not_tell_is_no_location_that_is_missing() ->
         return provider.check(CheckRequest(urn="urn", type="azure-native:network:VirtualNetwork", name="net", old=None, new=new))
 
     with pytest.raises(ProviderError, match=r"reading .*/resourceGroups/one: InternalServerError: Try later"):
-        asked(Azure(GET=_fails), check)
-    assert asked(Azure(GET=_is_there), check).inputs["location"] == "here"
+        with_client(Azure(GET=_fails), check)
+    assert with_client(Azure(GET=_is_there), check).inputs["location"] == "here"
