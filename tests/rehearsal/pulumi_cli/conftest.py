@@ -18,7 +18,7 @@ def pulumi_cli() -> PulumiPrograms:
     """The CLI; a skip with the reason where Pulumi's own engine is not to be had."""
     chosen = choose_engine(unavailable_reason)
     if chosen.programs is None:
-        pytest.skip(chosen.why)
+        pytest.skip(chosen.reason)
     return chosen.programs
 
 
