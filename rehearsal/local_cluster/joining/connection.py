@@ -1,8 +1,8 @@
 """HTTP connection of one machine to the API server: one TLS connection, retries, delays and a deadline.
 
-Each machine has its own connection, because each kubelet has one. The connection does not use an HTTP client library: for thousands of
-machines, the library's code takes more CPU than their TLS handshakes. A first boot takes 0.15 CPU seconds in total, two thirds of it in
-etcd and the API servers (docs/real-control-plane.md).
+Each machine has its own connection, because each kubelet has one. The connection does not use an HTTP client library, because a library
+takes 1.5 times the CPU. Measured with 1,000 connections of 5 requests each, on loopback, as the median of three runs: 1.8 ms per machine
+with this module, 2.7 ms with aiohttp, and 1.3 ms for the TLS handshake alone. With 7,500 machines the difference is 7 CPU seconds.
 """
 
 from __future__ import annotations
