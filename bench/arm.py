@@ -35,7 +35,7 @@ COMPUTE, NETWORK, GROUPS = "api-version=2026-04-01", "api-version=2026-03-01", "
 
 
 class BenchError(Exception):
-    """Something could not be measured."""
+    """A measurement that failed, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class Azure:
         return f"/subscriptions/{self.environment['AZURE_SUBSCRIPTION_ID']}/resourceGroups/bench"
 
     def machine(self, number: int, tail: str = "") -> str:
-        """Path of one of all instances."""
+        """Return the path of an instance, counted over all scale sets."""
         scale_set, instance = number % SETS, number // SETS % MACHINES
         return (
             f"{self.group}/providers/Microsoft.Compute/virtualMachineScaleSets/pool{scale_set}/virtualMachines/{instance}{tail}?{COMPUTE}"
         )
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """One request, and an operation's end; BenchFailed unless it is answered well."""
+        """Send one request, and return the body of its response; raise HTTPError if it is refused."""
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.base}{path}", content, method=method)  # noqa: S310 our own server
         request.add_header("Authorization", f"Bearer {self.token}")
@@ -91,7 +91,7 @@ def main(seconds: int, clients: int, record: bool) -> None:
 
 
 def measure(folder: Path, seconds: int, clients: int) -> list[Figure]:
-    """Floor, reads and operations, in this order; BenchFailed."""
+    """Return floor, reads and operations, in this order; raise BenchError."""
     load = built(folder)
     (folder / "scenario.yaml").write_text(SCENARIO)
     command = [str(Path(sys.executable).with_name("gpufleet")), "azure", "--region", "dev", "--clock", "scaled:10000"]
@@ -118,7 +118,7 @@ def measure(folder: Path, seconds: int, clients: int) -> list[Figure]:
 
 
 def built(folder: Path) -> Path:
-    """The load generator, built by the Go on PATH; BenchFailed."""
+    """Build the load generator with the Go on PATH, and return its path; raise BenchError."""
     target = folder / "load"
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
     try:
@@ -139,7 +139,7 @@ def built(folder: Path) -> Path:
 
 @contextmanager
 def served(command: list[str]) -> Iterator[str]:
-    """Run a server: what it printed until it was ready."""
+    """Run a server; yield its output up to the line with which it is ready."""
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None  # noqa: S101 it was asked for
         output = ""
@@ -156,7 +156,7 @@ def served(command: list[str]) -> Iterator[str]:
 
 
 def signed_in(output: str) -> Azure:
-    """A client of what a server printed."""
+    """Return a signed-in client from the output of a server."""
     environment = dict(re.findall(r"export (\w+)=(\S+)", output))
     base, authority = environment["AZURE_AUTHORITY_HOST"], environment["REQUESTS_CA_BUNDLE"]
     form = {
@@ -171,7 +171,7 @@ def signed_in(output: str) -> Azure:
 
 
 def populate(azure: Azure) -> None:
-    """Make a network and scale sets; BenchFailed where a machine is missing after."""
+    """Create a network and scale sets; raise BenchError if a machine is missing afterwards."""
     network = f"{azure.group}/providers/Microsoft.Network/virtualNetworks/net"
     azure.ask("PUT", f"{azure.group}?{GROUPS}", {"location": LOCATION})
     prefixes = {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}
@@ -189,12 +189,12 @@ def populate(azure: Azure) -> None:
 
 
 def settle(azure: Azure) -> None:
-    """Let time pass until nothing runs."""
+    """Advance the clock until no operation runs."""
     azure.ask("POST", "/admin/clock", {"settle": True})
 
 
 def scale_set(subnet: str) -> dict[str, Any]:
-    """A scale set of 600 machines with one address each."""
+    """Return the body of a scale set of 600 machines with one address each."""
     configuration = {"name": "ip0", "properties": {"primary": True, "subnet": {"id": subnet}}}
     card = {"name": "nic", "properties": {"primary": True, "ipConfigurations": [configuration]}}
     return {
@@ -218,7 +218,7 @@ def scale_set(subnet: str) -> dict[str, Any]:
 
 
 def reads(azure: Azure) -> Iterator[str]:
-    """Lines for the load generator: one GET each."""
+    """Yield lines for the load generator: one GET each."""
     for number in range(1_000):
         set_path = f"{azure.group}/providers/Microsoft.Compute/virtualMachineScaleSets/pool{number % SETS}"
         yield f"GET\t{azure.machine(number)}"
@@ -228,7 +228,7 @@ def reads(azure: Azure) -> Iterator[str]:
 
 
 def operations(azure: Azure) -> Iterator[str]:
-    """Lines for the load generator: one operation on each instance."""
+    """Yield lines for the load generator: one operation on each instance."""
     protection = {"location": LOCATION, "properties": {"protectionPolicy": {"protectFromScaleIn": True}}}
     for number in range(SETS * MACHINES):
         if number % 3 == 0:
@@ -240,7 +240,7 @@ def operations(azure: Azure) -> Iterator[str]:
 def run_load(
     load: Path, base: str, authority: str, token: str, lines: Iterable[str], seconds: int, clients: int, *, once: bool = False
 ) -> Any:
-    """Run the load generator and return its measurements; raise BenchFailed if it fails."""
+    """Run the load generator and return its measurements; raise BenchError if it fails."""
     command = [str(load), "-base", base, "-authority", authority, "-clients", str(clients), "-for", f"{seconds}s", *(["-once"] * once)]
     environment = {**os.environ, "LOAD_TOKEN": token}
     ended = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, env=environment, check=False, timeout=300)
@@ -250,7 +250,7 @@ def run_load(
 
 
 def latencies(output: Any) -> str:
-    """Latencies in words."""
+    """Return latencies as text."""
     return ", ".join(f"{name} {output['milliseconds'][name]:.0f} ms" for name in ("p50", "p90", "p99"))
 
 

@@ -94,12 +94,12 @@ def _figures(samples: dict[tuple[str, int], list[tuple[Child, Json]]], nodes: in
 
 
 def _fleet(nodes: int) -> Json:
-    """Create and list a fleet: CPU seconds of each."""
+    """Create and list a fleet; return the CPU seconds of each step."""
     return _measured(nodes, time.process_time)
 
 
 def _calls(nodes: int) -> Json:
-    """Create and list a fleet: calls of Python functions in each."""
+    """Create and list a fleet; return the calls of Python functions in each step."""
     profile = cProfile.Profile(builtins=False)
     profile.enable()
 
@@ -113,7 +113,7 @@ def _calls(nodes: int) -> Json:
 
 
 def _measured(nodes: int, reading: Callable[[], float]) -> Json:
-    """Create and list a fleet: how far a meter went in each."""
+    """Create and list a fleet; return the increase of a counter in each step."""
     from rehearsal.azure.compute.views import INSTANCE
 
     subscriptions = [
@@ -134,16 +134,16 @@ def _measured(nodes: int, reading: Callable[[], float]) -> Json:
     created = reading()
     scopes = [f"/subscriptions/{one}" for one in subscriptions]
     listed = sum(1 for scope in scopes for _ in cloud.list(scope, INSTANCE))
-    report = reading()
+    listing_ended = reading()
     interfaces = sum(1 for scope in scopes for _ in cloud.list(scope, f"{INSTANCE}/networkInterfaces"))
     ended = reading()
     if not listed == interfaces == nodes:
         raise ChildError([f"of {nodes} instances {listed} were listed"], 1)
-    return {"create": created - began, "list": report - created, "interfaces": ended - report}
+    return {"create": created - began, "list": listing_ended - created, "interfaces": ended - listing_ended}
 
 
 def _empty(subscriptions: list[str]) -> tuple[Cloud, Callable[[str, Json], None]]:
-    """An Azure that has worked before and is empty, and what puts a resource into it."""
+    """Return an empty Azure that has already served requests, and a function that creates a resource in it."""
     from rehearsal.azure.arm_id import parse
     from rehearsal.azure.registry import new_cloud
     from rehearsal.azure.resource import Request
@@ -160,7 +160,7 @@ def _empty(subscriptions: list[str]) -> tuple[Cloud, Callable[[str, Json], None]
     cloud.run_until_idle()
     cloud.handle(Request("DELETE", parse(group)))
     cloud.run_until_idle()
-    # A collection that looks through all those shapes falls into one fleet and not into the next, and says nothing of either.
+    # A garbage collection over all those shapes would happen in some measurements only, and distort the comparison.
     gc.collect()
     gc.freeze()
     return cloud, put
@@ -204,13 +204,13 @@ def _set(count: int, subnet: str) -> Json:
 
 
 def _plain(nodes: int) -> Json:
-    """The same instances as dictionaries: CPU seconds, and MB that they take beyond the empty model."""
+    """Create the same instances as dictionaries; return CPU seconds, and MB beyond those of the empty model."""
     import psutil
 
     _empty(["00000000-0000-0000-0000-000000000000"])
     process = psutil.Process()
     before, began = process.memory_info().rss, time.process_time()
-    remaining = [
+    instances = [
         {
             "id": number,
             "created": began,
@@ -228,11 +228,11 @@ def _plain(nodes: int) -> Json:
         for number in range(nodes)
     ]
     ended = time.process_time()
-    return {"create": ended - began, "mb": (process.memory_info().rss - before) / 2**20, "kept": len(remaining)}
+    return {"create": ended - began, "mb": (process.memory_info().rss - before) / 2**20, "kept": len(instances)}
 
 
 def _nothing(_nodes: int) -> Json:
-    """An empty model: what its process takes."""
+    """Create an empty model; the caller measures the memory of its process."""
     _empty(["00000000-0000-0000-0000-000000000000"])
     return {}
 

@@ -31,13 +31,13 @@ Inputs = list[tuple[str, str, Any]]
 
 
 class Recorded(dynamic.ResourceProvider):
-    """Stands for the program's own dynamic providers: what they made once is the cloud's to answer, and no key is made again."""
+    """Substitute for the program's dynamic providers: the backend answers with the recorded outputs, and no key is created again."""
 
     waits_for_cloud = True
 
 
 class RecordedBackend(AcceptingCloud):
-    """The cloud of a rehearsal, which knows what the program's dynamic providers made when the graph was recorded."""
+    """Cloud of a rehearsal that returns the recorded outputs of the program's dynamic providers."""
 
     def __init__(self, graph: Graph, *, subscription: str, tenant: str) -> None:
         super().__init__(subscription=subscription, tenant=tenant)
@@ -45,13 +45,13 @@ class RecordedBackend(AcceptingCloud):
         self._answers = {(item.type, item.name): CreatedResource(item.id or "", reveal(item.outputs)) for item in made}
 
     def create(self, resource_type: str, name: str, inputs: Mapping[str, Any], provider: Mapping[str, Any], /) -> CreatedResource:
-        """The recorded answer where there is one."""
+        """Return the recorded outputs of a resource, or those of AcceptingCloud if none were recorded."""
         return self._answers.get((resource_type, name)) or super().create(resource_type, name, inputs, provider)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One resource to register; after are URNs that it waits for besides those that its arguments come from."""
+    """One resource to register; after are the URNs of its dependencies that are not sources of its arguments."""
 
     resource: Resource
     make: Maker
@@ -60,7 +60,7 @@ class Step:
 
 
 def steps(graph: Graph, *, dependencies: bool) -> tuple[Step, ...]:
-    """A step for each resource of a graph that is no component, in the order of registration.
+    """Return a step for each resource of a graph except components, in the order of registration.
 
     With dependencies, each resource depends on what it depended on, through its inputs where it did so. Without, inputs are plain values
     and nothing waits for anything, which no cloud would accept.
@@ -69,7 +69,7 @@ def steps(graph: Graph, *, dependencies: bool) -> tuple[Step, ...]:
 
 
 def program(planned: tuple[Step, ...]) -> Callable[[], None]:
-    """A Pulumi program that registers the steps and does nothing else."""
+    """Return a Pulumi program that registers the steps and does nothing else."""
 
     def run() -> None:
         drop_version_aliases()
@@ -137,5 +137,5 @@ def _dynamic(resource: Resource) -> Maker:
 
 
 def _decoded(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs of a provider resource, whose flags the SDK sends as JSON."""
+    """Return the inputs of a provider resource with its flags decoded, which the SDK sends as JSON."""
     return {key: json.loads(value) if value in ("true", "false") else value for key, value in inputs.items() if key != "version"}

@@ -37,18 +37,18 @@ class ChildError(Exception):
 
 
 def measured(*arguments: str) -> tuple[Child, dict[str, Any]]:
-    """Run a piece of bench/measured_process.py in a fresh process; ChildFailed unless it ends well."""
+    """Run a piece of bench/measured_process.py in a fresh process; raise ChildError if it fails."""
     child = run([sys.executable, "-m", "bench.measured_process", *arguments])
     return child, json.loads(child.text)
 
 
 def run(command: list[str]) -> Child:
-    """Run a command to its end; ChildFailed unless that is good.
+    """Run a command to its end; raise ChildError if it fails.
 
-    Its peak memory is never less than this process's own, which it is for a moment before it becomes the command: the bench imports little.
+    Its peak memory is at least this process's own, because it is a copy of this process until exec. Therefore the bench imports little.
     """
     began = time.monotonic()
-    # In a session of its own, so that an interrupt reaches the bench alone, which then ends the process without its last words.
+    # In its own session, so that an interrupt reaches the bench only, which then ends the process.
     with tempfile.TemporaryFile() as output, subprocess.Popen(command, cwd=ROOT, stdout=output, start_new_session=True) as process:
         watch = threading.Timer(MOST_SECONDS, process.kill)
         watch.start()

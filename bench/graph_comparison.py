@@ -9,11 +9,11 @@ from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.graph import Graph, Resource
 
 Key = tuple[str, str]
-"""Type and name, which tell a resource from every other of its stack without its parents."""
+"""Type and name, which identify a resource in its stack without its parents."""
 
 
 def differences(ours: Graph, bare: Graph, *, dependencies: bool) -> list[str]:
-    """One line per resource that is not the same in both; with dependencies, what it waits for must be the same too."""
+    """Return a line for each resource that differs; with dependencies, its dependencies must be equal too."""
     left, right = _by_key(ours), _by_key(bare)
     lines = [f"{kind} {name}: only in one" for kind, name in sorted(left.keys() ^ right.keys())]
     for key in sorted(left.keys() & right.keys()):

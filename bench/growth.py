@@ -13,12 +13,12 @@ from bench.command import Say
 from bench.figures import Figure
 
 CLUSTERS = (1, 3, 9)
-"""Each has 75 scale sets of 100 machines."""
+"""Numbers of clusters, each with 75 scale sets of 100 machines."""
 MARGINAL_BOUND = 1.1
-"""Constant is 1; the rest is for what grows with the logarithm of the size, such as sorting."""
+"""Bound of a phase's growth: 1 is a constant cost per scale set; the rest allows for logarithmic growth, as of sorting."""
 THREEFOLD_BOUND = 3.2
 FEW_CALLS = 50_000
-"""A phase that makes fewer calls for the largest region shows no growth worth telling."""
+"""Number of calls for the largest region below which the growth of a phase is not reported."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Size:
 
 
 def measure(rounds: int, say: Say) -> list[Size]:
-    """Each size in a process of its own: timed in every round, of which the best counts, and once more to count its calls.
+    """Measure each size in its own process: its time in every round, of which the best counts, then its number of calls.
 
     Another program on the machine makes a round slower, and none makes it faster.
     """
@@ -64,7 +64,7 @@ def _rehearse(work: str, clusters: int) -> tuple[Child, dict[str, Any]]:
 
 
 def figures(sizes: list[Size]) -> list[Figure]:
-    """The figures of three sizes, smallest first."""
+    """Return the figures of three sizes, smallest first."""
     small, middle, large = sizes
     seconds, calls = [one.cpu for one in sizes], [sum(one.calls.values()) for one in sizes]
     first, second = _marginal(sizes, seconds)
@@ -90,7 +90,7 @@ def figures(sizes: list[Size]) -> list[Figure]:
 
 
 def phases_table(sizes: list[Size]) -> Table:
-    """CPU seconds by phase and size; beyond 1 in the last column, a phase grows faster than the number of scale sets."""
+    """Return a table of CPU seconds by phase and size; above 1 in the last column, a phase grows faster than the number of scale sets."""
     table = Table(title="CPU seconds by phase and number of scale sets", title_justify="left")
     table.add_column("phase")
     for heading in (*(str(one.sets) for one in sizes), "calls of one more set, second over first"):

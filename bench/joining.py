@@ -1,4 +1,4 @@
-"""Joins a cluster's machines to its real control plane under each identity, at once and spread, and prints what it took.
+"""Benchmark of joins: a cluster's machines join its real control plane under each identity, at once and spread.
 
     nice .venv/bin/python -m bench.joining --region swedencentral --machines 1000
 
@@ -48,7 +48,7 @@ LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Measured:
-    """One row: how machines joined, until all were Ready, and CPU seconds by program."""
+    """One row: the identity and spread of the joins, the time until all nodes were Ready, and CPU seconds by program."""
 
     way: str
     spread: bool
@@ -59,7 +59,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Bench:
-    """A control plane that answers, and the machines that join it again and again."""
+    """A running control plane, and the machines that join it repeatedly."""
 
     supervisor: Supervisor
     machines: Sequence[JoiningMachine]
@@ -67,7 +67,7 @@ class Bench:
     issuer: Issuer
 
     def measure(self, way: str, smoothing: Smoothing) -> Measured:
-        """Join every machine, wait until all nodes are ready, and take them away again."""
+        """Join every machine, wait until all nodes are ready, and delete the nodes."""
         before, began = self._cpu(), time.monotonic()
         if way == POSTED:
             figures = asyncio.run(self._post())
@@ -88,7 +88,7 @@ class Bench:
         return Connection(self.access.url, client_context(self.access.authority, identity), tally, deadline, headers)
 
     async def _post(self) -> JoinFigures:
-        """The bare cost: Node objects by few connections of one administrator."""
+        """Post Node objects over few connections of one administrator: the bare cost."""
         tally, left, began, cpu = Tally(), iter(self.machines), time.monotonic(), time.thread_time()
 
         async def work() -> None:
@@ -100,7 +100,7 @@ class Bench:
         return joined(tally, time.monotonic() - began, len(self.machines), (), time.thread_time() - cpu)
 
     async def _until(self, nodes: int) -> None:
-        """Wait until so many nodes are ready."""
+        """Wait until that many nodes are ready."""
         async with self._administrator(Tally()) as connection:
             while True:
                 rows = (await connection.request("GET", f"{NODES}?resourceVersion=0&includeObject=None")).json()["rows"]
@@ -121,7 +121,7 @@ class Bench:
                 await asyncio.sleep(LOOK_SECONDS)
 
     def _cpu(self) -> Counter[str]:
-        """CPU seconds by unit, over all machines."""
+        """Return CPU seconds by unit, summed over all machines."""
         spent: Counter[str] = Counter()
         for service in self.supervisor.services:
             spent[service.program.unit.removesuffix(".service")] += service.usage().cpu_seconds  # type: ignore[assignment]
@@ -130,7 +130,7 @@ class Bench:
 
 @contextmanager
 def prepared(region: str, count: int, daemons: bool, api_servers: int | None) -> Iterator[Bench]:
-    """The region's first cluster, up to the moment at which its machines may join."""
+    """Start the region's first cluster, and yield it when its machines can join."""
     plan = load_plan(region)
     cluster = plan.clusters[0]
     outcome = bring_up_anew(plan)
@@ -156,7 +156,7 @@ HEADINGS = ("identity", "joins", "joined s", "Ready s", "p99 of mutating ms", "4
 
 
 def table(rows: Iterable[Measured]) -> str:
-    """The figures as a Markdown table."""
+    """Return the figures as a Markdown table."""
     lines = [HEADINGS, tuple("---" for _ in HEADINGS), *(_cells(row) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

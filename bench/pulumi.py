@@ -36,7 +36,7 @@ PROGRAMS = ROOT / "bench" / "engine_programs"
 
 
 class RegionNotUpError(Exception):
-    """Something failed, so that there is nothing to measure."""
+    """A region without a complete deployment, so that nothing can be measured."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Bench:
     rows: list[VerbResult] = field(default_factory=list)
 
     def take(self, name: str, verb: Callable[[RegionEngine], RegionResult]) -> None:
-        """Measure one verb; NotUp unless it is complete."""
+        """Measure one verb; raise RegionNotUpError if it is not complete."""
         self.say(name)
         began = time.monotonic()
         with watched() as seconds:
@@ -78,7 +78,7 @@ class Bench:
         self.say(f"  wall {wall:.0f} s; {changes}")
 
     def state_mb(self) -> float:
-        """Size of the clusters' state, as the file backend writes it at every checkpoint."""
+        """Return the size in MB of the clusters' state, which the file backend writes at every checkpoint."""
         folder = self.engine.folder.backend / ".pulumi" / "stacks" / "gpufleet"
         return (folder / f"{self.engine.plan.stack}.json").stat().st_size / 1e6
 
@@ -125,7 +125,7 @@ def main(region: str, parallel: int, pairs: int, only_overhead: bool, no_checkpo
 
 
 def _measure_verbs(bench: Bench, region: str, folder: Path) -> None:
-    """Every verb, in turn."""
+    """Measure all verbs in order."""
     plain = Approvals(parallel=bench.allowed.parallel)
     bench.take("first up", lambda at_work: bring_up(at_work, plain))
     bench.take("up, nothing changed", lambda at_work: bring_up(at_work, plain))
@@ -138,7 +138,7 @@ def _measure_verbs(bench: Bench, region: str, folder: Path) -> None:
 
 
 def _pairs(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[float, float]]:
-    """CPU seconds of our program and of the bare one, in previews of the clusters' stack while only the base is up."""
+    """Return CPU seconds of gpufleet's program and the bare one, in previews of the clusters' stack while only the base is up."""
     plan, engine = bench.engine.plan, bench.engine
     bench.say("the base stack, for the previews of both programs")
     for stack in (plan.base_stack, plan.stack):
@@ -157,7 +157,7 @@ def _pairs(bench: Bench, region: str, folder: Path, pairs: int) -> list[tuple[fl
 
 
 def _program_seconds(engine: RegionEngine, name: str, folder: Path, graph: Path) -> float:
-    """CPU seconds that a program of the bench spends on a preview of the clusters' stack."""
+    """Return the CPU seconds of a benchmark's program in a preview of the clusters' stack."""
     path, cpu = engine.folder.project / "Pulumi.yaml", folder / "cpu"
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "main": str(PROGRAMS / name)}))
     timeline = engine.operate("preview", engine.plan.stack, (), {CPU_FILE: str(cpu), GRAPH_FILE: str(graph)})
@@ -167,7 +167,7 @@ def _program_seconds(engine: RegionEngine, name: str, folder: Path, graph: Path)
 
 
 def _other_image(region: str, folder: Path) -> Path:
-    """A region file in which the first pool that can pins another version of its image."""
+    """Write a region file in which the first suitable pool pins another version of its image; return its path."""
     plan, published = load_plan(region), load_catalog().published
     text = (ROOT / "stacks" / "regions" / f"{region}.yaml").read_text()
     for pool in (pool for cluster in plan.clusters for pool in cluster.pools):

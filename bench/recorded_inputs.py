@@ -129,7 +129,7 @@ def _carried(value: Any, sources: tuple[str, ...]) -> Any:
         case str():
             return lambda made: made.carrying(sources, value)
         case _:
-            # What is later already is a secret composed of secrets, or an output besides which there are others.
+            # It is already an output: a secret composed of secrets, or one of several outputs.
             return lambda made: pulumi.Output.all(value(made), made.carrying(sources, "")).apply(lambda both: both[0])
 
 

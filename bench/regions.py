@@ -47,14 +47,14 @@ def write_region(clusters: int, folder: Path) -> Path:
 
 
 class Quoting(yaml.SafeDumper):
-    """Writes every text in quotes, because the reader refuses words that may mean two things."""
+    """YAML writer that quotes every text, because the reader refuses ambiguous words."""
 
 
 Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
 
 
 def _cluster(model: dict[str, Any], slot: int, subscription: str) -> dict[str, Any]:
-    # A copy, because YAML would write what is the same object a second time as a reference to the first.
+    # A copy, because YAML writes a second occurrence of an object as a reference to the first.
     model = deepcopy(model)
     pools = [pool | {"create_at_once": CREATE_AT_ONCE} for pool in model["pools"]]
     return model | {"name": f"research-{slot}", "slot": slot, "subscription": subscription, "pools": pools}

@@ -63,14 +63,14 @@ def main(only: tuple[str, ...], rounds: int, pairs: int, record: bool) -> None:
 
 
 def _plan(say: Say) -> list[Figure]:
-    """Planning, without the start of Python and the imports, which pulumi makes long and a plan does not need."""
+    """Measure planning without Python's start and imports, most of which are Pulumi's, which a plan does not need."""
     say(f"plan: {REGION}, {REPEATS} fresh processes")
     seconds = [measured("plan", REGION)[1]["wall"] for _ in range(REPEATS)]
     return [Figure(f"plan of {REGION}, wall", max(seconds), "s", PLAN_SECONDS, f"slowest of {REPEATS} fresh processes, without imports")]
 
 
 def _rehearsal(say: Say) -> list[Figure]:
-    """The command as a person types it."""
+    """Measure the command as a user runs it."""
     children = []
     with tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as folder:
         for number in range(REPEATS):

@@ -16,7 +16,7 @@ RESOURCE_NAME = "resource_name"
 
 
 def arguments(sdk_class: type, inputs: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
-    """Inputs of a resource class of an SDK: the provider's name, the argument's name, and the value with the SDK's names inside."""
+    """Return the inputs of an SDK's resource class: provider's name, argument's name, and the value with the SDK's names inside."""
     module = sys.modules[sdk_class.__module__]
     args_class = getattr(module, f"{sdk_class.__name__}InitArgs", None) or getattr(module, f"{sdk_class.__name__}Args")
     names, types = _names(args_class), _types.input_type_types(args_class)
@@ -28,12 +28,12 @@ def _argument(name: str) -> str:
 
 
 def _names(args_class: type) -> dict[str, str]:
-    """The SDK's names by the provider's."""
+    """Return the SDK's names by the provider's."""
     return {provider: sdk for sdk, provider in _types.input_type_py_to_pulumi_names(args_class).items()}
 
 
 def _written(value: Any, expected: Any) -> Any:
-    """A value with the SDK's names, where its type has any; keys that a person chose (tags) stay."""
+    """Return a value with the SDK's names where its type has them; keys that a user chose (tags) stay."""
     expected = _types.unwrap_type(expected) if expected is not None else None
     match value:
         case Secret():
@@ -50,6 +50,6 @@ def _written(value: Any, expected: Any) -> Any:
 
 
 def _inner(expected: Any, position: int) -> Any:
-    """Type of a mapping's values (1) or a list's items (0); None where nothing is said."""
+    """Return the type of a mapping's values (1) or a list's items (0); None if the annotation has none."""
     inner = typing.get_args(expected)
     return inner[position] if len(inner) == position + 1 else None

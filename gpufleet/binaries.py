@@ -107,7 +107,7 @@ def _shown(console: Console) -> Iterator[ReportProgress]:
 
 
 def _line() -> TextColumn:
-    """The column of the live line, truncated to the width of the terminal, because a line that wraps cannot be redrawn."""
+    """Return the column of the live line, truncated to the width of the terminal, because a line that wraps cannot be redrawn."""
     return TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
 
 

@@ -55,7 +55,7 @@ class Prepared:
 
 
 def prepared(region: str, asked: RealOptions, console: Console) -> Prepared:
-    """Refuse what cannot be run here before time is spent on it, and find or build the programs; exits where that cannot be."""
+    """Check that the cluster can run here, and find or build the programs; exit if either is not possible."""
     try:
         chosen = requested_size(load_plan(region), asked.cluster, asked.nodes, asked.api_servers)
         if sys.platform != "linux":
@@ -71,7 +71,7 @@ def prepared(region: str, asked: RealOptions, console: Console) -> Prepared:
 
 
 def run_real(result: RehearsalResult, size: Prepared, console: Console) -> bool:
-    """Run the cluster, tell what was seen, keep it where that was asked for, and end it; whether all was as it should be."""
+    """Run the cluster, print its summary, keep it until Ctrl-C with --keep, and end it; return whether it has no findings."""
     began = time.monotonic()
     folder = None
     try:

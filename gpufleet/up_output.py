@@ -117,7 +117,7 @@ def outcome_lines(outcome: UpOutcome, seconds: float, folder: Path | None, *, ev
 
 
 def _nothing(outcome: UpOutcome, seconds: float) -> str:
-    """Return the line for an update without compare_snapshots, with the number of machines that do not have their set's latest model."""
+    """Return the line for an update without changes, with the number of machines that do not have their set's latest model."""
     from rehearsal.local_up.diff_text import OUT_OF_DATE
 
     machines = sum(item.machine_count or 0 for item in outcome.after.values())

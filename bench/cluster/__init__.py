@@ -1,1 +1,1 @@
-"""A cluster from our boot files beside a bare one of the same programs: nodes joined, pods running, and what each process takes."""
+"""Benchmark of gpufleet's cluster and a bare cluster of the same programs: joined nodes, running pods, and resource use by process."""

@@ -173,7 +173,7 @@ def figures_of(done: Sequence[Pair], nodes: int) -> Iterable[Figure]:
         )
         for what, taken, most, unit in rows:
             found = [(taken(first), taken(second)) for first, second in done]
-            # Few nodes join between two looks at the processes.
+            # Few nodes join between two samples of the processes.
             if all(theirs for _, theirs in found):
                 each = ", ".join(f"{mine:,.1f} / {theirs:,.1f}" for mine, theirs in found)
                 yield Figure(

@@ -1,4 +1,4 @@
-"""Brings up the bare cluster: the same programs with default flags, and nodes that eight connections post."""
+"""Start of the bare cluster: the same programs with default flags, and nodes posted over eight connections."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIRST_ADDRESS = IPv4Address("10.132.0.4")
 REQUESTS_PER_SECOND = {"kube-api-qps": "200", "kube-api-burst": "400"}
 """Requests per second of the controller manager, as in gpufleet's cluster; with the default of 20 it would mostly wait for its client."""
 BINDS_PER_SECOND = {"kube-api-qps": "1000", "kube-api-burst": "2000"}
-"""Of the scheduler, likewise."""
+"""Requests per second of the scheduler, for the same reason."""
 CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
 
 
@@ -52,7 +52,7 @@ class _Bare:
         self.services: dict[str, Service] = {}
 
     def start(self, name: str, flags: Mapping[str, str], program: str = "") -> Service:
-        """Start a program with flags, those of the setting over them."""
+        """Start a program with these flags, overridden by those of the setting."""
         program = program or name
         changed = {**flags, **self._setting.flags.get(program, {})}
         argv = (str(self._binaries.program(program)), *(f"--{flag}={value}" for flag, value in changed.items()))
@@ -88,7 +88,7 @@ class _Bare:
         self.start("kube-apiserver", flags)
 
     def wait_ready(self) -> None:
-        """Return once the API server is ready; it makes its certificate itself, which is read then."""
+        """Wait until the API server is ready, and read the certificate that it has created."""
         until = time.monotonic() + READY_SECONDS
         while not self._answers():
             if time.monotonic() > until:
@@ -107,7 +107,7 @@ class _Bare:
             return False
 
     def controllers(self) -> None:
-        """The controller manager, the scheduler and each kwok."""
+        """Start the controller manager, the scheduler and each kwok."""
         own = {"kubeconfig": str(self.kubeconfig), "bind-address": "127.0.0.1"}
         manager = {**own, **REQUESTS_PER_SECOND, "secure-port": str(self._run.port(CONTROLLER_MANAGER))}
         self.start(CONTROLLER_MANAGER, {**manager, "service-account-private-key-file": str(self.folder / "service-accounts.key")})
@@ -125,7 +125,7 @@ class _Bare:
 
 @contextmanager
 def bare(nodes: int, setting: Setting, binaries: Binaries, say: Say) -> Iterator[Running]:
-    """The bare cluster, up to the moment at which its nodes may be posted."""
+    """Start the bare cluster, and yield it when its nodes can be posted."""
     with RunDirectory() as run, Supervisor(run, say) as supervisor:
         posted = node_template(run.path)
         template = as_ready(posted) if setting.keeping.registered_ready else posted
@@ -150,7 +150,7 @@ def bare(nodes: int, setting: Setting, binaries: Binaries, say: Say) -> Iterator
 
 
 async def _post(cluster: _Bare, nodes: int, template: Mapping[str, Any], tally: Tally) -> None:
-    """Post nodes by as many connections as our joiner has."""
+    """Post nodes over as many connections as the joiner has."""
     context = ssl.create_default_context(cafile=str(cluster.authority))
     numbers = iter(range(nodes))
 
@@ -180,6 +180,6 @@ def _node(template: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def _key() -> str:
-    """A key with which tokens of service accounts are signed, PEM."""
+    """Return a new key that signs tokens of service accounts, PEM."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()

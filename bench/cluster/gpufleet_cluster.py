@@ -1,4 +1,4 @@
-"""Brings up our cluster for the bench: the model, the control plane from its boot files, the program's objects, kwok, and the joiner."""
+"""Start of gpufleet's cluster: the model, the control plane from its boot files, the program's objects, kwok, and the joiner."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LEAST_NODES = 20
 
 
 class Tuned(AzureService):
-    """The model, served to machines whose programs have further variables in their environment."""
+    """A served model whose machines' programs get additional environment variables."""
 
     extra: Mapping[str, str]
 
@@ -49,14 +49,14 @@ class Tuned(AzureService):
 
 @dataclass(frozen=True)
 class ReadyMachine(JoiningMachine):
-    """A machine that registers as Ready, as no kubelet does."""
+    """A machine that registers as Ready, unlike a kubelet, which registers as not ready."""
 
     def node(self, now: str) -> dict[str, Any]:
         return as_ready(super().node(now))
 
 
 def as_ready(node: dict[str, Any]) -> dict[str, Any]:
-    """A Node as it is once its kubelet has reported that it is Ready."""
+    """Return a Node as after its kubelet's first report of readiness."""
     *good, last = node["status"]["conditions"]
     ready = {**last, "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
     return {**node, "status": {**node["status"], "conditions": [*good, ready]}}
@@ -71,7 +71,7 @@ def node_template(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def ours(nodes: int, setting: Setting, binaries: Binaries, how: Identities, say: Say) -> Iterator[Running]:
-    """Our cluster, up to the moment at which its machines may join."""
+    """Start gpufleet's cluster, and yield it when its machines can join."""
     with RunDirectory() as run, Supervisor(run, say) as supervisor:
         plan = one_cluster(nodes, run.path)
         (cluster,) = plan.clusters
@@ -110,7 +110,7 @@ def ours(nodes: int, setting: Setting, binaries: Binaries, how: Identities, say:
 
 @contextmanager
 def tuned(outcome: UpOutcome, folder: Path, extra: Mapping[str, str]) -> Iterator[Tuned]:
-    """The model served, with further variables."""
+    """Serve the model with additional environment variables."""
     azure = Tuned(without_state(outcome.cloud), folder / "azure")
     azure.extra = extra
     with azure:
@@ -118,7 +118,7 @@ def tuned(outcome: UpOutcome, folder: Path, extra: Mapping[str, str]) -> Iterato
 
 
 def altered(plan: RegionPlan, azure: AzureService, folder: Path, setting: Setting) -> Mapping[str, Mapping[str, str]]:
-    """Flags that the setting changes, with files that they name, which are written into the folder."""
+    """Return the flags that the setting changes; write the files that they name into the folder."""
     if not setting.filters_only:
         return setting.flags
     silent = folder / "audit-nothing.yaml"
@@ -148,7 +148,7 @@ def _ready(machine: JoiningMachine) -> ReadyMachine:
 
 
 def _services(control: ControlPlane) -> dict[str, Service]:
-    """Services of the control plane by the names of their programs."""
+    """Return the services of the control plane by program name."""
     units = {f"{unit.removesuffix('.service')}": service for one in control.api_servers for unit, service in one.services.items()}
     programs = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
     rings = {"etcd": control.etcd[0].services["etcd.service"], "etcd of events": control.events[0].services["etcd.service"]}

@@ -17,7 +17,7 @@ from rehearsal.local_cluster.objects.connection import Connection
 from rehearsal.local_cluster.objects.kubeconfig import read
 
 SETTLING_SECONDS = 5.0
-"""Before the first node, so that neither cluster still does what it does once after its start."""
+"""Seconds before the first node, so that both clusters have finished the work after their start."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Measured:
     seen: Seen
 
     def document(self) -> dict[str, Any]:
-        """All of it, as JSON holds it: moments rounded to milliseconds, and of the samples CPU and memory."""
+        """Return the measurement for JSON: times rounded to milliseconds, and of each sample time, CPU seconds and memory."""
         samples = {name: [[round(one.at, 2), round(one.cpu, 2), one.memory] for one in row] for name, row in self.seen.samples.items()}
         moments = {name: [round(at, 3) for at in sorted(found.values())] for name, found in self._moments()}
         own = {key: value for key, value in vars(self).items() if key not in ("seen", "taken")}
@@ -58,7 +58,7 @@ class Measured:
 
 
 def measure(cluster: Running, nodes: int, setting: Setting, limit: float, say: Say) -> Measured:
-    """Join all nodes, run all pods; LimitPassed."""
+    """Join all nodes, then run all pods; raise TimeLimitError."""
     connection = Connection(read(cluster.kubeconfig), READY_SECONDS, say)
     pods.wait_for_account(connection)
     watch = Watch(cluster, TEAM, say)

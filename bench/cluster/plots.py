@@ -57,7 +57,7 @@ def _progress(figure: Any, nodes: int, clusters: Sequence[Json]) -> None:
 
 
 def _by_process(figure: Any, clusters: Sequence[Json], colors: Mapping[str, str], title: str, unit: str, series: Any) -> None:
-    """One line for each process; the two clusters side by side on one scale, their legend between them and the border."""
+    """Plot a line for each process, with the two clusters side by side on one scale."""
     panels: Sequence[Axes] = figure.subplots(1, len(clusters), sharey=True, squeeze=False)[0]
     for axes, cluster in zip(panels, clusters, strict=True):
         for name, samples in cluster["samples"].items():
@@ -98,7 +98,7 @@ def _colors(clusters: Sequence[Json]) -> dict[str, str]:
 
 
 def _cores(samples: Sequence[tuple[float, float, int]]) -> tuple[list[float], list[float]]:
-    """Mean cores used up to each sample, over a window."""
+    """Return times and the mean number of used cores in a window before each."""
     times, values, first = [], [], 0
     for last, (at, cpu, _) in enumerate(samples):
         while samples[first][0] < at - WINDOW_SECONDS and first < last - 1:

@@ -14,7 +14,7 @@ LIMIT_SECONDS = 120.0
 
 
 def wait_for_account(connection: Connection) -> None:
-    """Return once pods may be made in the namespace, which takes its default service account."""
+    """Wait until the namespace has its default service account, without which no pod can be created."""
     until = time.monotonic() + LIMIT_SECONDS
     while connection.request("GET", f"/api/v1/namespaces/{TEAM}/serviceaccounts/default").status != 200:
         if time.monotonic() > until:
@@ -33,7 +33,7 @@ def make(connection: Connection, pods: int, per_deployment: int | None) -> None:
 
 
 def deployment(name: str, replicas: int) -> dict[str, Any]:
-    """Pods that take all GPUs of a node each."""
+    """Return a Deployment whose pods each take all GPUs of a node."""
     labels = {"app": name}
     container = {"name": "pause", "image": IMAGE, "resources": {"requests": GPUS, "limits": GPUS}}
     return {

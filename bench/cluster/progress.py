@@ -31,7 +31,7 @@ BENCH = "bench: joiner, model, watches"
 
 
 class TimeLimitError(Exception):
-    """A phase took longer than it may."""
+    """A phase that exceeded its time limit."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Seen:
     samples: dict[str, list[Sample]] = field(default_factory=dict)
 
     def now(self) -> float:
-        """Seconds since the watch began."""
+        """Return the seconds since the watch began."""
         return time.monotonic() - self.began
 
 
 class Watch:
-    """Watches a cluster until it is closed; rows of tables instead of objects, which cost the API server and this process the least."""
+    """Watch of a cluster until close(). It requests rows of tables, which cost the API server and this process less than objects."""
 
     def __init__(self, cluster: Running, namespace: str, say: Say) -> None:
         self.seen = Seen()
@@ -73,12 +73,12 @@ class Watch:
             thread.start()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop watching and sampling."""
         self._ended.set()
         self._threads[-1].join()
 
     def wait(self, what: Mapping[str, float], count: int, seconds: float) -> float:
-        """The moment at which so many nodes or pods were there; LimitPassed."""
+        """Return the time at which `count` nodes or pods existed; raise TimeLimitError after that many seconds."""
         until = time.monotonic() + seconds
         while len(what) < count:
             if time.monotonic() > until:
@@ -89,8 +89,9 @@ class Watch:
     def _follow(self, take: Callable[[str, list[str]], None], path: str) -> None:
         """Pass rows of a watch to a function; resume a watch that the server ended.
 
-        Nothing is there when the first begins, so that it tells of all in order. Where its end is too long ago, further ones begin with
-        what is there, each time anew: that is told by name, and its last version is no place to go on from.
+        The first watch begins without objects, so it reports all of them in the order of their versions. If the server no longer has
+        the last version, each further watch begins with the existing objects. Those are in the order of their names, so that the last
+        version that was read is not a position to resume from.
         """
         version, in_order = WHAT_IS_THERE, True
         access = read(self._cluster.kubeconfig)

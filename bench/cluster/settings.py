@@ -123,7 +123,7 @@ SETTINGS = {one.name: one for one in (FAITHFUL, FAST)}
 
 
 def scheduler_configuration(kubeconfig: str, filters_only: bool, rendered: bool) -> str:
-    """The scheduler's configuration, YAML: gpufleet's as rendered, or Kubernetes' defaults; filters_only replaces its profile in both."""
+    """Return the scheduler's configuration as YAML: the rendered one or Kubernetes' defaults; filters_only replaces the profile."""
     document: Json = yaml.safe_load(kube_scheduler.configuration())
     document["clientConnection"]["kubeconfig"] = kubeconfig
     if not rendered:
@@ -135,7 +135,7 @@ def scheduler_configuration(kubeconfig: str, filters_only: bool, rendered: bool)
 
 
 def _filters_profile() -> Json:
-    """A profile that takes the first node that fits."""
+    """Return a profile that selects the first node that fits."""
     alone = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in FILTERS]}
     plugins = {
         # One entry for each point that the defaults would fill by way of multiPoint.

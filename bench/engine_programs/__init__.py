@@ -1,1 +1,1 @@
-"""The programs that a bench has Pulumi's own engine run, each of which tells the CPU seconds of its work."""
+"""Programs that a benchmark runs with Pulumi's own engine; each reports the CPU seconds of its work."""

@@ -22,13 +22,13 @@ class Added:
     seconds: tuple[float, ...]
 
     def percentile(self, percent: int) -> float:
-        """The seconds that so many percent did not pass."""
+        """Return the seconds that this percentage of the additions did not exceed."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
 
 
 def additions(azure: Azure, rounds: int) -> Iterator[Added]:
-    """As many pods as the machine has addresses for, so many times, each way; their namespaces are there before the clock starts."""
+    """Add a pod for each address of the machine, in rounds, first one by one and then all at once; the namespaces exist before."""
     machine = azure.machine("m3", "10.66.1.4", [f"10.66.1.{last}" for last in range(5, 5 + PODS)])
     machine.apply()
     for how, at_once in (("one after another", 1), (f"{PODS} at once", PODS)):

@@ -21,7 +21,7 @@ SETTLES = 0.05
 """Seconds between a change and the window that measures it."""
 
 STARTS = 1.0
-"""Seconds in which a flow finds its pace."""
+"""Seconds until the rate of a new flow is stable."""
 
 TRIES = 10
 
@@ -55,26 +55,26 @@ class Flow:
     processes: tuple[int, ...]
 
     def cpu(self) -> float:
-        """CPU seconds until now of its processes, in which the kernel forwards their packets, and of the kernel's threads that help."""
+        """Return CPU seconds until now: of its processes, in which the kernel forwards packets, and of the kernel's own threads for it."""
         return sum(time.clock_gettime((~process << 3) | 2) for process in (*self.processes, *_helpers()))
 
 
 @dataclass(frozen=True)
 class Ratios:
-    """One measure in one way: the windows of each pair, bare and so."""
+    """One quantity in one setup: the windows of each pair, bare and with the setup."""
 
     measure: str
     way: str
     pairs: tuple[tuple[Window, Window], ...]
 
     def lower(self, of: Callable[[Window], float]) -> float:
-        """Lower bound of the ratio with 95 % confidence, one-sided, by resampling the pairs."""
+        """Return the lower bound of the ratio with 95 % confidence, one-sided, by resampling the pairs."""
         drawn, logs = random.Random(1), self._logs(of)  # noqa: S311 statistics, which two runs over the same figures share
         ratios = sorted(_middle(drawn.choices(logs, k=len(logs))) for _ in range(RESAMPLES))
         return math.exp(ratios[int((1 - CONFIDENCE) * RESAMPLES)])
 
     def ratio(self, of: Callable[[Window], float]) -> float:
-        """Geometric mean of the middle half of the pairs' ratios: a window in which another program ran says nothing."""
+        """Return the geometric mean of the middle half of the pairs' ratios, which excludes windows that other programs disturbed."""
         return math.exp(_middle(self._logs(of)))
 
     @property
@@ -98,7 +98,7 @@ class Site:
 
 
 def site(azure: Azure) -> Site:
-    """Make it, with accounting and shaping in place on the first machine and nothing of either on the second."""
+    """Create the machines: the first with accounting and shaping, the second without both."""
     machine = azure.machine("m1", "10.66.0.4", [f"10.66.0.{last}" for last in range(5, 35)])
     other = azure.machine("m2", "10.66.0.40", ["10.66.0.41"])
     machine.apply(shaping=SHAPING)
@@ -110,7 +110,7 @@ def site(azure: Azure) -> Site:
 
 
 def measured(place: Site, pairs: int, seconds: float, say: Callable[[str], None]) -> Iterator[Ratios]:
-    """Every measure in every way."""
+    """Measure every quantity in every setup."""
     for name, target, flow in (
         ("TCP to the internet", INTERNET, tcp),
         ("TCP between pods", place.far.address, tcp),
@@ -125,7 +125,7 @@ def measured(place: Site, pairs: int, seconds: float, say: Callable[[str], None]
 
 
 def _pair(switch: Switch, way: str, number: int, seconds: float, flow: Flow) -> tuple[Window, Window]:
-    """A window bare and one so; every other pair the other way round."""
+    """Measure a bare window and one with the setup; every second pair is in reverse order."""
     windows = {}
     for each in (NOTHING, way) if number % 2 == 0 else (way, NOTHING):
         switch.to(each)
@@ -147,13 +147,13 @@ def _window(seconds: float, flow: Flow) -> Window:
 
 @functools.cache
 def _helpers() -> tuple[int, ...]:
-    """The kernel's threads that take over packets where there are many, one for each processor."""
+    """Return the kernel's threads that process packets under load, one for each processor."""
     return tuple(int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm") if path.read_text().startswith("ksoftirqd/"))
 
 
 @contextlib.contextmanager
 def tcp(place: Site, target: str) -> Iterator[Flow]:
-    """One connection from the pod, in bits that have arrived."""
+    """Run one connection from the pod, measured in received bits."""
     receiver = place.azure.internet if target == INTERNET else place.far.inside
     server = receiver.start("iperf3", "-s", "-1", "-p", str(PORT), "--forceflush")
     while server.stdout is not None and "listening" not in server.stdout.readline():
@@ -170,7 +170,7 @@ def tcp(place: Site, target: str) -> Iterator[Flow]:
 
 @contextlib.contextmanager
 def packets(place: Site, target: str) -> Iterator[Flow]:
-    """Small datagrams from the pod, which Azure drops as they come from the machine."""
+    """Send small datagrams from the pod, which Azure drops when they leave the machine."""
     fabric, rule = place.azure.namespace, ("PREROUTING", "-p", "udp", "--dport", str(PORT), "-j", "DROP")
     fabric.run("iptables", "-t", "raw", "-I", *rule)
     client = place.pod.inside.start("env", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "bench.network.sender", target, str(PORT))
@@ -184,14 +184,14 @@ def packets(place: Site, target: str) -> Iterator[Flow]:
 
 def received(namespace: Namespace, device: str, column: int) -> int:
     """Return the number that a device has received since its creation: bytes in column 0, packets in column 1."""
-    # A thread that is elsewhere than its process finds its own namespace here alone.
+    # Not /proc/net, which shows the namespace of the process instead of the thread's.
     lines = namespace.within(lambda: Path("/proc/thread-self/net/dev").read_text().splitlines())
     (line,) = (line for line in lines if line.split(":")[0].strip() == device)
     return int(line.split(":")[1].split()[column])
 
 
 def _middle(values: Sequence[float]) -> float:
-    """Mean of all but the lowest and the highest quarter."""
+    """Return the mean of the values without the lowest and the highest quarter."""
     cut = len(values) // 4
     trimmed = sorted(values)[cut : len(values) - cut]
     return sum(trimmed) / len(trimmed)

@@ -27,7 +27,7 @@ PORT = 9119
 NODE = "node-of-the-bench"
 PATIENCE = 60.0
 POD_BYTES = 8_000
-"""Of a pod in the kubelet's answer: about what one with two containers, its probes, volumes and status takes."""
+"""Bytes of a pod in the kubelet's answer, about those of one with two containers, probes, volumes and status."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Scraped:
 
 
 def scrapes(azure: Azure, count: int) -> Scraped:
-    """Scrape an exporter of 250 pods so many times; TimeoutError where it does not come to tell of them all."""
+    """Scrape an exporter of 250 pods `count` times; raise TimeoutError if it does not report all of them in time."""
     machine = azure.machine("m4", "10.66.2.4", [f"10.66.2.{last}" for last in range(5, 5 + PODS)])
     machine.apply()
     reserved = machine.state / "cni" / "gpufleet"
@@ -77,7 +77,7 @@ def _scrape(machine: Machine) -> str:
 
 @contextlib.contextmanager
 def _exporter(machine: Machine, folder: Path) -> Iterator[int]:
-    """The exporter's process."""
+    """Run the exporter; yield its process id."""
     words = ("env", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "cni.exporter", "--address", machine.primary, "--port", str(PORT))
     files = ("--reservations", str(machine.state / "cni" / "gpufleet"), "--state", str(machine.state / "traffic"), "--zero-seconds", "0")
     trust = ("--node", NODE, "--token", str(folder / "token"), "--authority", str(folder / "authority.pem"), "--team", "team-0")
@@ -91,7 +91,7 @@ def _exporter(machine: Machine, folder: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _kubelet(machine: Machine) -> Iterator[Path]:
-    """Answers for the machine's kubelet; gives the folder of its authority and of the token that it takes."""
+    """Serve the kubelet's responses; yield the folder of its authority and the accepted token."""
     now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
     issued = issue_authority("bench", day, now)
     leaf = issue_leaf(Subject(NODE, (), (NODE,), (), ("server",)), Authority(issued.certificate, issued.private_key), day, now)
@@ -116,7 +116,7 @@ def _kubelet(machine: Machine) -> Iterator[Path]:
 
 
 def _pod(number: int, address: str) -> dict[str, Any]:
-    """A pod as the kubelet tells it."""
+    """Return a pod as the kubelet reports it."""
     metadata = {"name": f"trainer-{number:04}-of-a-job-with-a-name", "namespace": f"team-{number % 10}", "uid": f"uid-{number}"}
     spec = {"containers": [{"name": "main", "env": [{"name": "FILLER", "value": "." * POD_BYTES}]}]}
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}}
@@ -126,7 +126,7 @@ class _Server(http.server.ThreadingHTTPServer):
     body = b""
 
     def server_bind(self) -> None:
-        """Bind without asking a resolver for the address's name."""
+        """Bind without a lookup of the address's name."""
         socketserver.TCPServer.server_bind(self)
 
 
@@ -139,4 +139,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(self.server.body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class's name
-        """Say nothing."""
+        """Log nothing."""

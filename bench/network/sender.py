@@ -1,4 +1,4 @@
-"""Sends small datagrams, many to a system call, until it is ended: python -m bench.network.sender ADDRESS PORT."""
+"""Sender of small datagrams, many per system call, until it is stopped: python -m bench.network.sender ADDRESS PORT."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Message(ctypes.Structure):
 
 
 def send(address: str, port: int) -> None:
-    """Send for ever."""
+    """Send without end."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.connect((address, port))
         vector = _Vector(b"." * PAYLOAD, PAYLOAD)

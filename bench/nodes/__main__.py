@@ -35,7 +35,7 @@ from rehearsal.local_up.up import bring_up_anew
 READY_SECONDS = 300.0
 SETTLING_SECONDS = 60.0
 AUDIT_LAG_SECONDS = 5.0
-"""The log is written in batches, behind what happens."""
+"""Seconds until the log contains an event, because it is written in batches."""
 LOOK_SECONDS = 1.0
 
 
@@ -104,7 +104,7 @@ def measure(nodes: int, seconds: float, programs: Binaries, say: Say) -> Rest:
 
 
 def _sent(kubeconfig: Path, seconds: float) -> dict[str, float]:
-    """Bytes a second that the API server sends over some time, by what they are sent for."""
+    """Return the bytes per second that the API server sends in a period, by purpose."""
     before = sizes.sent(kubeconfig)
     time.sleep(seconds)
     return {what: (size - before[what]) / seconds for what, size in sizes.sent(kubeconfig).items()}
@@ -112,7 +112,7 @@ def _sent(kubeconfig: Path, seconds: float) -> dict[str, float]:
 
 @contextmanager
 def _plane(nodes: int, programs: Binaries, say: Say) -> Iterator[Plane]:
-    """The control plane with all objects; hollow nodes wait for its start."""
+    """Start the control plane with all objects; hollow nodes are not started yet."""
     with RunDirectory() as run, Supervisor(run, say) as supervisor, tempfile.TemporaryDirectory() as folder:
         plan = one_cluster(nodes, Path(folder))
         (cluster,) = plan.clusters
@@ -135,7 +135,7 @@ def _plane(nodes: int, programs: Binaries, say: Say) -> Iterator[Plane]:
 
 
 def _wait(connection: Connection, nodes: int, say: Say) -> None:
-    """Return once every DaemonSet has its pods ready on all nodes; RuntimeError."""
+    """Wait until every DaemonSet has ready pods on all nodes; raise RuntimeError if that takes too long."""
     until, last_report = time.monotonic() + READY_SECONDS, 0.0
     while True:
         sets = connection.request("GET", "/apis/apps/v1/daemonsets").body["items"]

@@ -18,7 +18,7 @@ from bench.nodes.hollow import AGENTS
 POLICY = yaml.safe_dump(
     {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}
 )
-"""Every request, by every user: other than the policy that is shipped, which leaves out what nodes do by themselves."""
+"""Policy that logs every request of every user; the shipped policy omits routine requests of nodes."""
 BEGUN, DONE = "ResponseStarted", "ResponseComplete"
 
 
@@ -49,7 +49,7 @@ def count(events: Iterable[Mapping[str, Any]], first: datetime.datetime, last: d
             continue
         what = _what(event)
         if event["verb"] == "watch":
-            # A watch's end is no request of its own.
+            # The end of a watch is not another request.
             if event["stage"] == BEGUN:
                 begun[event["auditID"]] = what
                 counted.requests[what] += at >= first
@@ -62,7 +62,7 @@ def count(events: Iterable[Mapping[str, Any]], first: datetime.datetime, last: d
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
-    """Events of a log; a last line that is not whole yet is left out."""
+    """Yield the events of a log, without a last line that is still incomplete."""
     for line in path.read_text().splitlines(keepends=True):
         if line.endswith("}\n"):
             yield json.loads(line)

@@ -19,7 +19,7 @@ from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinitio
 
 KUBELET, PROXY = "kubelet", "kube-proxy"
 AGENTS = {"hollow-kubelet": KUBELET, "hollow-proxy": PROXY}
-"""Component by the user agent that a hollow one sends."""
+"""Component by the user agent of its hollow form."""
 LEASE_SECONDS, REPORT_SECONDS = 40, 300
 """Settings of kubemark's kubelet without a flag: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubemark/hollow_kubelet.go"""
 TOKEN_SECONDS = 7_200
@@ -27,14 +27,14 @@ OWN_RESOURCES = ("cpu", "memory", "pods", "ephemeral-storage", "hugepages-1Gi", 
 
 
 class Hollow:
-    """Starts hollow nodes of machines of a model, towards a control plane's balancer."""
+    """Starter of hollow nodes for machines of a model, which connect to a control plane's balancer."""
 
     def __init__(self, control: ControlPlane, binaries: Binaries, supervisor: Supervisor, folder: Path) -> None:
         self._control, self._binaries, self._supervisor, self._folder = control, binaries, supervisor, folder
         self._issuer = issuer_of(control)
 
     def start(self, machines: Sequence[JoiningMachine], proxy_token: str) -> list[Service]:
-        """A kubelet and a proxy for each machine."""
+        """Start a kubelet and a proxy for each machine."""
         found = []
         for machine in machines:
             folder = self._folder / machine.name
@@ -79,7 +79,7 @@ class Hollow:
 
 
 def token_of(connection: Connection, account: str) -> str:
-    """A token of a service account in kube-system, as its pods are given one."""
+    """Return a token of a service account in kube-system, as its pods get."""
     body: dict[str, Any] = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",

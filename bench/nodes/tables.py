@@ -101,7 +101,7 @@ def _bytes(nodes: int, sent: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
 
 
 def _merged(requests: Counter[RequestKind]) -> Counter[RequestKind]:
-    """Requests of components on nodes, watches of a resource together however they are narrowed."""
+    """Count requests of components on nodes; watches of a resource count together, whatever their selectors."""
     found: Counter[RequestKind] = Counter()
     for what, count in requests.items():
         if what.component in ON_NODES and count:

@@ -40,7 +40,7 @@ class BootFile:
 
     @cached_property
     def written(self) -> str:
-        """The file as an entry of cloud-init's write_files, cached for all machines that share it."""
+        """Return the file as an entry of cloud-init's write_files, cached for all machines that share it."""
         body = "".join(f"    {line}\n" if line else "\n" for line in self.content.split("\n")[:-1])
         return f'- path: {self.path}\n  owner: {self.owner}\n  permissions: "{self.mode}"\n  content: |\n{body}'
 

@@ -54,7 +54,7 @@ def broken(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> tuple[Limit
 
 
 def raise_if_broken(plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> None:
-    """Raise LimitsBroken if the plan breaks a limit."""
+    """Raise LimitsExceededError if the plan breaks a limit."""
     rows = broken(plan, siblings)
     if rows:
         raise LimitsExceededError(rows)

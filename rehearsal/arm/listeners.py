@@ -100,15 +100,15 @@ async def run_servers(live: LiveModel, folder: Path, address: tuple[str, int], m
 async def serve(
     live: LiveModel, folder: Path, address: tuple[str, int], metadata_port: int, ready: Callable[[ServerAddresses], None]
 ) -> bool:
-    """Serve until SIGINT or SIGTERM, and then write a snapshot: whether that was possible.
+    """Serve until SIGINT or SIGTERM, then write a snapshot; return whether it was written.
 
-    ready is called as soon as requests are taken; opened says what is raised.
+    ready is called when the servers accept requests. Raises the errors of run_servers.
     """
     async with run_servers(live, folder, address, metadata_port) as listening:
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        # A large model stays as it is for long: looking through it again and again is what collections would take their time for.
+        # Most of a large model lives long, and each garbage collection would traverse it again.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*COLLECT)

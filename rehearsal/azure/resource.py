@@ -20,10 +20,10 @@ def location_key(name: object) -> str:
 
 @dataclass(slots=True)
 class Resource:
-    """One resource: its body as a GET answers it, moments in seconds since 1970, who made it, and what its kind keeps beside the body.
+    """One resource: its body as a GET answers it, moments in seconds since 1970, its creator, and the state of its type.
 
-    sent is the body as it was last asked for, without anything that Azure adds: what a PATCH is merged into, and a PUT is compared with.
-    operation is the id of the running operation that holds it, empty when it is idle. state is the kind's own (a dataclass), None for most.
+    sent is the last requested body, without values that Azure adds; a PATCH is merged into it, and a PUT is compared with it.
+    operation is the id of the running operation that locks it, empty without one. state is the type's own dataclass, None for most.
     """
 
     id: ArmId

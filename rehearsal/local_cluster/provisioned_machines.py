@@ -82,7 +82,7 @@ def _found(cloud: Cloud, cluster: ClusterPlan, resource_type: str, name: str) ->
 
 
 def existing_members(cloud: Cloud, cluster: ClusterPlan) -> Iterator[ProvisionedMachine]:
-    """Return the members of both etcd clusters that Azure has, in any state."""
+    """Yield the members of both etcd clusters that Azure has, in any state."""
     for etcd in (cluster.etcd, cluster.events_etcd):
         for member in etcd.members:
             with suppress(NotProvisionedError):
@@ -111,7 +111,7 @@ def _member(cloud: Cloud, cluster: ClusterPlan, etcd: EtcdPlan, member: EtcdMemb
 
 
 def _api_servers(cloud: Cloud, scale_set: Resource) -> Iterator[ProvisionedMachine]:
-    """Return instances by id; each boots from the model that its OS disk was created from."""
+    """Yield instances by id; each boots from the model that its OS disk was created from."""
     state = state_of(scale_set)
     first: dict[str, int] = {}
     for key, _nic, _configuration, address in addresses_of(scale_set):

@@ -202,7 +202,7 @@ def _findings(
     ready: set[str],
     daemons: Sequence[DaemonSetStatus],
 ) -> Iterator[str]:
-    """Return the differences between the cluster and the plan, one sentence each."""
+    """Yield the differences between the cluster and the plan, one sentence each."""
     yield from (str(one) for one in (*applied.failed, *applied.conflicts))
     yield from (f"{one.node} did not join: {one.step}: {one.message}" for one in joined.failures[:SHOWN])
     expected, listed = {machine.address for machine in control.api_servers}, inspector.servers()

@@ -241,7 +241,7 @@ def _reserve_block() -> tuple[range, socket.socket]:
 
 
 def _block_starts() -> Iterator[int]:
-    """Return the first ports of the blocks outside the ephemeral range, which the kernel uses for outgoing connections."""
+    """Yield the first ports of the blocks outside the ephemeral range, which the kernel uses for outgoing connections."""
     low, high = (int(word) for word in EPHEMERAL.read_text().split())
     for first in range(FIRST_PORT, LAST_PORT + 1, BLOCK):
         if first + BLOCK <= low or first > high:

@@ -1,6 +1,6 @@
 """Translation between the protobuf values of Pulumi's protocols and Python values: secrets as `Secret`, unknown values as UNKNOWN.
 
-This module does not import Pulumi's SDK: a provider process runs without it (rehearsal.pulumi_cli.providers.light_imports).
+This module does not import Pulumi's SDK: a provider process runs without it (rehearsal.pulumi_cli.providers.start).
 https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/properties.go
 """
 

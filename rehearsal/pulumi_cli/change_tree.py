@@ -71,7 +71,7 @@ def _change(timeline: OperationTimeline, step: ResourceStep, item: ResourceSnaps
 
 
 def _values(timeline: OperationTimeline, step: ResourceStep) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """Return the changed values by path, with a mark on those that force a replacement.
+    """Yield the changed values by path, with a mark on those that force a replacement.
 
     For a refresh these are the recorded and the actual values.
     """

@@ -80,7 +80,7 @@ def _interrupted_text(urns: Sequence[str]) -> str:
 
 
 def _failures(timeline: OperationTimeline, cut_off: Collection[str]) -> Iterator[str]:
-    """Return a paragraph for each kind of failure: resources, messages, remedy. Resources that were only cut off are left out."""
+    """Yield a paragraph for each kind of failure: resources, messages, remedy. Resources that were only cut off are left out."""
     groups: dict[tuple[str, str], list[str]] = {}
     for urn, messages in timeline.failures.items():
         if urn in cut_off:

@@ -41,7 +41,7 @@ class RegionResult:
 def bring_up(engine: RegionEngine, allowed: Approvals) -> RegionResult:
     """Deploy both stacks as the region file says, the base first.
 
-    Raise NothingProtectedError or UpdateRefusedError, before any change, where machines would be deleted without permission.
+    Raise UnknownProtectedNameError or UpdateRefusedError, before any change, where machines would be deleted without permission.
     """
     plan = engine.plan
     records = _open_stacks(engine, (plan.base_stack, plan.stack))
@@ -75,7 +75,7 @@ def refresh(engine: RegionEngine, allowed: Approvals, *, only_show: bool) -> Reg
 def tear_down(engine: RegionEngine, allowed: Approvals, *, purge: bool) -> RegionResult:
     """Delete everything in both stacks, the clusters first; with purge also the names of the vaults.
 
-    Raise UpdateRefusedError where a protected resource may not be deleted, NothingProtectedError where an allowed one does not exist.
+    Raise UpdateRefusedError where a protected resource may not be deleted, UnknownProtectedNameError for an unknown allowed name.
     """
     plan = engine.plan
     records = _open_stacks(engine, (plan.stack, plan.base_stack))

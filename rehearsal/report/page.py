@@ -40,7 +40,7 @@ def render_report(
 ) -> str:
     """Return the page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order.
 
-    made says when, of what and by which version the page was made; timeline how the region came up in the embedded Azure.
+    made is the text of provenance(): time, digest and version. timeline is that of the region's creation in the embedded Azure.
     """
     environment = Environment(
         loader=PackageLoader("rehearsal.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

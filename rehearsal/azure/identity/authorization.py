@@ -167,7 +167,7 @@ NO_DELETE, READ_ONLY = "CanNotDelete", "ReadOnly"
 
 
 class ManagementLock(ResourceType):
-    """A management lock; LockGate refuses what it forbids."""
+    """A management lock; LockCheck refuses the requests that it forbids."""
 
     type = "Microsoft.Authorization/locks"
     has_provisioning_state = False

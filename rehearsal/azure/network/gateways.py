@@ -92,7 +92,7 @@ class NatGateway(NetworkResourceType):
     defaults: Mapping[str, Any] = {"idleTimeoutInMinutes": IDLE_MINUTES[0]}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Refuse several zones, addresses of another zone or of another resource, and more than 16 addresses."""
+        """Refuse another sku, several zones, an invalid idle timeout, addresses of another zone or resource, and more than 16 addresses."""
         super().check(cloud, arm_id, body, previous)
         if (body.get("sku") or {}).get("name") not in ("Standard", "StandardV2"):
             raise invalid(f"NAT gateway {arm_id.text} needs sku Standard.", "sku.name", "InvalidNatGatewaySku")

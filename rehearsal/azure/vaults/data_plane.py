@@ -1,7 +1,7 @@
 """Requests that a vault itself answers about its secrets: set, get, list, delete, recover and purge.
 
-https://learn.microsoft.com/rest/api/keyvault/secrets/operation-groups. Network rules of a vault and roles of who asks are not looked
-at.
+https://learn.microsoft.com/rest/api/keyvault/secrets/operation-groups. A vault's network rules and the
+caller's roles are not checked.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _load(name: str) -> ModuleType:
 @cache
 def _join() -> Any:
     module = _load("join")
-    # Whatever this machine has at the place where a node keeps its certificate, the machines here have never joined.
+    # The machines have never joined, even if a file exists on this machine at the path of a node's certificate.
     module.JOINED = _NEVER_JOINED  # type: ignore[attr-defined]
     return module
 

@@ -75,12 +75,12 @@ def client_context(authority: str, identity: Identity | None = None) -> ssl.SSLC
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=authority)
     if identity is not None:
-        # Python takes a certificate and its key from a file only: this one is memory, and gone with its descriptor.
+        # Python reads a certificate and its key only from a file: this one is in memory, and disappears with its descriptor.
         descriptor = os.memfd_create("identity", os.MFD_CLOEXEC)
         try:
             with open(descriptor, "wb", closefd=False) as file:
-                # Twice: after one that stands alone OpenSSL sends its issuer, known from the authorities above, and the API server
-                # then verifies three signatures a request in place of one. Kubelets send theirs alone.
+                # Twice: after a single certificate OpenSSL sends its issuer, known from the authorities above, and the API server
+                # then verifies three signatures per request instead of one. Kubelets send only their certificate.
                 # https://docs.openssl.org/3.0/man3/SSL_CTX_add1_chain_cert/#notes
                 file.write(identity.certificate + identity.certificate + identity.key)
             context.load_cert_chain(f"/proc/self/fd/{descriptor}")

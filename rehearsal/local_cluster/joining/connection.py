@@ -165,7 +165,7 @@ class Connection:
         except BROKEN:
             self._tally.broken += 1
         finally:
-            # What a watch leaves behind unread would be taken for the next answer.
+            # Unread bytes of a watch would be read as the next response.
             self.drop()
 
     async def _send(self, method: str, path: str, body: Json | bytes | None) -> asyncio.StreamReader:

@@ -28,11 +28,11 @@ TOLD_EVERY = 5.0
 
 
 class Identities(StrEnum):
-    """Under which identity machines join.
+    """Identity under which machines join.
 
-    BOOTSTRAP leaves nothing out: token, client certificate, Node, serving certificate. ISSUED brings its client certificate along and asks
-    for none to serve with: it leaves out all signing. IMPERSONATED shares few connections of one identity that may act for nodes: it leaves
-    out a connection per node as well; authorizers, admission, priority and fairness still see each node.
+    BOOTSTRAP has all steps: token, client certificate, Node, serving certificate. ISSUED has a client certificate from the start and
+    requests no serving certificate, which omits all signing. IMPERSONATED shares few connections of one identity that may act for nodes,
+    which also omits a connection per node; authorizers, admission, priority and fairness still see each node.
     """
 
     BOOTSTRAP = "bootstrap"

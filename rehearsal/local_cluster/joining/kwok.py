@@ -90,7 +90,7 @@ def _configuration(binaries: Binaries, keeping: KwokMode, unplayed: Set[str]) ->
     options: Json = {
         "manageAllNodes": True,
         "cidr": POD_ADDRESSES,
-        # No port of its own in the nodes' status, where it would stand instead of the kubelets'.
+        # kwok's own port would replace the kubelets' port in the nodes' status.
         "nodePort": 0,
         "enableDebuggingHandlers": False,
         "nodeLeaseDurationSeconds": keeping.lease_seconds,

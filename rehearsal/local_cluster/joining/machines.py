@@ -54,9 +54,9 @@ class FetchedIdentity:
 
 
 def machines_of(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan) -> tuple[JoiningMachine, ...]:
-    """Yield the running machines of the cluster's node scale sets, by set and instance; raise NodeBootError for invalid boot files.
+    """Return the running machines of the cluster's node scale sets, by set and instance; raise NodeBootError for invalid boot files.
 
-    Read in one piece: a model that is served changes under whoever reads it.
+    They are read at once, because a served model changes between calls.
     """
     return tuple(
         machine
@@ -71,7 +71,7 @@ def _group(cluster: ClusterPlan) -> str:
 
 
 def _of_set(cloud: Cloud, plan: RegionPlan, cluster: ClusterPlan, set_id: str) -> Iterator[JoiningMachine]:
-    """Return the machines of a scale set; machines of the same model version share its data."""
+    """Yield the machines of a scale set; machines of the same model version share its data."""
     resource = cloud.find(set_id)
     if resource is None:
         return

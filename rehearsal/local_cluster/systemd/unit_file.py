@@ -125,7 +125,7 @@ def read_unit(name: str, text: str, drop_ins: Iterable[tuple[str, str]] = ()) ->
 
 
 def _assignments(where: str, text: str) -> Iterable[tuple[str, str]]:
-    """Return Section.Directive and value of each assignment; a backslash continues a line, also across comments."""
+    """Yield Section.Directive and value of each assignment; a backslash continues a line, also across comments."""
     section, continued = "", ""
     for raw in text.split("\n"):
         line = raw.strip()

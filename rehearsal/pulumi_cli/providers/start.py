@@ -1,7 +1,7 @@
 """Start of a provider process, which imports Pulumi's protocol without Pulumi's SDK.
 
-`import pulumi` alone takes half a second of CPU and 30 MB, most of what such a process costs. The modules below pulumi.runtime.proto need
-nothing of it.
+`import pulumi` alone takes half a second of CPU and 30 MB, most of what such a process costs. The modules below pulumi.runtime.proto do
+not import it.
 """
 
 from __future__ import annotations
