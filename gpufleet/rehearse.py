@@ -58,7 +58,7 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     from rehearsal.rehearse import RegionNotUpError
 
     if not real and (cluster or nodes is not None or api_servers is not None or keep):
-        raise click.UsageError("--cluster, --nodes, --api-servers and --keep need --real")
+        raise click.UsageError("--cluster, --nodes, --api-servers and --keep need --real; add --real")
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     run_real = _prepared(region, (cluster, nodes, api_servers, keep), console) if real else None
     began = time.monotonic()
