@@ -135,5 +135,5 @@ def test_a_resource_without_a_subscription_is_refused() -> None:
 
 
 def test_a_function_that_needs_a_cloud_is_refused() -> None:
-    with pytest.raises(UnknownFunctionError, match="azure-native:compute:getGallery needs a cloud"):
+    with pytest.raises(UnknownFunctionError, match="azure-native:compute:getGallery needs a real cloud"):
         BACKEND.invoke("azure-native:compute:getGallery", {}, NO_PROVIDER)
