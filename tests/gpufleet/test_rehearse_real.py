@@ -57,7 +57,7 @@ def test_a_kept_cluster_answers_kubectl_and_is_gone_after_ctrl_c(tmp_path: Path)
         command = until(process, r"^    (\S+) --kubeconfig=(\S+) get nodes$")
         listed = subprocess.run(command[0].split(), capture_output=True, text=True, check=True).stdout
         assert listed.count(" Ready ") == 3
-        until(process, r"they go with it")
+        until(process, r"removed at the end")
         process.send_signal(signal.SIGINT)
         assert process.stdout is not None
         rest = process.stdout.read()
