@@ -145,4 +145,6 @@ def _shown(console: Console) -> Iterator[ProgressReporter]:
         return
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bars:
         task = bars.add_task("creating the hub's network", total=None)
-        yield ProgressReporter(say, lambda course: bars.update(task, description=progress(course)) if due(course, LIVE_APART) else None)
+        yield ProgressReporter(
+            say, lambda timeline: bars.update(task, description=progress(timeline)) if due(timeline, LIVE_APART) else None
+        )

@@ -30,7 +30,7 @@ os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(BYTECODE)
 sys.dont_write_bytecode = False
 
 GOLDEN = Path(__file__).parent / "golden"
-COSTLY = ("running_plane", "bare_plane", "ring")
+COSTLY = ("running_plane", "bare_plane", "etcd")
 """Fixtures of a session that keep a dozen programs running, which take processor time from other tests while nobody asks them anything."""
 
 
@@ -47,7 +47,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need the pinned binaries, so that a fast run can leave them out."""
     for item in items:
-        if "binaries" in getattr(item, "fixturenames", ()) or "engines" in getattr(item, "fixturenames", ()):
+        if "binaries" in getattr(item, "fixturenames", ()):
             item.add_marker("binaries")
 
 

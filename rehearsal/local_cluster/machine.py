@@ -62,8 +62,8 @@ class Machine:
         overrides: list[Override] = []
         for name, unit in self.units.items():
             if name.endswith(".service") and name not in NOT_RUN:
-                definition, requested = service_definition(unit, mapping, programs, azure, provisioned.address)
-                overrides += requested
+                definition, unit_overrides = service_definition(unit, mapping, programs, azure, provisioned.address)
+                overrides += unit_overrides
                 self.services[name] = supervisor.add(definition)
         self.overrides = tuple(overrides)
         self._power = threading.Lock()

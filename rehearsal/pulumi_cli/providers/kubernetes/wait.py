@@ -123,8 +123,8 @@ def _deletion_blockers(kind: Kind, live: Object, seconds: float) -> str:
     if finalizers := [*(live["metadata"].get("finalizers") or ()), *(live.get("spec", {}).get("finalizers") or ())]:
         text += f": its finalizers {', '.join(finalizers)} block its deletion; check that the controllers that remove them run"
     conditions = live.get("status", {}).get("conditions") or ()
-    remaining = [one["message"] for one in conditions if one.get("status") == "True" and one.get("message")]
-    return "; ".join([text, *remaining])
+    messages = [one["message"] for one in conditions if one.get("status") == "True" and one.get("message")]
+    return "; ".join([text, *messages])
 
 
 async def _related(cluster: Cluster, rule: ReadinessRule, live: Object) -> Mapping[str, Object]:
