@@ -11,9 +11,10 @@ from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as models
 
 from cni.traffic_rules import EVERY_SECONDS, JOB, NAT_SHARE
+from components.alerting import BY_CLUSTER
 
 UID = "gpufleet-traffic"
-CLUSTER = 'cluster=~"$cluster"'
+CLUSTER = 'region=~"$region",cluster=~"$cluster"'
 WIDTH = 24
 """Columns of Grafana's grid."""
 TOP = 10
@@ -38,8 +39,8 @@ def _by(what: str, direction: str) -> str:
 
 
 _SENT_IN_A_DAY = f'sum by (team) (sum_over_time(team:pod_internet_bytes:rate5m{{{CLUSTER},direction="out"}}[1d])) * {EVERY_SECONDS}'
-_NODES = f"sum by (node) (node:internet_bytes:rate5m{{{CLUSTER},direction="
-_PODS = f'sum by (namespace, pod) (rate(pod_internet_bytes_total{{{CLUSTER},job="{JOB}",namespace!="",direction='
+_NODES = f"sum by ({BY_CLUSTER}, node) (node:internet_bytes:rate5m{{{CLUSTER},direction="
+_PODS = f'sum by ({BY_CLUSTER}, namespace, pod) (rate(pod_internet_bytes_total{{{CLUSTER},job="{JOB}",namespace!="",direction='
 _HEADERS = "TCP whose segments the network card cuts is counted a few percent low: one header for many packets."
 ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
@@ -95,12 +96,34 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Nodes and pods",
         (
-            Panel(f"Out of the top {TOP} nodes", f'topk({TOP}, {_NODES}"out"}}))', "{{node}}", "Bps", "Pods and the machine itself."),
-            Panel(f"Into the top {TOP} nodes", f'topk({TOP}, {_NODES}"in"}}))', "{{node}}", "Bps", "Pods and the machine itself."),
             Panel(
-                f"Out of the top {TOP} pods", f'topk({TOP}, {_PODS}"out"}}[5m])))', "{{namespace}}/{{pod}}", "Bps", "Where pods are kept."
+                f"Out of the top {TOP} nodes",
+                f'topk({TOP}, {_NODES}"out"}}))',
+                "{{region}}/{{cluster}} {{node}}",
+                "Bps",
+                "Pods and the machine itself.",
             ),
-            Panel(f"Into the top {TOP} pods", f'topk({TOP}, {_PODS}"in"}}[5m])))', "{{namespace}}/{{pod}}", "Bps", "Where pods are kept."),
+            Panel(
+                f"Into the top {TOP} nodes",
+                f'topk({TOP}, {_NODES}"in"}}))',
+                "{{region}}/{{cluster}} {{node}}",
+                "Bps",
+                "Pods and the machine itself.",
+            ),
+            Panel(
+                f"Out of the top {TOP} pods",
+                f'topk({TOP}, {_PODS}"out"}}[5m])))',
+                "{{region}}/{{cluster}} {{namespace}}/{{pod}}",
+                "Bps",
+                "Where pods are kept.",
+            ),
+            Panel(
+                f"Into the top {TOP} pods",
+                f'topk({TOP}, {_PODS}"in"}}[5m])))',
+                "{{region}}/{{cluster}} {{namespace}}/{{pod}}",
+                "Bps",
+                "Where pods are kept.",
+            ),
         ),
     ),
     (
@@ -108,8 +131,8 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         (
             Panel(
                 "Share of capacity",
-                f"sum by (cluster, gateway) (nat_gateway:internet:share{{{CLUSTER}}})",
-                "{{cluster}} {{gateway}}",
+                f"sum by ({BY_CLUSTER}, gateway) (nat_gateway:internet:share{{{CLUSTER}}})",
+                "{{region}}/{{cluster}} {{gateway}}",
                 "percentunit",
                 "Of the 50 Gbit/s that a gateway carries, both ways together. SNAT ports Azure tells: its metric SNATConnectionCount.",
                 WIDTH,
@@ -130,17 +153,21 @@ def queries() -> Iterator[tuple[str, str]]:
 def traffic_dashboard() -> str:
     """Return the dashboard as JSON that Grafana imports."""
     source = dashboard.DatasourceVariable("source").label("Prometheus").type("prometheus")
-    cluster = (
-        dashboard.QueryVariable("cluster").label("Cluster").datasource(_source()).query("label_values(node:internet_bytes:rate5m, cluster)")
-    )
-    cluster = cluster.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(models.VariableSort.ALPHABETICAL_ASC)
     made = dashboard.Dashboard("Internet traffic").uid(UID).tags(["gpufleet"]).readonly().refresh("1m").time("now-6h", "now")
-    made = made.with_variable(source).with_variable(cluster.include_all(True).multi(True))
+    made = made.with_variable(source).with_variable(_choice("region", "")).with_variable(_choice("cluster", '{region=~"$region"}'))
     for title, panels in ROWS:
         made = made.with_row(dashboard.Row(title))
         for panel in panels:
             made = made.with_panel(_stat(panel) if panel.single else _lines(panel))
     return JSONEncoder(sort_keys=True, indent=2).encode(made.build()) + "\n"
+
+
+def _choice(label: str, among: str) -> dashboard.QueryVariable:
+    """Return a variable with the values of a label, among the series that a selector matches."""
+    query = f"label_values(node:internet_bytes:rate5m{among}, {label})"
+    made = dashboard.QueryVariable(label).label(label.capitalize()).datasource(_source()).query(query)
+    made = made.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(models.VariableSort.ALPHABETICAL_ASC)
+    return made.include_all(True).multi(True)
 
 
 def _source() -> models.DataSourceRef:

@@ -2,7 +2,7 @@
 
 The published iptables rules count everything outside of 10.0.0.0/8 as internet. Other rules count the part that is not internet, and the
 expressions here subtract it.
-The scrape configuration sets the labels cluster, node and job: docs/traffic.md.
+The scrape configuration sets the labels region, cluster, node and job: docs/traffic.md.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from components import alerting
+from components.alerting import BY_CLUSTER, Source
 from components.plan.model import ClusterPlan
 
 JOB = "gpufleet-traffic"
-RUNBOOK = "docs/runbooks/egress-high.md"
 EVERY_SECONDS = 60
 """Seconds between two evaluations: a day's bytes are the sum of a rate's values times this."""
 NAT_GATEWAY_BITS = 50e9
@@ -46,7 +46,7 @@ class Record:
 class Alert(alerting.Alert):
     """An alert of a cluster's traffic."""
 
-    document = RUNBOOK
+    page = "egress-high"
 
 
 def gateways(cluster: ClusterPlan) -> dict[str, str]:
@@ -59,21 +59,23 @@ def gateways(cluster: ClusterPlan) -> dict[str, str]:
     return {gateway: f"(?:{'|'.join(names)})[0-9a-z]{{6}}" for gateway, names in prefixes.items()}
 
 
-def records(cluster: ClusterPlan) -> tuple[Record, ...]:
+def records(region: str, cluster: ClusterPlan) -> tuple[Record, ...]:
     """Return all recording rules; each uses only those before it."""
-    return (*_of_nodes(cluster.name), *_of_pods(cluster), *_of_gateways(cluster))
+    source = Source(region, cluster.name)
+    return (*_of_nodes(source), *_of_pods(source, cluster), *_of_gateways(source, cluster))
 
 
-def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
+def alerts(region: str, cluster: ClusterPlan) -> tuple[Alert, ...]:
     """Return all alerts of a cluster's traffic."""
-    own = _own(cluster.name)
-    sent = f'sum_over_time(team:pod_internet_bytes:rate5m{{cluster="{cluster.name}",direction="out"}}[1d])'
-    pods = f'namespace:pod_internet_bytes:rate5m{{cluster="{cluster.name}"'
-    in_place = f"min by (cluster, node) (gpufleet_traffic_accounting_in_place{{{own}}})"
+    source = Source(region, cluster.name)
+    own = _own(source)
+    sent = f'sum_over_time(team:pod_internet_bytes:rate5m{{{source.matchers},direction="out"}}[1d])'
+    pods = f"namespace:pod_internet_bytes:rate5m{{{source.matchers}"
+    in_place = f"min by ({BY_CLUSTER}, node) (gpufleet_traffic_accounting_in_place{{{own}}})"
     return (
         Alert(
             "TeamEgressOverBudget",
-            f"sum by (cluster, team) ({sent}) * {EVERY_SECONDS} > on (cluster, team) team:egress_budget_bytes{_only(cluster.name)}",
+            f"sum by ({BY_CLUSTER}, team) ({sent}) * {EVERY_SECONDS} > on ({BY_CLUSTER}, team) team:egress_budget_bytes{_only(source)}",
             10,
             "ticket",
             "Team {{ $labels.team }} sent {{ $value | humanize1024 }}B to the internet in 24 hours, more than its budget",
@@ -81,7 +83,7 @@ def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
         ),
         Alert(
             "NatGatewayFull",
-            f"nat_gateway:internet:share{_only(cluster.name)} > {NAT_SHARE}",
+            f"nat_gateway:internet:share{_only(source)} > {NAT_SHARE}",
             10,
             "page",
             "NAT gateway {{ $labels.gateway }} carries {{ $value | humanizePercentage }} of what it can; beyond, it drops everybody's",
@@ -89,7 +91,7 @@ def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
         ),
         Alert(
             "AccountingMissing",
-            f"{in_place} == 0 or min by (cluster, node) (up{{{own}}}) == 0",
+            f"{in_place} == 0 or min by ({BY_CLUSTER}, node) (up{{{own}}}) == 0",
             15,
             "ticket",
             "Internet traffic of {{ $labels.node }} is not counted, or not told",
@@ -97,7 +99,7 @@ def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
         ),
         Alert(
             "CountersRanBackwards",
-            f"sum by (cluster, node) (increase(gpufleet_traffic_resets_total{{{own}}}[15m])) > 0",
+            f"sum by ({BY_CLUSTER}, node) (increase(gpufleet_traffic_resets_total{{{own}}}[15m])) > 0",
             0,
             "ticket",
             "Counters of {{ $labels.node }} were set to 0 while they counted: what passed just before is lost",
@@ -105,7 +107,7 @@ def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
         ),
         Alert(
             "TrafficOfNobody",
-            f'sum by (cluster) ({pods},namespace=""}}) / sum by (cluster) ({pods}}}) > {NOBODYS_SHARE}',
+            f'sum by ({BY_CLUSTER}) ({pods},namespace=""}}) / sum by ({BY_CLUSTER}) ({pods}}}) > {NOBODYS_SHARE}',
             30,
             "ticket",
             "{{ $value | humanizePercentage }} of the pods' internet traffic is of no known pod",
@@ -114,52 +116,54 @@ def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
     )
 
 
-def rules(cluster: ClusterPlan) -> dict[str, Any]:
+def rules(region: str, cluster: ClusterPlan, runbook_pattern: str) -> dict[str, Any]:
     """Return records and alerts in Prometheus' format: https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/"""
     recording = [
-        {"record": one.name, "expr": one.expression} | ({"labels": dict(one.labels)} if one.labels else {}) for one in records(cluster)
+        {"record": one.name, "expr": one.expression} | ({"labels": dict(one.labels)} if one.labels else {})
+        for one in records(region, cluster)
     ]
-    alerting = [one.rule(cluster.name) for one in alerts(cluster)]
-    return {"groups": [{"name": f"gpufleet-traffic-{cluster.name}", "interval": f"{EVERY_SECONDS}s", "rules": [*recording, *alerting]}]}
+    written = [one.rule(Source(region, cluster.name), runbook_pattern) for one in alerts(region, cluster)]
+    name = f"gpufleet-traffic-{region}-{cluster.name}"
+    return {"groups": [{"name": name, "interval": f"{EVERY_SECONDS}s", "rules": [*recording, *written]}]}
 
 
-def rules_file(cluster: ClusterPlan) -> str:
+def rules_file(region: str, cluster: ClusterPlan, runbook_pattern: str) -> str:
     """Return the rules as YAML."""
-    return alerting.file_of(rules(cluster))
+    return alerting.file_of(rules(region, cluster, runbook_pattern))
 
 
-def _own(cluster: str) -> str:
-    return f'cluster="{cluster}",job="{JOB}"'
+def _own(source: Source) -> str:
+    return f'{source.matchers},job="{JOB}"'
 
 
-def _only(cluster: str) -> str:
-    return f'{{cluster="{cluster}"}}'
+def _only(source: Source) -> str:
+    return f"{{{source.matchers}}}"
 
 
-def _of_nodes(cluster: str) -> Iterator[Record]:
+def _of_nodes(source: Source) -> Iterator[Record]:
     """Yield the internet traffic of each machine: the published rule less the rules that count other networks."""
     for (direction, whose), (chain, subtracted) in HOOKS.items():
-        counted = _rate(f'{_own(cluster)},chain="{chain}",rule="openai traffic=internet-{direction}"')
-        less = _rate(f'{_own(cluster)},chain="{subtracted}"')
+        counted = _rate(f'{_own(source)},chain="{chain}",rule="openai traffic=internet-{direction}"')
+        less = _rate(f'{_own(source)},chain="{subtracted}"')
         yield Record("node:internet_bytes:rate5m", f"{counted} - ({less} or 0 * {counted})", (("direction", direction), ("of", whose)))
 
 
 def _rate(matchers: str) -> str:
-    return f"sum by (cluster, node) (rate(iptables_bytes_total{{{matchers}}}[5m]))"
+    return f"sum by ({BY_CLUSTER}, node) (rate(iptables_bytes_total{{{matchers}}}[5m]))"
 
 
-def _of_pods(cluster: ClusterPlan) -> Iterator[Record]:
+def _of_pods(source: Source, cluster: ClusterPlan) -> Iterator[Record]:
     name = "namespace:pod_internet_bytes:rate5m"
-    rate = f"rate(pod_internet_bytes_total{{{_own(cluster.name)}}}[5m])"
-    yield Record(name, f"sum by (cluster, namespace, team, direction) ({rate})")
-    yield Record("team:pod_internet_bytes:rate5m", f"sum by (cluster, team, direction) ({name}{_only(cluster.name)})")
+    rate = f"rate(pod_internet_bytes_total{{{_own(source)}}}[5m])"
+    yield Record(name, f"sum by ({BY_CLUSTER}, namespace, team, direction) ({rate})")
+    yield Record("team:pod_internet_bytes:rate5m", f"sum by ({BY_CLUSTER}, team, direction) ({name}{_only(source)})")
     for team in cluster.spec.tenancy.teams:
-        labels = (("cluster", cluster.name), ("team", team.name))
+        labels = (*source.labels.items(), ("team", team.name))
         yield Record("team:egress_budget_bytes", f"vector({team.egress_gib_per_day * GIB})", labels)
 
 
-def _of_gateways(cluster: ClusterPlan) -> Iterator[Record]:
+def _of_gateways(source: Source, cluster: ClusterPlan) -> Iterator[Record]:
     """Yield the share of each gateway's capacity that its pods and machines use."""
     for gateway, nodes in gateways(cluster).items():
-        passing = f'node:internet_bytes:rate5m{{cluster="{cluster.name}",node=~"{nodes}"}}'
-        yield Record("nat_gateway:internet:share", f"sum by (cluster) ({passing}) * 8 / {NAT_GATEWAY_BITS:g}", (("gateway", gateway),))
+        passing = f'node:internet_bytes:rate5m{{{source.matchers},node=~"{nodes}"}}'
+        yield Record("nat_gateway:internet:share", f"sum by ({BY_CLUSTER}) ({passing}) * 8 / {NAT_GATEWAY_BITS:g}", (("gateway", gateway),))

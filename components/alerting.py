@@ -10,13 +10,34 @@ from typing import Any, ClassVar
 
 import yaml
 
+BY_CLUSTER = "region, cluster"
+"""Labels that identify a cluster. Two regions may use the same name for a cluster."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The cluster that a rule is about, by the labels of its series."""
+
+    region: str
+    cluster: str
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of the cluster's series."""
+        return {"region": self.region, "cluster": self.cluster}
+
+    @property
+    def matchers(self) -> str:
+        """Matchers that select the cluster's series."""
+        return ",".join(f'{name}="{value}"' for name, value in self.labels.items())
+
 
 @dataclass(frozen=True)
 class Alert:
     """One alert: minutes during which expression must be true, severity ("page" or "ticket"), summary, and the first step."""
 
-    document: ClassVar[str]
-    """Path of the runbook in the repository; it has a heading for each alert."""
+    page: ClassVar[str]
+    """Page of the alert's runbook, a file of docs/runbooks without its ending; it has a heading for each alert."""
     name: str
     expression: str
     minutes: int
@@ -29,19 +50,22 @@ class Alert:
         """Heading in the runbook."""
         return self.name.lower()
 
-    @property
-    def runbook(self) -> str:
-        """Path and heading of the runbook."""
-        return f"{self.document}#{self.heading}"
+    def runbook_url(self, pattern: str) -> str:
+        """Return the URL of the alert's section, from a pattern with {page} and {section}."""
+        return pattern.replace("{page}", self.page).replace("{section}", self.heading)
 
-    def rule(self, cluster: str) -> dict[str, Any]:
+    def rule(self, source: Source, runbook_pattern: str) -> dict[str, Any]:
         """Return the alert as a rule for a cluster."""
         return {
             "alert": self.name,
             "expr": self.expression,
             "for": f"{self.minutes}m",
-            "labels": {"severity": self.severity, "cluster": cluster},
-            "annotations": {"summary": f"{cluster}: {self.summary}", "first": self.first, "runbook": self.runbook},
+            "labels": {"severity": self.severity, **source.labels},
+            "annotations": {
+                "summary": f"{source.region}/{source.cluster}: {self.summary}",
+                "first": self.first,
+                "runbook_url": self.runbook_url(runbook_pattern),
+            },
         }
 
 

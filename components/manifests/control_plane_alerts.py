@@ -1,8 +1,8 @@
 """Prometheus alerting rules for the control plane of a cluster, with numbers from its plan.
 
 The rules are files for the region's Prometheus, not objects of the cluster, since a control plane that is down could not serve them. The
-scraper sets the labels cluster (the cluster's name) and job (one of JOBS). etcd, controller manager and scheduler listen on loopback only,
-so an agent on each control-plane machine must scrape and forward their metrics.
+scraper sets the labels region and cluster (the names in the region file) and job (one of JOBS). etcd, controller manager and scheduler
+listen on loopback only, so an agent on each control-plane machine must scrape and forward their metrics.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from components import alerting
+from components.alerting import BY_CLUSTER, Source
 from components.plan.model import ClusterPlan, EtcdPlan
 
-RUNBOOK = "docs/runbooks/control-plane-alerts.md"
 JOBS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "events")
 """Values of the label job; etcd and events are the two etcd clusters."""
 THROTTLED_PER_SECOND = 1.0
@@ -42,7 +42,7 @@ UNAPPROVED = 20
 class Alert(alerting.Alert):
     """An alert of a cluster's control plane."""
 
-    document = RUNBOOK
+    page = "control-plane-alerts"
 
     @property
     def heading(self) -> str:
@@ -54,23 +54,23 @@ def _rate(metric: str, matchers: str, minutes: int = 5) -> str:
     return f"rate({metric}{{{matchers}}}[{minutes}m])"
 
 
-def _requests(cluster: str) -> tuple[Alert, ...]:
+def _requests(source: Source) -> tuple[Alert, ...]:
     """Return the alerts for errors and latency of requests."""
     # An eviction that a disruption budget does not allow also gets 429, and drains send thousands of them.
-    served = f'cluster="{cluster}",subresource!="eviction"'
+    served = f'{source.matchers},subresource!="eviction"'
     throttled, failed, every = (_rate("apiserver_request_total", served + code) for code in (',code="429"', ',code=~"5.."', ""))
-    failures = f"sum by (cluster) ({failed})"
-    rejected = _rate("apiserver_flowcontrol_rejected_requests_total", f'cluster="{cluster}"')
-    writes = f'cluster="{cluster}",verb=~"POST|PUT|PATCH|APPLY|DELETE",subresource!~"eviction|exec|attach|portforward|proxy"'
-    slow = f"sum by (cluster, verb, le) ({_rate('apiserver_request_duration_seconds_bucket', writes)})"
+    failures = f"sum by ({BY_CLUSTER}) ({failed})"
+    rejected = _rate("apiserver_flowcontrol_rejected_requests_total", source.matchers)
+    writes = f'{source.matchers},verb=~"POST|PUT|PATCH|APPLY|DELETE",subresource!~"eviction|exec|attach|portforward|proxy"'
+    slow = f"sum by ({BY_CLUSTER}, verb, le) ({_rate('apiserver_request_duration_seconds_bucket', writes)})"
     # Each server has its own seats: one may have none left while another is idle.
-    by_server, limited = "sum by (cluster, instance, priority_level)", f'cluster="{cluster}",priority_level!="exempt"'
+    by_server, limited = f"sum by ({BY_CLUSTER}, instance, priority_level)", f'{source.matchers},priority_level!="exempt"'
     executing = f"{by_server} (apiserver_flowcontrol_current_executing_seats{{{limited}}})"
     seats = f"{by_server} (apiserver_flowcontrol_current_limit_seats{{{limited}}})"
     return (
         Alert(
             "ApiServerThrottles",
-            f"sum by (cluster, verb) ({throttled}) > {THROTTLED_PER_SECOND}",
+            f"sum by ({BY_CLUSTER}, verb) ({throttled}) > {THROTTLED_PER_SECOND}",
             10,
             "page",
             "{{ $labels.verb }} requests are refused with 429, {{ $value | humanize }} a second",
@@ -78,7 +78,7 @@ def _requests(cluster: str) -> tuple[Alert, ...]:
         ),
         Alert(
             "ApiServerRejectsFlow",
-            f"sum by (cluster, flow_schema, priority_level, reason) ({rejected}) > {THROTTLED_PER_SECOND}",
+            f"sum by ({BY_CLUSTER}, flow_schema, priority_level, reason) ({rejected}) > {THROTTLED_PER_SECOND}",
             10,
             "ticket",
             "Flow schema {{ $labels.flow_schema }} is refused ({{ $labels.reason }}) at level {{ $labels.priority_level }}",
@@ -86,7 +86,7 @@ def _requests(cluster: str) -> tuple[Alert, ...]:
         ),
         Alert(
             "ApiServerFails",
-            f"{failures} / sum by (cluster) ({every}) > {FAILED_SHARE} and {failures} > {FAILED_PER_SECOND}",
+            f"{failures} / sum by ({BY_CLUSTER}) ({every}) > {FAILED_SHARE} and {failures} > {FAILED_PER_SECOND}",
             5,
             "page",
             "{{ $value | humanizePercentage }} of all requests end in a server's error",
@@ -111,9 +111,9 @@ def _requests(cluster: str) -> tuple[Alert, ...]:
     )
 
 
-def _programs(cluster: ClusterPlan) -> tuple[Alert, ...]:
+def _programs(source: Source, cluster: ClusterPlan) -> tuple[Alert, ...]:
     """Return the alerts for programs of the control plane that are down."""
-    up = f'up{{cluster="{cluster.name}",job="kube-apiserver"}}'
+    up = f'up{{{source.matchers},job="kube-apiserver"}}'
     leaders = (
         ("ControllerManager", "kube-controller-manager", "nodes are not judged"),
         ("Scheduler", "kube-scheduler", "no pod is placed"),
@@ -138,7 +138,7 @@ def _programs(cluster: ClusterPlan) -> tuple[Alert, ...]:
         *(
             Alert(
                 f"{name}Leaderless",
-                f'absent(leader_election_master_status{{cluster="{cluster.name}",name="{program}"}} == 1)',
+                f'absent(leader_election_master_status{{{source.matchers},name="{program}"}} == 1)',
                 5,
                 "page",
                 f"No {program} leads: {without}",
@@ -149,21 +149,21 @@ def _programs(cluster: ClusterPlan) -> tuple[Alert, ...]:
     )
 
 
-def _etcd(cluster: str, etcd: EtcdPlan) -> tuple[Alert, ...]:
+def _etcd(source: Source, etcd: EtcdPlan) -> tuple[Alert, ...]:
     """Return the alerts for one etcd cluster: members, disk, space."""
-    which = f'cluster="{cluster}",job="{etcd.role}"'
+    which = f'{source.matchers},job="{etcd.role}"'
     name = "EventsEtcd" if etcd.role == "events" else "Etcd"
     members, quorum = len(etcd.members), len(etcd.members) // 2 + 1
     # A member without metrics counts as down, and a count over no series is not 0.
     up = f"(count(up{{{which}}} == 1) or vector(0))"
 
     def p99(metric: str) -> str:
-        return f"histogram_quantile(0.99, sum by (cluster, instance, le) ({_rate(metric, which)}))"
+        return f"histogram_quantile(0.99, sum by ({BY_CLUSTER}, instance, le) ({_rate(metric, which)}))"
 
     return (
         Alert(
             f"{name}NoLeader",
-            f"max by (cluster) (etcd_server_has_leader{{{which}}}) == 0",
+            f"max by ({BY_CLUSTER}) (etcd_server_has_leader{{{which}}}) == 0",
             1,
             "page",
             f"No member of the {etcd.role} ring knows a leader: nothing is written",
@@ -212,16 +212,18 @@ def _etcd(cluster: str, etcd: EtcdPlan) -> tuple[Alert, ...]:
     )
 
 
-def _nodes(cluster: ClusterPlan) -> tuple[Alert, ...]:
+def _nodes(source: Source, cluster: ClusterPlan) -> tuple[Alert, ...]:
     """Return the alerts for nodes and for certificates of clients."""
-    name, budget = cluster.name, cluster.spec.rotation.budget.percent / 100
-    away = f'sum by (cluster) (node_collector_unhealthy_nodes_in_zone{{cluster="{name}"}})'
-    all_nodes = f'sum by (cluster) (node_collector_zone_size{{cluster="{name}"}})'
-    csr = f'cluster="{name}",resource="certificatesigningrequests"'
-    requested = f'sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="",verb="POST",code="201"}}[30m]))'
-    decided = f'(sum by (cluster) (increase(apiserver_request_total{{{csr},subresource="approval",code="200"}}[30m])) or 0 * {requested})'
+    budget = cluster.spec.rotation.budget.percent / 100
+    away = f"sum by ({BY_CLUSTER}) (node_collector_unhealthy_nodes_in_zone{{{source.matchers}}})"
+    all_nodes = f"sum by ({BY_CLUSTER}) (node_collector_zone_size{{{source.matchers}}})"
+    csr = f'{source.matchers},resource="certificatesigningrequests"'
+    requested = f'sum by ({BY_CLUSTER}) (increase(apiserver_request_total{{{csr},subresource="",verb="POST",code="201"}}[30m]))'
+    decided = (
+        f'(sum by ({BY_CLUSTER}) (increase(apiserver_request_total{{{csr},subresource="approval",code="200"}}[30m])) or 0 * {requested})'
+    )
     # Prometheus 3 writes integer bounds with a decimal: https://prometheus.io/docs/prometheus/latest/migration/
-    ending = f'apiserver_client_certificate_expiration_seconds_bucket{{cluster="{name}",le=~"{CERTIFICATE_SECONDS}([.]0)?"}}'
+    ending = f'apiserver_client_certificate_expiration_seconds_bucket{{{source.matchers},le=~"{CERTIFICATE_SECONDS}([.]0)?"}}'
     return (
         Alert(
             "NodesNotReady",
@@ -241,7 +243,7 @@ def _nodes(cluster: ClusterPlan) -> tuple[Alert, ...]:
         ),
         Alert(
             "ClientCertificateEnds",
-            f"sum by (cluster) (increase({ending}[15m])) > 0",
+            f"sum by ({BY_CLUSTER}) (increase({ending}[15m])) > 0",
             15,
             "ticket",
             "Somebody calls with a certificate that ends within seven days",
@@ -250,21 +252,24 @@ def _nodes(cluster: ClusterPlan) -> tuple[Alert, ...]:
     )
 
 
-def alerts(cluster: ClusterPlan) -> tuple[Alert, ...]:
-    """Return all alerts for the control plane of a cluster.
+def alerts(region: str, cluster: ClusterPlan) -> tuple[Alert, ...]:
+    """Return all alerts for the control plane of a region's cluster.
 
     No rule covers the age of etcd snapshots and the expiry of serving certificates, since no program has such metrics: the snapshot unit
     fails visibly, and `gpufleet certificates --within` runs on a schedule.
     """
-    etcd_clusters = (_etcd(cluster.name, etcd) for etcd in (cluster.etcd, cluster.events_etcd))
-    return (*_requests(cluster.name), *_programs(cluster), *(alert for etcd in etcd_clusters for alert in etcd), *_nodes(cluster))
+    source = Source(region, cluster.name)
+    of_etcd = (alert for etcd in (cluster.etcd, cluster.events_etcd) for alert in _etcd(source, etcd))
+    return (*_requests(source), *_programs(source, cluster), *of_etcd, *_nodes(source, cluster))
 
 
-def rules(cluster: ClusterPlan) -> dict[str, Any]:
+def rules(region: str, cluster: ClusterPlan, runbook_pattern: str) -> dict[str, Any]:
     """Return the alerts in the format of Prometheus: https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/"""
-    return {"groups": [{"name": f"gpufleet-control-plane-{cluster.name}", "rules": [one.rule(cluster.name) for one in alerts(cluster)]}]}
+    source = Source(region, cluster.name)
+    written = [one.rule(source, runbook_pattern) for one in alerts(region, cluster)]
+    return {"groups": [{"name": f"gpufleet-control-plane-{region}-{cluster.name}", "rules": written}]}
 
 
-def rules_file(cluster: ClusterPlan) -> str:
+def rules_file(region: str, cluster: ClusterPlan, runbook_pattern: str) -> str:
     """Return the rules as a YAML file."""
-    return alerting.file_of(rules(cluster))
+    return alerting.file_of(rules(region, cluster, runbook_pattern))

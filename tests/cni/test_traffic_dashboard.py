@@ -37,7 +37,10 @@ def test_every_panel_is_drawn_once_and_asks_its_query() -> None:
 
 @needs_promtool
 def test_every_query_is_promql(tmp_path: Path) -> None:
-    rules = [{"record": f"panel:{number}", "expr": query.replace("$cluster", "dev")} for number, (_, query) in enumerate(queries())]
+    rules = [
+        {"record": f"panel:{number}", "expr": query.replace("$region", "dev").replace("$cluster", "dev")}
+        for number, (_, query) in enumerate(queries())
+    ]
     path = tmp_path / "queries.yaml"
     path.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
     done = subprocess.run(["promtool", "check", "rules", str(path)], capture_output=True, text=True, check=False)

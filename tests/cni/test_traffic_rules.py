@@ -14,13 +14,14 @@ import yaml
 
 from cni.traffic_rules import HOOKS, JOB, alerts, gateways, records, rules_file
 from components.plan.model import ClusterPlan
+from gpufleet.alerts import RUNBOOKS
 from stacks.load import ROOT, load_plan
 
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian package prometheus)")
 REGIONS = ("dev", "southcentralus", "swedencentral")
 CLUSTERS = {f"{region}/{cluster.name}": cluster for region in REGIONS for cluster in load_plan(region).clusters}
 NODE = "dev-cpu-000-00000a"
-OWN = f'cluster="dev",job="{JOB}",node="{NODE}"'
+OWN = f'region="dev",cluster="dev",job="{JOB}",node="{NODE}"'
 MINUTES = 200
 Series = Mapping[str, str]
 
@@ -103,11 +104,11 @@ def _promtool(*arguments: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _tested(folder: Path, series: Series, query: list[dict[str, object]]) -> None:
-    (folder / "rules.yaml").write_text(rules_file(CLUSTERS["dev/dev"]))
+def _tested(folder: Path, series: Series, query: list[dict[str, object]], *more: str) -> None:
+    (folder / "rules.yaml").write_text(rules_file("dev", CLUSTERS["dev/dev"], RUNBOOKS))
     rows = [{"series": name, "values": values} for name, values in {**HEALTHY, **series}.items()]
     case = {"interval": "1m", "input_series": rows, "promql_expr_test": query}
-    document = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [case]}
+    document = {"rule_files": ["rules.yaml", *more], "evaluation_interval": "1m", "tests": [case]}
     (folder / "test.yaml").write_text(yaml.safe_dump(document))
     _promtool("test", "rules", folder / "test.yaml")
 
@@ -115,7 +116,7 @@ def _tested(folder: Path, series: Series, query: list[dict[str, object]]) -> Non
 @needs_promtool
 @pytest.mark.parametrize("name", list(CLUSTERS))
 def test_prometheus_takes_the_rules_of_every_cluster(name: str, tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(rules_file(CLUSTERS[name]))
+    (tmp_path / "rules.yaml").write_text(rules_file(name.partition("/")[0], CLUSTERS[name], RUNBOOKS))
     _promtool("check", "rules", tmp_path / "rules.yaml")
 
 
@@ -127,15 +128,26 @@ def test_what_fires_is_what_somebody_should_be_told_of(case: Case, tmp_path: Pat
     _tested(tmp_path, case.series, [query])
 
 
+@needs_promtool
+def test_traffic_of_two_regions_with_the_same_cluster_and_node_names_is_not_added_up(tmp_path: Path) -> None:
+    half = {published(direction, "pods"): rising(1.5e9) for direction in ("out", "in")}
+    busy = {**HEALTHY, **half, pod("platform", "a", "platform"): rising(6e8)}
+    other = {name.replace('region="dev"', 'region="other"'): values for name, values in busy.items()}
+    (tmp_path / "other.yaml").write_text(rules_file("other", CLUSTERS["dev/dev"], RUNBOOKS))
+    samples = [{"labels": '{alertname="AccountingMissing",region="dev",cluster="dev"}', "value": 1}]
+    query = {"expr": 'group by (alertname, region, cluster) (ALERTS{alertstate="firing"})', "eval_time": "195m", "exp_samples": samples}
+    _tested(tmp_path, {**busy, **other, health("gpufleet_traffic_accounting_in_place"): always(0)}, [query], "other.yaml")
+
+
 def test_every_alert_has_a_case_in_which_it_fires() -> None:
-    assert {name for case in CASES for name in case.fires} == {alert.name for alert in alerts(CLUSTERS["dev/dev"])}
+    assert {name for case in CASES for name in case.fires} == {alert.name for alert in alerts("dev", CLUSTERS["dev/dev"])}
 
 
 @needs_promtool
 def test_rates_are_of_the_published_rules_less_what_is_none_of_the_internets(tmp_path: Path) -> None:
     def kept(name: str, value: float, times: float = 1, **labels: str) -> dict[str, object]:
-        matchers = ",".join(f'{key}="{text}"' for key, text in {"cluster": "dev", **labels}.items())
-        shown = ",".join(f'{key}="{text}"' for key, text in {"cluster": "dev", **labels}.items() if text)
+        matchers = ",".join(f'{key}="{text}"' for key, text in {"region": "dev", "cluster": "dev", **labels}.items())
+        shown = ",".join(f'{key}="{text}"' for key, text in {"region": "dev", "cluster": "dev", **labels}.items() if text)
         samples = [{"labels": f"{{{shown}}}", "value": value}]
         return {"expr": f"round({name}{{{matchers}}} * {times:g})", "eval_time": "30m", "exp_samples": samples}
 
@@ -165,18 +177,19 @@ def test_every_machine_with_a_gateway_is_behind_exactly_one(name: str) -> None:
 
 
 def test_an_alert_says_what_to_do_and_where_that_is_written() -> None:
-    for cluster in CLUSTERS.values():
-        for alert in alerts(cluster):
-            path, _, section = alert.runbook.partition("#")
+    for name, cluster in CLUSTERS.items():
+        for alert in alerts(name.partition("/")[0], cluster):
+            path, _, section = alert.runbook_url("docs/runbooks/{page}.md#{section}").partition("#")
             assert f"## {alert.name}\n" in (ROOT / path).read_text()
             assert section == alert.name.lower()
             assert alert.first.strip()
             assert alert.summary.strip()
 
 
-def test_every_selector_names_the_cluster() -> None:
-    for cluster in CLUSTERS.values():
-        for expression in (*(one.expression for one in alerts(cluster)), *(one.expression for one in records(cluster))):
+def test_every_selector_names_the_region_and_the_cluster() -> None:
+    for name, cluster in CLUSTERS.items():
+        region = name.partition("/")[0]
+        for expression in (one.expression for one in (*alerts(region, cluster), *records(region, cluster))):
             selectors = re.findall(r"\w+\{([^}]*(?:\{6\}[^}]*)?)\}", expression)
-            assert all(f'cluster="{cluster.name}"' in selector for selector in selectors), expression
-            assert selectors or "vector(" in expression or "on (cluster" in expression
+            assert all(f'region="{region}",cluster="{cluster.name}"' in selector for selector in selectors), expression
+            assert selectors or "vector(" in expression or "on (region, cluster" in expression

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-CLUSTER = 'cluster="dev"'
+CLUSTER = 'region="dev",cluster="dev"'
 HOUR = 60
 Series = Mapping[str, str]
 
@@ -107,8 +107,8 @@ def case(name: str, series: Series, minute: int, *fires: str) -> Case:
 
 _BUSY, _IDLE = executing("a"), executing("b")
 _REJECTED = 'flow_schema="service-accounts",priority_level="workload-low",reason="queue-full"'
-_UNHEALTHY = 'node_collector_unhealthy_nodes_in_zone{cluster="dev",zone="1"}'
-_ENDING = 'apiserver_client_certificate_expiration_seconds_bucket{cluster="dev",le="604800"}'
+_UNHEALTHY = 'node_collector_unhealthy_nodes_in_zone{region="dev",cluster="dev",zone="1"}'
+_ENDING = 'apiserver_client_certificate_expiration_seconds_bucket{region="dev",cluster="dev",le="604800"}'
 CASES = (
     case("nothing is wrong", {}, 50),
     case("a storm of three minutes is refused", {requests("LIST", 429): f"0+6000x3 18000+0x{HOUR - 4}"}, 8),

@@ -22,6 +22,7 @@ from traffic_place import Place, place_in
 
 from cni.traffic_dashboard import queries
 from cni.traffic_rules import rules
+from gpufleet.alerts import RUNBOOKS
 from stacks.load import ROOT, load_plan
 
 sys.path.insert(0, str(ROOT / "tests" / "runbooks"))
@@ -73,7 +74,7 @@ def configuration(place: Place, folder: Path) -> Path:
     ]
     (target,) = config["remote_write"]
     target |= {"url": f"{CENTRAL}/api/v1/write", "queue_config": {"batch_send_deadline": "200ms"}}
-    document = rules(load_plan("dev").clusters[0])
+    document = rules("dev", load_plan("dev").clusters[0], RUNBOOKS)
     document["groups"][0]["interval"] = "1s"
     (folder / "dev.rules.yaml").write_text(yaml.safe_dump(document))
     config["rule_files"] = [str(folder / "dev.rules.yaml")]
@@ -127,7 +128,10 @@ def made_answers(watched: Watched) -> list[dict[str, Any]]:
 
 def test_no_panel_of_the_dashboard_is_empty(watched: Watched) -> None:
     for title, expression in queries():
-        eventually(lambda query=expression: bool(watched.ask(query.replace("$cluster", "dev"))), f"{title} shows something")  # type: ignore[misc]
+        eventually(
+            lambda query=expression: bool(watched.ask(query.replace("$region", "dev").replace("$cluster", "dev"))),
+            f"{title} shows something",
+        )  # type: ignore[misc]
 
 
 def test_what_is_told_of_pods_is_what_the_rules_count(watched: Watched) -> None:

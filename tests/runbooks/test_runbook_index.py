@@ -20,6 +20,6 @@ def test_every_runbook_is_in_the_index_and_nothing_else_is() -> None:
 def test_every_alert_is_in_the_index() -> None:
     rows = {name for row in re.findall(r"^\| ([A-Z]\w+[^|]*) \|", INDEX, re.MULTILINE) for name in re.findall(r"\w+", row)}
     (cluster,) = load_plan("dev").clusters
-    named = {one.name for one in (*alerts(cluster), *traffic_rules.alerts(cluster))}
+    named = {one.name for one in (*alerts("dev", cluster), *traffic_rules.alerts("dev", cluster))}
     assert {name for name in named if not name.startswith("EventsEtcd")} <= rows
     assert rows - named == {"EventsEtcd"}

@@ -27,6 +27,7 @@ from rehearsal.local_cluster.machine import Machine
 from rehearsal.local_cluster.run_directory import RunDirectory
 
 METRICS_PORT = 2381
+REGION = "dev"
 SCRAPE_SECONDS = 5
 """Also the timeout of a response: a flooded server on a busy machine takes seconds for its metrics."""
 
@@ -35,7 +36,7 @@ class Alerts:
     """A cluster's alerts in a running Prometheus; without Prometheus every check passes."""
 
     def __init__(self, control: ControlPlane, port: int | None) -> None:
-        self._expressions = {one.name: one.expression for one in alerts(control.cluster)}
+        self._expressions = {one.name: one.expression for one in alerts(REGION, control.cluster)}
         self._port = port
 
     def found(self, expression: str) -> list[dict[str, Any]]:
@@ -55,7 +56,7 @@ class Alerts:
 
 
 def _job(name: str, cluster: str, ports: Iterable[int], **more: Any) -> dict[str, Any]:
-    targets = [{"targets": [f"127.0.0.1:{port}" for port in ports], "labels": {"cluster": cluster}}]
+    targets = [{"targets": [f"127.0.0.1:{port}" for port in ports], "labels": {"region": REGION, "cluster": cluster}}]
     return {"job_name": name, "static_configs": targets, **more}
 
 

@@ -19,7 +19,7 @@ from components.plan.model import API_SERVER_PORT
 from rehearsal.local_cluster.machine import Machine
 
 GIVEN_BY_PROMETHEUS = {"up"}
-SET_BY_SCRAPING = {"cluster", "job", "instance"}
+SET_BY_SCRAPING = {"region", "cluster", "job", "instance"}
 METRICS_PORT = 2381
 SELECTOR = re.compile(r"([a-z_:]+)\{([^}]*)\}")
 LABEL = re.compile(r'(\w+)(?:=~|!=|!~|=)"')
@@ -86,7 +86,7 @@ def busy(running_plane: RunningPlane) -> Iterator[RunningPlane]:
 def test_every_alert_asks_for_metrics_that_the_programs_have(busy: RunningPlane) -> None:
     expected = [
         (alert.name, metric, set(LABEL.findall(selector)) - SET_BY_SCRAPING)
-        for alert in alerts(busy.cluster)
+        for alert in alerts("dev", busy.cluster)
         for metric, selector in SELECTOR.findall(alert.expression)
         if metric not in GIVEN_BY_PROMETHEUS
     ]
