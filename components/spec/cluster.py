@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator
 
 from components.spec.pod_network import PodNetwork
 from components.spec.pool import Pool, Zone
@@ -48,12 +48,14 @@ class MachineGroup(Model):
     image: ImagePin
     """Image of each machine, name@version."""
 
-    @model_validator(mode="after")
-    def zones_are_distinct(self) -> Self:
+    @field_validator("zones")
+    @classmethod
+    def zones_are_distinct(cls, value: tuple[Zone, ...]) -> tuple[Zone, ...]:
         """Reject a repeated zone, which would put more machines into that zone than into the others."""
-        if len(set(self.zones)) != len(self.zones):
-            raise ValueError("zones lists a zone twice; list each zone once")
-        return self
+        twice = [zone.value for zone in value if value.count(zone) > 1]
+        if twice:
+            raise ValueError(f'lists "{twice[0]}" twice; list each zone once')
+        return value
 
 
 class ControlPlane(Model):

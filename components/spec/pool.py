@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from components.spec.types import ImagePin, LabelKey, LabelValue, Model, PoolName, ReservationGroupId, VmSizeName
 
@@ -84,20 +85,26 @@ class Pool(Model):
     load_balanced: bool = False
     """True: add the machines to the cluster's internal ingress load balancer, which a peered hub can reach."""
 
-    @model_validator(mode="after")
-    def reservation_matches_capacity(self) -> Self:
+    @field_validator("reservation_group")
+    @classmethod
+    def reservation_matches_capacity(cls, value: str | None, info: ValidationInfo) -> str | None:
         """Require a reservation group exactly if the capacity is reserved."""
-        if (self.capacity is Capacity.RESERVED) != (self.reservation_group is not None):
-            raise ValueError(
-                f"capacity {self.capacity.value} {'needs a' if self.capacity is Capacity.RESERVED else 'allows no'} reservation_group; "
-                "set reservation_group exactly if capacity is reserved"
+        capacity = info.data.get("capacity")
+        if capacity is Capacity.RESERVED and value is None:
+            raise PydanticCustomError(
+                "reservation", "is missing, and capacity: reserved needs it; add the group's id, or write another capacity"
             )
-        return self
+        if value is not None and capacity in (Capacity.REGULAR, Capacity.SPOT):
+            reason = f"a reservation has no effect on machines of capacity {capacity.value}"
+            raise PydanticCustomError("reservation", f"{reason}; write capacity: reserved, or leave reservation_group out")
+        return value
 
-    @model_validator(mode="after")
-    def gang_fits_the_pool(self) -> Self:
+    @field_validator("largest_gang")
+    @classmethod
+    def gang_fits_the_pool(cls, value: int | None, info: ValidationInfo) -> int | None:
         """Require at least as many machines in the pool as in its largest gang."""
-        if self.largest_gang is not None and self.largest_gang > self.nodes:
-            reason = f"a gang of {self.largest_gang} cannot run in a pool of {self.nodes} machines"
-            raise ValueError(f"{reason}; set largest_gang to at most {self.nodes}, or raise nodes")
-        return self
+        nodes = info.data.get("nodes")
+        if value is not None and nodes is not None and value > nodes:
+            remedy = f"write at most {nodes}" if nodes else "leave largest_gang out"
+            raise ValueError(f"is more than the pool's {nodes} machines; {remedy}, or raise nodes")
+        return value

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator
 
 from components.spec.pool import NODES_PER_CLUSTER, PriorityClass
 from components.spec.types import Model, PoolName, TeamName, TimeOfDay, Uuid
@@ -65,13 +65,14 @@ class Window(Model):
     hours: Annotated[int, Field(ge=1, le=24)]
     """Length of the window in hours."""
 
-    @model_validator(mode="after")
-    def each_day_once(self) -> Self:
+    @field_validator("days")
+    @classmethod
+    def each_day_once(cls, value: tuple[Day, ...]) -> tuple[Day, ...]:
         """Reject a repeated day."""
-        twice = [day.value for day in self.days if self.days.count(day) > 1]
+        twice = [day.value for day in value if value.count(day) > 1]
         if twice:
-            raise ValueError(f"days lists {twice[0]} twice; list each day once")
-        return self
+            raise ValueError(f"lists {twice[0]} twice; list each day once")
+        return value
 
 
 class Budget(Model):

@@ -97,7 +97,7 @@ MISTAKES = [
     (
         "a reservation without a group",
         ("priority_class: high", "capacity: reserved"),
-        r"clusters\[2\]\.pools\[0\]: .*needs a reservation_group",
+        r"clusters\[2\]\.pools\[0\]\.reservation_group: is missing, and capacity: reserved needs it",
     ),
     (
         "a kubelet of another release",
@@ -123,12 +123,12 @@ MISTAKES = [
     (
         "a gang larger than its pool",
         ("largest_gang: 64", "largest_gang: 7499"),
-        r"pools\[1\]: a gang of 7499 cannot run in a pool of \d+ machines; set largest_gang to at most",
+        r"pools\[1\]\.largest_gang: 7499 is more than the pool's \d+ machines; write at most",
     ),
     (
         "a day named twice",
         ("days: [mon, ", "days: [mon, mon, "),
-        r"windows\[0\]: days lists mon twice; list each day once",
+        r"windows\[0\].days: lists mon twice; list each day once",
     ),
     ("no clusters", (TEXTS["southcentralus"][TEXTS["southcentralus"].index("clusters:") :], "clusters: []\n"), r"clusters: .*at least 1"),
 ]
