@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from components.plan.cost import cost_text
 from gpufleet.check import headroom, tightest
 from gpufleet.up_output import span
 
@@ -119,6 +120,7 @@ def summary(result: RehearsalResult, seconds: float) -> list[str]:
         *(_cluster_line(result, index) for index in range(len(plan.clusters))),
         f"  resources: {len(result.base):,} in {plan.base_stack}, {len(result.clusters):,} in {plan.stack}, of {len(types)} types",
         f"  {_up_line(result)}",
+        f"  machines cost {cost_text(result.cost.total)}",
         f"  limits: {len({row.limit for row in result.rows})} in {len(result.rows)} places, none broken; nearest: "
         + "; ".join(f"{row.limit}, {row.where}: {headroom(row)} left" for row in tight),
         "  cross-checks: " + ("no difference" if not result.findings else f"{len(result.findings)} found"),

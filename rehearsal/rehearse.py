@@ -10,6 +10,7 @@ from pathlib import Path
 
 from components.errors import GpufleetError
 from components.plan import limits
+from components.plan.cost import RegionCost, cost_of_region
 from components.plan.limits import LimitRow
 from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
@@ -24,6 +25,7 @@ from rehearsal.program.run import rare_collections
 from rehearsal.report.page import PAGE, write_report, write_whole
 from stacks.load import load_plan, load_siblings
 from stacks.notes import notes
+from stacks.prices import load_prices
 
 GRAPHS = {"base": "base.json", "clusters": "clusters.json"}
 
@@ -51,6 +53,7 @@ class RehearsalResult:
     notes: tuple[str, ...]
     timings: dict[str, float]
     report: Path
+    cost: RegionCost
 
 
 @rare_collections()
@@ -63,6 +66,7 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
     timings: dict[str, float] = {}
     with _phase("plan", timings, progress):
         plan = load_plan(region)
+        cost = cost_of_region(plan, load_prices())
     folder = out / plan.name
     _delete_results(folder)
     with _phase("limits", timings, progress):
@@ -78,9 +82,11 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
         _write_graphs(folder, base, clusters)
         timeline = timeline_of(outcome)
         checks = (*CHECKS, ALL_UP)
-        report = write_report(out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, timeline=timeline)
+        report = write_report(
+            out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, timeline=timeline, cost=cost
+        )
     hints = (*notes(region, plan), *siblings.left_out)
-    return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, hints, timings, report)
+    return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, hints, timings, report, cost)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def validate_region(document: object, name: str, catalog: ImageCatalog, others: 
     """
     if not isinstance(document, Mapping):
         return ()
-    found = [*_region(document, name, others), *_location(document), *_quotas(document)]
+    found = [*_region(document, name, others), *_location(document), *_quotas(document), *_prices(document)]
     for path, cluster in _mappings(document, ("clusters",)):
         found += _cluster(path, cluster, catalog, document.get("location"))
     found += _repeated(document, ("clusters",), "name", "cluster")
@@ -234,3 +234,32 @@ def _quotas(document: Raw) -> Iterator[InvalidValue]:
             reason = f"is declared already, by quotas[{seen[key]}]"
             yield InvalidValue(where, family, reason, "leave one of the two out; a grant is one number per family and subscription")
         seen.setdefault(key, index)
+
+
+def _prices(document: Raw) -> Iterator[InvalidValue]:
+    """Yield negotiated prices of unknown sizes, of sizes that the region does not use, and repeated ones."""
+    used = _sizes_in_use(document)
+    seen: dict[str, int] = {}
+    for where, price in _mappings(document, ("prices",)):
+        size = price.get("vm_size")
+        if not isinstance(size, str):
+            continue
+        path = (*where, "vm_size")
+        if size not in VM_SIZES:
+            yield InvalidValue(path, size, UNKNOWN_SIZE, nearest(size, tuple(VM_SIZES)))
+        elif size not in used:
+            yield InvalidValue(path, size, "is the size of no machine of this region", f"leave it out; in use: {', '.join(sorted(used))}")
+        if size in seen:
+            yield InvalidValue(path, size, f"has a price already, in prices[{seen[size]}]", "leave one of the two out")
+        seen.setdefault(size, int(where[-1]))
+
+
+def _sizes_in_use(document: Raw) -> set[str]:
+    """Return the known VM sizes of all pools and control planes."""
+    found: set[str] = set()
+    for where, cluster in _mappings(document, ("clusters",)):
+        plane = cluster.get("control_plane")
+        groups = [plane.get(key) for key in GROUPS] if isinstance(plane, Mapping) else []
+        pools = [pool for _, pool in _mappings(cluster, (*where, "pools"))]
+        found |= {size for group in (*groups, *pools) if isinstance(group, Mapping) and isinstance(size := group.get("vm_size"), str)}
+    return found & set(VM_SIZES)

@@ -13,8 +13,7 @@ class VmSize:
 
     memory_gib, gpu_memory_gib (per GPU) and local_nvme_gib (all devices) in GiB; infiniband_gbps is the rate of one of infiniband_ports;
     network_mbit is the maximum rate of the size's network interfaces in Mbit/s, None if unknown;
-    os_disk_placement is the placement of the ephemeral OS disk (CacheDisk, ResourceDisk, NvmeDisk), None if the size has no space for one;
-    usd_per_hour is an approximate pay-as-you-go price, None if Azure publishes no list price.
+    os_disk_placement is the placement of the ephemeral OS disk (CacheDisk, ResourceDisk, NvmeDisk), None if the size has no space for one.
     """
 
     name: str
@@ -32,7 +31,6 @@ class VmSize:
     disk_controller: str = "SCSI"
     network_mbit: int | None = None
     nccl_topology: str | None = None
-    usd_per_hour: float | None = None
     source: str = ""
 
 
@@ -110,7 +108,6 @@ _ROWS = (
         local_nvme_disks=1,
         local_nvme_gib=960,
         os_disk_placement="CacheDisk",
-        usd_per_hour=3.67,
         network_mbit=20_000,
         source=_NCA100,
     ),
@@ -125,7 +122,6 @@ _ROWS = (
         local_nvme_disks=2,
         local_nvme_gib=1920,
         os_disk_placement="CacheDisk",
-        usd_per_hour=7.35,
         network_mbit=40_000,
         source=_NCA100,
     ),
@@ -140,7 +136,6 @@ _ROWS = (
         local_nvme_disks=4,
         local_nvme_gib=3840,
         os_disk_placement="CacheDisk",
-        usd_per_hour=14.69,
         network_mbit=80_000,
         source=_NCA100,
     ),
@@ -151,7 +146,6 @@ _ROWS = (
         memory_gib=64,
         local_nvme_disks=1,
         local_nvme_gib=1788,
-        usd_per_hour=0.7,
         source=_LSV3,
     ),
     VmSize(
@@ -161,19 +155,18 @@ _ROWS = (
         memory_gib=128,
         local_nvme_disks=2,
         local_nvme_gib=3576,
-        usd_per_hour=1.4,
         source=_LSV3,
     ),
-    VmSize("Standard_D2s_v5", family="standardDSv5Family", vcpus=2, memory_gib=8, usd_per_hour=0.1, network_mbit=12_500, source=_DSV5),
-    VmSize("Standard_D4s_v5", family="standardDSv5Family", vcpus=4, memory_gib=16, usd_per_hour=0.19, network_mbit=12_500, source=_DSV5),
-    VmSize("Standard_D8s_v5", family="standardDSv5Family", vcpus=8, memory_gib=32, usd_per_hour=0.38, network_mbit=12_500, source=_DSV5),
-    VmSize("Standard_D16s_v5", family="standardDSv5Family", vcpus=16, memory_gib=64, usd_per_hour=0.77, network_mbit=12_500, source=_DSV5),
-    VmSize("Standard_D32s_v5", family="standardDSv5Family", vcpus=32, memory_gib=128, usd_per_hour=1.54, network_mbit=16_000, source=_DSV5),
-    VmSize("Standard_D64s_v5", family="standardDSv5Family", vcpus=64, memory_gib=256, usd_per_hour=3.07, network_mbit=30_000, source=_DSV5),
-    VmSize("Standard_D96s_v5", family="standardDSv5Family", vcpus=96, memory_gib=384, usd_per_hour=4.61, network_mbit=35_000, source=_DSV5),
-    VmSize("Standard_E16s_v5", family="standardESv5Family", vcpus=16, memory_gib=128, usd_per_hour=1.01, source=_ESV5),
-    VmSize("Standard_E32s_v5", family="standardESv5Family", vcpus=32, memory_gib=256, usd_per_hour=2.02, source=_ESV5),
-    VmSize("Standard_E64s_v5", family="standardESv5Family", vcpus=64, memory_gib=512, usd_per_hour=4.03, source=_ESV5),
+    VmSize("Standard_D2s_v5", family="standardDSv5Family", vcpus=2, memory_gib=8, network_mbit=12_500, source=_DSV5),
+    VmSize("Standard_D4s_v5", family="standardDSv5Family", vcpus=4, memory_gib=16, network_mbit=12_500, source=_DSV5),
+    VmSize("Standard_D8s_v5", family="standardDSv5Family", vcpus=8, memory_gib=32, network_mbit=12_500, source=_DSV5),
+    VmSize("Standard_D16s_v5", family="standardDSv5Family", vcpus=16, memory_gib=64, network_mbit=12_500, source=_DSV5),
+    VmSize("Standard_D32s_v5", family="standardDSv5Family", vcpus=32, memory_gib=128, network_mbit=16_000, source=_DSV5),
+    VmSize("Standard_D64s_v5", family="standardDSv5Family", vcpus=64, memory_gib=256, network_mbit=30_000, source=_DSV5),
+    VmSize("Standard_D96s_v5", family="standardDSv5Family", vcpus=96, memory_gib=384, network_mbit=35_000, source=_DSV5),
+    VmSize("Standard_E16s_v5", family="standardESv5Family", vcpus=16, memory_gib=128, source=_ESV5),
+    VmSize("Standard_E32s_v5", family="standardESv5Family", vcpus=32, memory_gib=256, source=_ESV5),
+    VmSize("Standard_E64s_v5", family="standardESv5Family", vcpus=64, memory_gib=512, source=_ESV5),
     VmSize(
         "Standard_D2ads_v6",
         family="standardDADv6Family",
@@ -183,7 +176,6 @@ _ROWS = (
         local_nvme_gib=110,
         os_disk_placement="NvmeDisk",
         disk_controller="NVMe",
-        usd_per_hour=0.1,
         network_mbit=12_500,
         source=_DADSV6,
     ),
@@ -196,7 +188,6 @@ _ROWS = (
         local_nvme_gib=220,
         os_disk_placement="NvmeDisk",
         disk_controller="NVMe",
-        usd_per_hour=0.21,
         network_mbit=12_500,
         source=_DADSV6,
     ),
@@ -209,7 +200,6 @@ _ROWS = (
         local_nvme_gib=440,
         os_disk_placement="NvmeDisk",
         disk_controller="NVMe",
-        usd_per_hour=0.41,
         network_mbit=12_500,
         source=_DADSV6,
     ),
@@ -222,7 +212,6 @@ _ROWS = (
         local_nvme_gib=880,
         os_disk_placement="NvmeDisk",
         disk_controller="NVMe",
-        usd_per_hour=0.82,
         network_mbit=16_000,
         source=_DADSV6,
     ),

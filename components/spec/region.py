@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from components.spec.cluster import Cluster
-from components.spec.types import AzureLocation, Cidr, Domain, Model, RegionName, SshPublicKey, Uuid, form
+from components.spec.types import AzureLocation, Cidr, Domain, Model, RegionName, SshPublicKey, Uuid, VmSizeName, form
 
 
 class GatewaySize(StrEnum):
@@ -70,6 +70,15 @@ class Quota(Model):
     """Subscription of the quota, if it differs from the region's."""
 
 
+class NegotiatedPrice(Model):
+    """A price that was agreed with Azure, in place of the list price."""
+
+    vm_size: VmSizeName
+    """VM size of machines of this region, for example Standard_ND96isr_H100_v5."""
+    usd_per_hour: Annotated[float, Field(gt=0, le=10_000)]
+    """Price of one machine in US dollars per hour."""
+
+
 class Region(Model):
     """One region file: all decisions about a region."""
 
@@ -93,5 +102,7 @@ class Region(Model):
     """Recovery of deleted key vaults and their secrets."""
     quotas: tuple[Quota, ...] = Field(default=(), max_length=200)
     """Granted vCPUs per VM family and subscription."""
+    prices: tuple[NegotiatedPrice, ...] = Field(default=(), max_length=100)
+    """Negotiated prices per VM size; a size without one has its list price."""
     clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=31)
     """The region's clusters."""

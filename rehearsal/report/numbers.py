@@ -18,8 +18,3 @@ def percent(share: float | None) -> str:
         return "–"
     value = share * 100
     return f"{value:.1f} %" if 0 < abs(value) < 9.95 else f"{value:,.0f} %"
-
-
-def dollars(value: float) -> str:
-    """Return dollars and cents."""
-    return f"{value:,.2f}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from components.plan.cost import HOURS_PER_MONTH, INCLUDED, RegionCost, dollars, price_basis, unpriced_text
 from components.plan.limits import LimitRow
 from components.plan.model import RegionPlan
 from rehearsal.checks.finding import Finding
@@ -18,9 +19,9 @@ from rehearsal.local_up.timeline import Timeline
 from rehearsal.program.graph import Graph
 from rehearsal.report.address_figures import address_use, block_map
 from rehearsal.report.limit_lines import BAR_WIDTH, TIGHT, limit_lines
-from rehearsal.report.numbers import dollars, number, percent
+from rehearsal.report.numbers import number, percent
 from rehearsal.report.region_map import region_map
-from rehearsal.report.tables import machine_rows, totals, type_rows
+from rehearsal.report.tables import gpus_by_model, type_rows
 from rehearsal.report.up_timeline import clock, up_timeline
 
 TEMPLATE, STYLE, PAGE = "report.html.j2", "report.css", "report.html"
@@ -37,16 +38,17 @@ def render_report(
     timings: Mapping[str, float],
     made: str,
     timeline: Timeline,
+    cost: RegionCost,
 ) -> str:
     """Return the page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order.
 
-    made is the text of provenance(): time, digest and version. timeline is that of the region's creation in the embedded Azure.
+    made is the text of provenance(): time, digest and version. timeline is that of the region's creation in the embedded Azure, and cost
+    that of its machines.
     """
     environment = Environment(
         loader=PackageLoader("rehearsal.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     lines = limit_lines(limits)
-    machines = machine_rows(plan)
     return environment.get_template(TEMPLATE).render(
         plan=plan,
         base=base,
@@ -61,8 +63,13 @@ def render_report(
         findings=findings,
         timings=timings,
         made=made,
-        machines=machines,
-        sums=totals(machines),
+        cost=cost,
+        sums=cost.total,
+        gpus_by_model=gpus_by_model(cost.rows),
+        hours_per_month=HOURS_PER_MONTH,
+        included=INCLUDED,
+        price_basis=price_basis,
+        unpriced_text=unpriced_text,
         scale_sets=sum(len(pool.scale_sets) for cluster in plan.clusters for pool in cluster.pools),
         private_addresses=sum(cluster.private_addresses for cluster in plan.clusters),
         types=type_rows(base, clusters),
@@ -91,13 +98,14 @@ def write_report(
     findings: Sequence[Finding],
     timings: Mapping[str, float],
     timeline: Timeline,
+    cost: RegionCost,
 ) -> Path:
     """Write `<out>/<region>/report.html` atomically and return its path; raise OSError if it cannot be written."""
     folder = out / plan.name
     folder.mkdir(parents=True, exist_ok=True)
     made = provenance(plan)
     text = render_report(
-        plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings, made=made, timeline=timeline
+        plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings, made=made, timeline=timeline, cost=cost
     )
     return write_whole(folder / PAGE, text)
 

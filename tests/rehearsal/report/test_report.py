@@ -6,12 +6,14 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import replace
+from decimal import Decimal
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from components.plan.cost import ListPrices, cost_of_region, dollars
 from components.plan.limits import LimitRow, check
 from components.plan.model import RegionPlan
 from components.plan.region import plan_region
@@ -22,9 +24,10 @@ from rehearsal.local_up.timeline import TimelineRow as Part
 from rehearsal.program.graph import Graph, Resource
 from rehearsal.report import render_report, write_report
 from rehearsal.report.limit_lines import limit_lines
-from rehearsal.report.numbers import dollars, number, percent
-from rehearsal.report.tables import machine_rows, totals, type_rows
+from rehearsal.report.numbers import number, percent
+from rehearsal.report.tables import gpus_by_model, type_rows
 from stacks.load import load_catalog, load_plan, load_region
+from stacks.prices import load_prices
 
 SHIPPED = ("dev", "swedencentral", "southcentralus")
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -37,6 +40,7 @@ def graph(*types: str) -> Graph:
 
 
 EMPTY = graph()
+LISTED = load_prices()
 UP = Timeline(
     seconds=5_400.0,
     rows=(
@@ -56,6 +60,7 @@ def page_of(
     limits: tuple[LimitRow, ...] | None = None,
     base: Graph = EMPTY,
     own: Graph = EMPTY,
+    listed: ListPrices | None = None,
 ) -> str:
     timings = {"plan": 0.31, "clusters": 9.24}
     return render_report(
@@ -68,6 +73,7 @@ def page_of(
         timings=timings,
         made="a day",
         timeline=UP,
+        cost=cost_of_region(plan, LISTED if listed is None else listed),
     )
 
 
@@ -226,20 +232,33 @@ def test_hostile_names_stay_text() -> None:
 
 def test_writing_puts_the_page_in_a_folder_of_the_region(tmp_path: Path) -> None:
     plan = load_plan("dev")
-    page = write_report(tmp_path / "new", plan, graph(), graph(), limits=check(plan), checks=CHECKS, findings=(), timings={}, timeline=UP)
+    cost = cost_of_region(plan, LISTED)
+    page = write_report(
+        tmp_path / "new", plan, graph(), graph(), limits=check(plan), checks=CHECKS, findings=(), timings={}, timeline=UP, cost=cost
+    )
     assert page == tmp_path / "new" / "dev" / "report.html"
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
-def test_machines_are_added_up_and_those_without_a_price_are_counted() -> None:
-    rows = machine_rows(load_plan("southcentralus"))
-    sums = totals(rows)
-    assert (sums.machines, sums.gpus) == (22_500 + 3 * 13, 8 * (20_000 + 1_800) + 676)
-    assert sums.gpus_by_model == (("H100", 160_000), ("A100", 15_076))
-    assert sums.unpriced == sum(row.machines for row in rows if row.size.name.startswith("Standard_ND96"))
-    assert sums.usd_per_hour == pytest.approx(sum(row.machines * row.size.usd_per_hour for row in rows if row.size.usd_per_hour))
-    assert shipped_page("southcentralus").count('<td class="n">no list price</td>') == 4
-    assert "<dd>unknown<small>" in shipped_page("southcentralus")
+def test_machines_and_their_cost_are_added_up_per_cluster_and_region() -> None:
+    plan = load_plan("southcentralus")
+    cost = cost_of_region(plan, LISTED)
+    assert gpus_by_model(cost.rows) == (("H100", 160_000), ("A100", 15_076))
+    page = shipped_page("southcentralus")
+    for one in (*cost.clusters.values(), cost.total):
+        assert f'<td class="n">{dollars(one.usd_per_hour)}</td><td class="n">{dollars(one.usd_per_month)}</td>' in page
+    assert f"<dd>{dollars(cost.total.usd_per_hour)}<small>" in page
+    assert "without price" not in page
+
+
+def test_a_size_without_price_is_named_in_the_report_and_not_counted_as_0() -> None:
+    plan = load_plan("southcentralus")
+    listed = {key: price for key, price in LISTED.items() if key[0] != "Standard_ND96amsr_A100_v4"}
+    page = page_of(plan, listed=listed)
+    assert page.count('<td class="n">no price</td>') == 1
+    named = "without price: Standard_ND96amsr_A100_v4 in southcentralus, 1,800 machines"
+    assert page.count(named) == 2
+    assert f"<dd>at least {dollars(cost_of_region(plan, listed).total.usd_per_hour)}<small>" in page
 
 
 def test_resource_types_are_counted_per_stack_and_family() -> None:
@@ -283,7 +302,7 @@ def test_limits_read_from_the_tightest_place_to_the_roomiest() -> None:
         (percent(0.0052), "0.5 %"),
         (percent(0.0999), "10 %"),
         (percent(-0.5), "-50 %"),
-        (dollars(2480.92), "2,480.92"),
+        (dollars(Decimal("2480.924")), "2,480.92"),
     ],
 )
 def test_numbers_are_written_for_people(written: str, expected: str) -> None:
