@@ -94,6 +94,11 @@ class Graph:
     def _by_parent(self) -> Mapping[str, tuple[Resource, ...]]:
         return _grouped((resource.parent, resource) for resource in self.resources if resource.parent is not None)
 
+    @cached_property
+    def created_resources(self) -> tuple[Resource, ...]:
+        """Return the resources that a provider creates: all except components, and Pulumi's own stack, stack references and providers."""
+        return tuple(item for item in self.resources if item.custom and not item.type.startswith("pulumi:"))
+
     def of_type(self, resource_type: str) -> tuple[Resource, ...]:
         """Return all resources of one type token, such as `azure-native:network:Subnet`."""
         return self.by_type.get(resource_type, ())

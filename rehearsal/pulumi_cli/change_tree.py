@@ -43,7 +43,7 @@ def tree_of_changes(timeline: OperationTimeline, *, everything: bool) -> list[st
 
 
 def count_line(timeline: OperationTimeline) -> str:
-    """Return the totals of an operation as `pulumi` counts them, the stack itself included."""
+    """Return the totals of an operation as `pulumi` counts them: with components, providers and the stack itself."""
     words = {"preview": PLANNED, "refresh": REFRESH_WORDS}.get(timeline.verb, DONE)
     counts = [f"{sign.value} {timeline.changes[op]:,} {words[sign]}" for op, sign in OPS.items() if timeline.changes.get(op)]
     counts += [f"{len(timeline.failed):,} failed"] if timeline.failed else []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from components.plan.cost import CostRow
 from rehearsal.program.graph import Graph
 
-FAMILIES = {"azure-native": "Azure", "kubernetes": "Kubernetes", "gpufleet": "Components", "pulumi": "Pulumi", "pulumi-python": "Pulumi"}
+FAMILIES = {"azure-native": "Azure", "kubernetes": "Kubernetes", "pulumi": "Pulumi", "pulumi-python": "Pulumi"}
 
 
 def gpus_by_model(rows: Iterable[CostRow]) -> tuple[tuple[str, int], ...]:
@@ -37,7 +37,7 @@ class TypeRow:
 
 def type_rows(base: Graph, clusters: Graph) -> dict[str, tuple[TypeRow, ...]]:
     """Return the rows of resource types by provider; the most frequent type is first."""
-    counts = [Counter(resource.type for resource in graph) for graph in (base, clusters)]
+    counts = [Counter(resource.type for resource in graph.created_resources) for graph in (base, clusters)]
     groups: dict[str, list[TypeRow]] = {}
     for name in sorted({*counts[0], *counts[1]}):
         provider, _, short = name.partition(":")

@@ -2,6 +2,8 @@
 
 import json
 
+from rehearsed_regions import rehearsed
+
 from rehearsal.program.graph import Graph, Resource, Secret, mask, reveal
 
 SUBNET = "azure-native:network:Subnet"
@@ -48,3 +50,8 @@ def test_resources_are_found_by_type_by_urn_and_by_parent() -> None:
     assert graph.by_urn["urn::leaf"] is leaf
     assert (graph.children("urn::top"), graph.descendants("urn::top")) == ((middle,), (middle, leaf))
     assert len(graph) == 3
+
+
+def test_created_resources_are_those_that_up_counts() -> None:
+    region = rehearsed("dev")
+    assert len(region.base.created_resources) + len(region.clusters.created_resources) == 241

@@ -36,7 +36,8 @@ HOSTILE = '<script>alert("1")</script>&\'"'
 
 
 def graph(*types: str) -> Graph:
-    return Graph(tuple(Resource(f"urn:{place}", name, f"{place}", None, True, None, {}, {}) for place, name in enumerate(types)), {})
+    items = ((f"{place}", name, not name.startswith("gpufleet:")) for place, name in enumerate(types))
+    return Graph(tuple(Resource(f"urn:{place}", name, place, None, custom, None, {}, {}) for place, name, custom in items), {})
 
 
 EMPTY = graph()
@@ -267,8 +268,6 @@ def test_resource_types_are_counted_per_stack_and_family() -> None:
     )
     assert {family: [(row.name, row.base, row.region) for row in group] for family, group in rows.items()} == {
         "Azure": [("network:Subnet", 1, 1)],
-        "Components": [("etcd:Etcd", 0, 1)],
-        "Pulumi": [("pulumi:Stack", 1, 0)],
         "other": [("x:Y", 0, 1)],
     }
 
