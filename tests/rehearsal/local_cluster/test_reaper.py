@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
@@ -144,6 +145,9 @@ def test_what_a_run_and_its_reaper_left_when_both_were_killed_is_swept_by_the_ne
         os.kill(running.reaper, signal.SIGKILL)
         running.process.kill()
         running.process.wait(DEADLINE_SECONDS)
+        # A killed process ends some time after the signal, and until then it holds the lock, as does a service between fork and exec.
+        until(lambda: ended(running.reaper), "the reaper has ended")
+        until(lambda: _unlocked(running.path.with_suffix(".lock")), "no process holds the run's lock")
         assert running.path.exists()
         assert running.alive() >= 3
         with RunDirectory(base) as run:
@@ -153,6 +157,15 @@ def test_what_a_run_and_its_reaper_left_when_both_were_killed_is_swept_by_the_ne
     finally:
         until(lambda: not list(base.iterdir()), "nothing is left below the base folder")
         base.rmdir()
+
+
+def _unlocked(lock_file: Path) -> bool:
+    with lock_file.open() as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 def test_a_run_that_lives_is_not_swept_by_the_next_one() -> None:
