@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,14 +112,13 @@ def _with_progress(region: str, out: Path, console: Console) -> RehearsalResult:
 def summary(result: RehearsalResult, seconds: float) -> list[str]:
     """Summarise the rehearsal in fewer than 25 lines."""
     plan = result.plan
-    base, clusters = result.base.created_resources, result.clusters.created_resources
-    types = {item.type for item in (*base, *clusters)}
+    types = Counter(item.type for graph in (result.base, result.clusters) for item in graph.created_resources)
     tight = [row for row in tightest(result.rows) if row.headroom is not None][:FEWEST_SHOWN]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [
         f"{plan.name} ({plan.spec.location}): {plan.nodes:,} nodes in {len(plan.clusters)} cluster{'s' if len(plan.clusters) > 1 else ''}",
         *(_cluster_line(result, index) for index in range(len(plan.clusters))),
-        f"  resources: {len(base) + len(clusters):,} of {len(types)} types; {len(base):,} in {plan.base_stack}, {len(clusters):,} in {plan.stack}",
+        f"  resources: {types.total():,} of {len(types)} types",
         f"  {_up_line(result)}",
         f"  machines cost {cost_text(result.cost.total)}",
         f"  limits: {len({row.limit for row in result.rows})} in {len(result.rows)} places, none broken; nearest: "
