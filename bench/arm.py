@@ -94,7 +94,7 @@ def measure(folder: Path, seconds: int, clients: int) -> list[Figure]:
     """Return floor, reads and operations, in this order; raise BenchError."""
     load = built(folder)
     (folder / "scenario.yaml").write_text(SCENARIO)
-    command = [str(Path(sys.executable).with_name("gpufleet")), "azure", "--region", "dev", "--clock", "scaled:10000"]
+    command = [str(Path(sys.executable).with_name("gpufleet")), "azure", "dev", "--clock", "scaled:10000"]
     with served([*command, "--state", str(folder / "state"), "--scenario", str(folder / "scenario.yaml")]) as output:
         azure = signed_in(output)
         populate(azure)

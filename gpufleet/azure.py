@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Serve the embedded Azure of a region over HTTPS.")
+@click.argument("region", required=False, metavar="REGION")
 @click.option(
     "--listen",
     default="127.0.0.1:0",
     show_default=True,
     help="Address to listen on; port 0 selects a free port, a fixed port (127.0.0.1:8443) keeps the endpoint after a restart.",
 )
-@click.option("--region", required=True, metavar="REGION", help="Name or file of the region with the subscriptions, tenant and quotas.")
+@click.option("--region", "former_region", metavar="REGION", hidden=True, help="Former option for the argument REGION.")
 @click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
@@ -39,7 +40,15 @@ if TYPE_CHECKING:
 @click.option(
     "--metadata-port", type=click.IntRange(0, 65_535), default=0, help="Port of the metadata service; 0, the default, selects a free port."
 )
-def azure(listen: str, region: str, state: Path | None, scenario: str | None, clock: str, metadata_port: int) -> None:
+def azure(
+    region: str | None,
+    former_region: str | None,
+    listen: str,
+    state: Path | None,
+    scenario: str | None,
+    clock: str,
+    metadata_port: int,
+) -> None:
     """Serve the embedded Azure of REGION over HTTPS, for Azure's official Python SDKs and azure-identity.
 
     Other clients (the Azure CLI, Pulumi's azure-native, Terraform) should work with the same settings, but are not tested.
@@ -47,7 +56,7 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
     \b
     It prints its endpoint, its certificate authority, and the lines for a shell and for Python with which clients connect and
     sign in; then "ready" and the endpoint. SIGINT or SIGTERM end it, with a snapshot if --state is given.
-      gpufleet azure --region dev --state out/dev/azure --clock scaled:60
+      gpufleet azure dev --state out/dev/azure --clock scaled:60
     Besides Azure Resource Manager it serves, at the same endpoint:
       /metadata/endpoints, /<tenant>/oauth2/v2.0/token     discovery and sign-in
       /keyvault/<vault>                                    each key vault: a SecretClient's vault_url, with verify_challenge_resource=False
@@ -63,7 +72,7 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
     from rehearsal.arm.served_azure import open_live_model
     from rehearsal.arm.time_source import read_clock
 
-    plan = load_plan(region)
+    plan = load_plan(_region(region, former_region))
     with ExitStack() as ending:
         folder = state if state is not None else Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="gpufleet-azure-")))
         try:
@@ -72,13 +81,23 @@ def azure(listen: str, region: str, state: Path | None, scenario: str | None, cl
             written = asyncio.run(serve(live, folder, address, metadata_port, lambda where: _tell(where, plan, state, clock)))
         except GpufleetError as error:
             raise click.ClickException(str(error)) from None
-        except BrokenPipeError:
-            raise
         except OSError as error:
             raise click.ClickException(f"{error.filename or listen}: {error.strerror or error}; choose another") from None
     if not written:
         sys.exit(1)
     click.echo("stopped; nothing was kept, as no --state was given" if state is None else f"stopped; snapshot written to {state}")
+
+
+def _region(region: str | None, former_region: str | None) -> str:
+    """Return the region of the argument, or of the former option, which prints a warning; UsageError without or with both."""
+    if former_region is None:
+        if region is None:
+            raise click.UsageError("Missing argument 'REGION'.", click.get_current_context())
+        return region
+    if region is not None:
+        raise click.UsageError(f"the region is given twice: {region}, and --region {former_region}; remove --region {former_region}")
+    click.echo(f"DeprecationWarning: The option --region is deprecated. Use gpufleet azure {former_region}.", err=True)
+    return former_region
 
 
 def _tell(where: ServerAddresses, plan: RegionPlan, state: Path | None, clock: str) -> None:

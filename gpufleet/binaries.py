@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Column, Table
 
+from gpufleet.consoles import is_live, progress_console, result_console
 from rehearsal.binaries.find import BUILD_THEM, BinariesMissingError, Source, Survey, locate, locate_stages, prepare, survey
 from rehearsal.binaries.pins import ALL_PINS, PINS, Pins
 from rehearsal.binaries.progress import Phase, ProgressEvent, ReportProgress, line_reporter
@@ -61,7 +62,7 @@ def binaries(only_check: bool, program: str | None, measuring: bool) -> None:
         if only_check:
             found = [survey(pins, measuring) for pins in ALL_PINS]
         else:
-            with _shown(Console(stderr=True)) as tell:
+            with _shown(progress_console()) as tell:
                 found = [prepare(pins, tell, measuring) for pins in ALL_PINS]
     except BinariesMissingError as error:
         click.echo(str(error), err=True)
@@ -85,7 +86,7 @@ def _print_table(found: Sequence[Survey]) -> None:
         there = row.source is not Source.MISSING
         size = f"{row.path.stat().st_size / 1e6:.0f}" if there else ""
         table.add_row(row.program.name, row.version, row.source.value, size, str(row.path) if there else "")
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console = result_console()
     console.print(table)
     control_plane, *_ = found
     if control_plane.stages:
@@ -98,7 +99,7 @@ def _print_table(found: Sequence[Survey]) -> None:
 @contextmanager
 def _shown(console: Console) -> Iterator[ReportProgress]:
     """Show progress: one live line on a terminal, plain lines elsewhere."""
-    if not console.is_terminal:
+    if not is_live(console):
         yield line_reporter(lambda line: console.print(line, soft_wrap=True, markup=False, highlight=False))
         return
     with Progress(SpinnerColumn(), _line(), console=console, transient=True) as bars:

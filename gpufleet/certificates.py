@@ -17,6 +17,7 @@ from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from gpufleet.certificate_report import CertificateInvalidError, CertificateRow, Holder, holders, report, soonest
 from gpufleet.certificate_vaults import VaultReadError, read_embedded, read_key_vaults
+from gpufleet.consoles import result_console
 from gpufleet.limit_table import GAP, wrapped
 from stacks.load import load_plan
 
@@ -60,7 +61,7 @@ def certificates(region: str, state: Path | None, within: float | None, as_json:
     if as_json:
         click.echo(json.dumps({"region": plan.name, "now": now.isoformat(), "certificates": [row.as_json() for row in rows]}, indent=2))
     else:
-        console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+        console = result_console(200)
         draw(console, rows, frozenset(row.serial for row in rows if row.due < now or row in ending))
         console.print(f"\n{_summary(plan, rows, ending, within)}", markup=False, soft_wrap=True)
     sys.exit(1 if ending else 0)

@@ -7,12 +7,12 @@ import json
 import sys
 
 import click
-from rich.console import Console
 
 from components.plan import limits
 from components.plan.limit import ordered, tightest
 from components.plan.limits import LimitRow
 from components.plan.model import RegionPlan
+from gpufleet.consoles import result_console
 from gpufleet.limit_table import draw, headroom
 from stacks.file_problems import InvalidFileError
 from stacks.load import Siblings, load_plan, load_siblings
@@ -56,7 +56,7 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
     if as_json:
         click.echo(json.dumps(_as_json(plan, rows, siblings, noted), indent=2))
     else:
-        console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+        console = result_console()
         draw(console, ordered(rows) if everywhere else tightest(rows))
         for line in (
             *_summary(plan, rows, everywhere),

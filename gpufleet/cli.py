@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import TextIO
 
 import click
 
@@ -17,6 +15,7 @@ from gpufleet.check import check
 from gpufleet.dashboard import dashboard
 from gpufleet.destroy import destroy
 from gpufleet.image_files import image_files
+from gpufleet.output_streams import discard
 from gpufleet.preview import preview
 from gpufleet.refresh import refresh
 from gpufleet.rehearse import rehearse
@@ -45,7 +44,8 @@ def group() -> None:
       pulumi up -s southcentralus-base                  once: hub, gallery, vaults, backup storage
       pulumi up -s southcentralus --continue-on-error   the clusters, from inside the hub's network
 
-    Exit status: 0 success; 1 a limit is exceeded or a check failed; 2 the file or the command line is invalid; 130 interrupted.
+    Exit status: 0 success; 1 a limit is exceeded or a check failed; 2 the file or the command line is invalid; 130 interrupted;
+    141 the reader of the output ended first, as in gpufleet check dev | head -1.
     """
 
 
@@ -81,15 +81,7 @@ def main() -> None:
     except GpufleetError as error:
         click.echo(str(error), err=True)
         sys.exit(error.exit_status)
-    except BrokenPipeError:
-        _discard(sys.stdout)
-        sys.exit(0)
     except OSError as error:
-        _discard(sys.stdout)
+        discard(sys.stdout)
         click.echo(f"output cannot be written: {error.strerror or error}", err=True)
         sys.exit(EXIT_REFUSED)
-
-
-def _discard(stream: TextIO) -> None:
-    """Redirect a stream whose reader has ended or whose disk is full, so that Python does not report it again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

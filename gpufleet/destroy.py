@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import click
 
-from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, report_refusals, wide_console
+from gpufleet.consoles import result_console
+from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, report_refusals
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_output import held_lines, print_destroyed, shown
 from stacks.load import load_plan
@@ -46,11 +47,11 @@ def destroy(region: str, azure: AzureOptions, engine: EngineOptions, purge: bool
 
     if only_purge and (purge or azure.unprotect):
         raise click.UsageError("--only-purge deletes no resources; remove --purge and --unprotect, or remove --only-purge")
-    console = wide_console()
+    console = result_console()
     began = time.monotonic()
     plan = load_plan(region)
     scenario = azure.load_scenario()
-    if (work := work_for_engine(console, plan, region, azure, engine)) is not None:
+    if (work := work_for_engine(plan, region, azure, engine)) is not None:
         from rehearsal.pulumi_cli import region_commands
 
         if only_purge:
@@ -60,7 +61,7 @@ def destroy(region: str, azure: AzureOptions, engine: EngineOptions, purge: bool
     if not folder.exists():
         console.print(f"{plan.name} has no embedded Azure in {folder}: nothing to destroy", markup=False, soft_wrap=True)
         return
-    with report_refusals(console, region, folder), StateDirectory(folder) as directory, shown(console, "destroy") as progress:
+    with report_refusals(console, region, folder), StateDirectory(folder) as directory, shown("destroy") as progress:
         cloud = open_region_cloud(directory, plan, scenario)
         if only_purge:
             outcome = purge_only(plan, cloud, azure.allowed())

@@ -87,11 +87,6 @@ def azure_options(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def wide_console() -> Console:
-    """Return a console with the width of the terminal, or 160 columns for a log."""
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-
-
 @contextmanager
 def report_refusals(console: Console, region: str, folder: Path) -> Iterator[None]:
     """Report why a verb cannot run: exit 1 if an update is refused or the program fails, 2 for an unusable directory, 130 after Ctrl-C."""
@@ -170,7 +165,7 @@ _ENGINE = click.option(
     "--engine",
     is_flag=True,
     help="Use Pulumi's own engine, through its CLI, inside a local copy of the hub's network; in process if that is not available. "
-    "The first line of the output names the engine, and why.",
+    "The first line on standard error names the engine, and why.",
 )
 no_fallback_option = click.option("--no-fallback", is_flag=True, help="With --engine: exit with status 2 instead of running in process.")
 clock_option = click.option("--clock", help=f"With --engine: clock of the embedded Azure, scaled:FACTOR or real.  [default: {CLOCK}]")

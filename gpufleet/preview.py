@@ -7,7 +7,8 @@ import time
 
 import click
 
-from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, report_refusals, wide_console
+from gpufleet.consoles import result_console
+from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, report_refusals
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_output import print_outcome, shown
 from stacks.load import load_plan, load_siblings
@@ -39,17 +40,17 @@ def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss
     from rehearsal.azure.state_directory import StateDirectory
     from rehearsal.local_up.up import bring_up
 
-    console = wide_console()
+    console = result_console()
     began = time.monotonic()
     plan = load_plan(region)
     raise_if_broken(plan, load_siblings(region).plans)
     scenario = azure.load_scenario()
-    if (work := work_for_engine(console, plan, region, azure, engine)) is not None:
+    if (work := work_for_engine(plan, region, azure, engine)) is not None:
         from rehearsal.pulumi_cli import region_commands
 
         run_on_engine(console, work, lambda at_work: region_commands.preview(at_work, azure.allowed(accept_loss_of)), everything=everything)
     folder = azure.folder(plan.name)
-    with report_refusals(console, region, folder), shown(console, "preview") as progress:
+    with report_refusals(console, region, folder), shown("preview") as progress:
         if folder.exists():
             with StateDirectory(folder) as directory:
                 cloud = open_region_cloud(directory, plan, scenario)

@@ -16,6 +16,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from gpufleet.consoles import is_live, progress_console
 from gpufleet.options import OUT, AzureOptions, EngineOptions
 
 if TYPE_CHECKING:
@@ -42,8 +43,11 @@ class Work:
     factor: float
 
 
-def work_for_engine(console: Console, plan: RegionPlan, region: str, azure: AzureOptions, engine: EngineOptions) -> Work | None:
-    """Print which engine is used, and why; None for the engine in process. Exits with --no-fallback if Pulumi's is not available."""
+def work_for_engine(plan: RegionPlan, region: str, azure: AzureOptions, engine: EngineOptions) -> Work | None:
+    """Print on standard error which engine is used, and why; None for the engine in process.
+
+    Exits with --no-fallback if Pulumi's is not available.
+    """
     if not engine.use_pulumi:
         return None
     from rehearsal.local_cluster.hub.hub_network import unavailable_reason
@@ -51,7 +55,7 @@ def work_for_engine(console: Console, plan: RegionPlan, region: str, azure: Azur
 
     factor = _factor(engine.clock)
     choice = choose_engine(unavailable_reason)
-    console.print(choice.line, markup=False, soft_wrap=True)
+    progress_console().print(choice.line, markup=False, soft_wrap=True)
     if choice.programs is not None:
         return Work(plan, region, azure.state or OUT / plan.name / "engine", choice.programs, azure.scenario, factor)
     if engine.no_fallback:
@@ -68,7 +72,7 @@ def run_on_engine(console: Console, work: Work, verb: Callable[[RegionEngine], R
 
     began = time.monotonic()
     try:
-        outcome = _done(console, work, verb)
+        outcome = _done(work, verb)
     except UpdateRefusedError as refused:
         console.print(f"refused; nothing was changed\n{refused}", markup=False, soft_wrap=True)
         sys.exit(EXIT_FAILED)
@@ -87,7 +91,7 @@ def run_on_engine(console: Console, work: Work, verb: Callable[[RegionEngine], R
     sys.exit(EXIT_INTERRUPTED if outcome.interrupted else 0 if outcome.complete else EXIT_FAILED)
 
 
-def _done(console: Console, work: Work, verb: Callable[[RegionEngine], RegionResult]) -> RegionResult:
+def _done(work: Work, verb: Callable[[RegionEngine], RegionResult]) -> RegionResult:
     from rehearsal.local_cluster.hub.hub_network import hub_namespace
     from rehearsal.pulumi_cli.stack_operations import region_engine
     from rehearsal.pulumi_cli.workspace import EngineFolder
@@ -95,7 +99,7 @@ def _done(console: Console, work: Work, verb: Callable[[RegionEngine], RegionRes
     folder = EngineFolder(work.folder)
     with (
         folder.locked() as lock,
-        _shown(console) as reporter,
+        _shown() as reporter,
         hub_namespace(work.plan, folder.hub_data, scenario=work.scenario, factor=work.factor, say=reporter.report) as inside,
         region_engine(work.plan, work.region, folder, work.programs, inside, lock, reporter) as at_work,
     ):
@@ -121,11 +125,12 @@ def _command() -> str:
 
 
 @contextmanager
-def _shown(console: Console) -> Iterator[ProgressReporter]:
-    """Show progress: one live line on a terminal, elsewhere a line at the start of each stack and every ten seconds."""
+def _shown() -> Iterator[ProgressReporter]:
+    """Show progress on standard error: a live line on a terminal, elsewhere a line at the start of each stack and every ten seconds."""
     from rehearsal.pulumi_cli.messages import progress
     from rehearsal.pulumi_cli.stack_operations import ProgressReporter
 
+    console = progress_console()
     lock, last = threading.Lock(), {"": 0.0}
 
     def say(sentence: str) -> None:
@@ -140,7 +145,7 @@ def _shown(console: Console) -> Iterator[ProgressReporter]:
             last[key] = now
             return True
 
-    if not console.is_terminal:
+    if not is_live(console):
         yield ProgressReporter(say, lambda timeline: say(progress(timeline)) if due(timeline, LINES_APART) else None)
         return
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bars:

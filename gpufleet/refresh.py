@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from gpufleet.options import CLOCK, AzureOptions, EngineOptions, azure_options, clock_option, wide_console
+from gpufleet.consoles import result_console
+from gpufleet.options import CLOCK, AzureOptions, EngineOptions, azure_options, clock_option
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from stacks.load import load_plan
 
@@ -38,10 +39,10 @@ def refresh(region: str, azure: AzureOptions, clock: str | None, only_show: bool
 
     if azure.unprotect:
         raise click.UsageError("refresh deletes nothing; leave --unprotect away")
-    console = wide_console()
+    console = result_console()
     plan = load_plan(region)
     azure.load_scenario()
-    work = work_for_engine(console, plan, region, azure, EngineOptions(use_pulumi=True, no_fallback=True, clock=clock or CLOCK))
+    work = work_for_engine(plan, region, azure, EngineOptions(use_pulumi=True, no_fallback=True, clock=clock or CLOCK))
     if work is not None and not EngineFolder(work.folder).exists:
         click.echo(f"nothing was created in {work.folder}; run gpufleet up {region} --engine first", err=True)
         sys.exit(2)

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from components.plan.cost import cost_text
 from gpufleet.check import headroom, tightest
+from gpufleet.consoles import is_live, progress_console, result_console
 from gpufleet.up_output import span
 
 if TYPE_CHECKING:
@@ -60,11 +61,11 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
 
     if not real and (cluster or nodes is not None or api_servers is not None or keep):
         raise click.UsageError("--cluster, --nodes, --api-servers and --keep need --real; add --real")
-    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    console = result_console()
     run_real = _prepared(region, (cluster, nodes, api_servers, keep), console) if real else None
     began = time.monotonic()
     try:
-        result = _with_progress(region, out, console)
+        result = _with_progress(region, out)
     except ProgramError as error:
         console.print(f"the program of {error}", markup=False, soft_wrap=True)
         sys.exit(1)
@@ -88,11 +89,12 @@ def _prepared(region: str, options: tuple[str | None, int | None, int | None, bo
     return lambda result: run_real(result, size, console)
 
 
-def _with_progress(region: str, out: Path, console: Console) -> RehearsalResult:
-    """Rehearse with a live line per phase on a terminal, and a plain line per phase elsewhere."""
+def _with_progress(region: str, out: Path) -> RehearsalResult:
+    """Rehearse with progress on standard error: a live line per phase on a terminal, and a plain line per phase elsewhere."""
     from rehearsal.rehearse import rehearse as run_rehearsal
 
-    if not console.is_terminal:
+    console = progress_console()
+    if not is_live(console):
         return run_rehearsal(region, out, lambda phase, count: None if count else console.print(f"rehearsal: {phase}", markup=False))
     columns = (TextColumn("{task.description:<14}"), BarColumn(bar_width=24), TextColumn("{task.fields[count]}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bars:

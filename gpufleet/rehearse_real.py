@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from components.errors import GpufleetError
+from gpufleet.consoles import is_live, progress_console
 from rehearsal.binaries.find import Binaries, BinariesMissingError, find_binaries
 from rehearsal.local_cluster.cluster_size import ClusterSize, ClusterSizeError, check_memory, requested_size
 from rehearsal.local_cluster.joining.joiner import Identities
@@ -61,7 +62,7 @@ def prepared(region: str, asked: RealOptions, console: Console) -> Prepared:
         if sys.platform != "linux":
             raise ClusterSizeError(f"--real runs programs by means of Linux, and this is {sys.platform}; run it on a Linux machine")
         check_memory(chosen)
-        return Prepared(chosen, find_binaries(lambda line: console.print(line, markup=False, soft_wrap=True)), asked.keep)
+        return Prepared(chosen, find_binaries(lambda line: progress_console().print(line, markup=False, soft_wrap=True)), asked.keep)
     except ClusterSizeError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         sys.exit(EXIT_REFUSED)
@@ -76,7 +77,7 @@ def run_real(result: RehearsalResult, size: Prepared, console: Console) -> bool:
     folder = None
     try:
         with (
-            _told(console) as tell,
+            _told() as tell,
             real_cluster(ProvisionedRegion(result.plan, result.cloud, result.clusters), size.size, size.binaries, tell) as run,
         ):
             folder = run.folder
@@ -140,9 +141,10 @@ def _usage_line(name: str, count: int, usage: ProcessUsage) -> str:
 
 
 @contextmanager
-def _told(console: Console) -> Iterator[Callable[[str, str], None]]:
-    """Show one live line per phase on a terminal, one plain line per phase elsewhere; an empty phase name ends it."""
-    if not console.is_terminal:
+def _told() -> Iterator[Callable[[str, str], None]]:
+    """Show on standard error a live line per phase on a terminal, a plain line per phase elsewhere; an empty phase name ends it."""
+    console = progress_console()
+    if not is_live(console):
         known: set[str] = set()
 
         def plainly(phase: str, _: str) -> None:

@@ -7,7 +7,8 @@ import time
 
 import click
 
-from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, report_refusals, wide_console
+from gpufleet.consoles import result_console
+from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, report_refusals
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_output import print_outcome, shown
 from stacks.load import load_plan, load_siblings
@@ -42,7 +43,7 @@ def up(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: 
     \b
     --engine uses Pulumi's own engine, if the Pulumi CLI is on PATH and Linux allows a network namespace for the hub. It
     runs against the same Azure over HTTPS, and against real API servers, which start when their machines exist.
-    Without the CLI the command runs in process; the first line names the engine, and why. See docs/pulumi.md.
+    Without the CLI the command runs in process. The first line on standard error names the engine. See docs/pulumi.md.
       gpufleet up dev --engine                            takes minutes; stored in out/dev/engine
 
     Exit status: 1 if something failed or was refused; 2 if a file or an option is invalid, or the directory is in use or belongs to
@@ -55,19 +56,19 @@ def up(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: 
     from rehearsal.azure.state_directory import StateDirectory
     from rehearsal.local_up.up import bring_up
 
-    console = wide_console()
+    console = result_console()
     began = time.monotonic()
     plan = load_plan(region)
     raise_if_broken(plan, load_siblings(region).plans)
     scenario = azure.load_scenario()
-    if (work := work_for_engine(console, plan, region, azure, engine)) is not None:
+    if (work := work_for_engine(plan, region, azure, engine)) is not None:
         from rehearsal.pulumi_cli import region_commands
 
         run_on_engine(
             console, work, lambda at_work: region_commands.bring_up(at_work, azure.allowed(accept_loss_of)), everything=everything
         )
     folder = azure.folder(plan.name)
-    with report_refusals(console, region, folder), StateDirectory(folder) as directory, shown(console, "up") as progress:
+    with report_refusals(console, region, folder), StateDirectory(folder) as directory, shown("up") as progress:
         cloud = open_region_cloud(directory, plan, scenario)
         outcome = bring_up(plan, cloud, azure.allowed(accept_loss_of), progress)
         save(directory, cloud)

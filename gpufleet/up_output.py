@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from gpufleet.consoles import is_live, progress_console
+
 if TYPE_CHECKING:
     from rehearsal.local_up.deleted_vaults import ReservedName
-
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     from rehearsal.local_up.up import UpOutcome
 
 STEP = 10
@@ -25,9 +22,13 @@ STEP = 10
 
 
 @contextmanager
-def shown(console: Console, verb: str) -> Iterator[Callable[[str, int, float], None]]:
-    """Show progress by a live line, or a line per stack; yields a callback of stack, number of resources and seconds of model time."""
-    if not console.is_terminal:
+def shown(verb: str) -> Iterator[Callable[[str, int, float], None]]:
+    """Show progress on standard error: a live line on a terminal, elsewhere a line per stack.
+
+    Yields a callback of stack, number of resources and seconds of model time.
+    """
+    console = progress_console()
+    if not is_live(console):
         yield lambda stack, count, _seconds: None if count else console.print(f"{verb}: {stack}", markup=False)
         return
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bars:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -29,9 +32,43 @@ def test_a_full_disk_is_told_in_one_line() -> None:
     assert (result.returncode, result.stderr) == (2, "output cannot be written: No space left on device\n")
 
 
-def test_a_reader_that_has_gone_is_no_failure() -> None:
-    result = run(f"{COMMAND} check southcentralus --all | head -1")
-    assert (result.returncode, result.stderr) == (0, "")
+@pytest.mark.parametrize("words", ["check dev", "check dev --json", "--help", "binaries --where stages", "azure dev"])
+def test_a_reader_that_ended_first_gives_the_status_of_a_broken_pipe(words: str) -> None:
+    """The pipe has no reader from the beginning, whatever the order in which the shell starts both programs."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        result = subprocess.run([COMMAND, *words.split()], stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+    assert (result.returncode, result.stderr) == (141, "")
+
+
+def test_an_up_without_any_reader_still_stores_the_region(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        result = subprocess.run([COMMAND, "up", "dev", "--state", tmp_path / "state"], stdout=closed, stderr=closed, check=False)
+    assert result.returncode == 141
+    again = run(f"{COMMAND} preview dev --state {tmp_path}/state")
+    assert (again.returncode, again.stderr) == (0, "preview: dev-base\npreview: dev\n")
+    assert again.stdout.startswith("dev: nothing to change: ")
+
+
+def test_a_terminal_without_columns_gets_a_table_of_80() -> None:
+    primary, terminal = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "0", "TERM": "xterm", "NO_COLOR": "1"}
+    with subprocess.Popen([COMMAND, "check", "dev"], stdout=terminal, stderr=terminal, env=environment) as process:
+        os.close(terminal)
+        read = b""
+        # At the end of a terminal, Linux reports an I/O error.
+        with suppress(OSError):
+            while part := os.read(primary, 65_536):
+                read += part
+    os.close(primary)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", read.decode()).splitlines()
+    table = lines[: lines.index("")]
+    assert process.returncode == 0
+    assert 60 < max(map(len, table)) <= 80
+    assert lines[0].split() == ["limit", "where", "use", "bound", "unit", "headroom"]
 
 
 def test_an_encoding_without_the_signs_gets_others() -> None:

@@ -48,7 +48,7 @@ def up_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert result.returncode == 0, result.stdout + result.stderr
     lines = result.stdout.splitlines()
     assert len(lines) < 40
-    assert lines[0] == "up: dev-base"
+    assert result.stderr.splitlines() == ["up: dev-base", "up: dev"]
     assert lines[-3] == "resources: + 241 created, 0 unchanged"
     assert lines[-2] == "instances: 0 -> 14"
     assert lines[-1].endswith(f"kept in {folder}")
@@ -193,8 +193,8 @@ def cut_off(state: Path, tmp_path: Path, how: signal.Signals) -> subprocess.Comp
     process = subprocess.Popen(
         [GPUFLEET, "up", region, "--state", state], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
     )
-    assert process.stdout is not None
-    while "up: dev\n" not in process.stdout.readline():
+    assert process.stderr is not None
+    while "up: dev\n" not in process.stderr.readline():
         assert process.poll() is None
     time.sleep(0.3)
     process.send_signal(how)
@@ -221,9 +221,9 @@ def test_a_killed_up_leaves_the_old_state_and_the_next_one_does_the_work(state: 
 
 
 def test_two_ups_at_once_are_refused(state: Path) -> None:
-    first = subprocess.Popen([GPUFLEET, "up", "dev", "--state", state], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    assert first.stdout is not None
-    assert first.stdout.readline() == "up: dev-base\n"
+    first = subprocess.Popen([GPUFLEET, "up", "dev", "--state", state], cwd=ROOT, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    assert first.stderr is not None
+    assert first.stderr.readline() == "up: dev-base\n"
     result = run("up", "dev", "--state", state)
     first.communicate(timeout=300)
     assert (result.returncode, first.returncode) == (2, 0)

@@ -129,7 +129,7 @@ def arm_server(
     folder: Path, *options: str, scenario: str | None = FREE, clock: str = "scaled:10000", keep: bool = True
 ) -> Iterator[ArmServer]:
     """Start a server that keeps its state in a folder, and end it at last; its stderr goes to <folder>.err."""
-    arguments = ["azure", "--region", REGION, "--clock", clock, *options]
+    arguments = ["azure", REGION, "--clock", clock, *options]
     folder.parent.mkdir(parents=True, exist_ok=True)
     if keep:
         arguments += ["--state", str(folder)]

@@ -63,11 +63,13 @@ def test_another_clock_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--region", "dev", "--listen", "0.0.0.0:0"], "can be reached from other machines"),
-        (["--region", "dve"], "did you mean dev"),
-        (["--region", "dev", "--scenario", "calmer"], "did you mean calm"),
-        (["--region", "dev", "--clock", "sundial"], "no clock"),
-        (["--region", "dev", "--state", "/proc/nowhere"], "/proc/nowhere"),
+        (["dev", "--listen", "0.0.0.0:0"], "can be reached from other machines"),
+        (["dve"], "did you mean dev"),
+        ([], "Missing argument 'REGION'"),
+        (["dev", "--region", "dev"], "remove --region dev"),
+        (["dev", "--scenario", "calmer"], "did you mean calm"),
+        (["dev", "--clock", "sundial"], "no clock"),
+        (["dev", "--state", "/proc/nowhere"], "/proc/nowhere"),
     ],
 )
 def test_what_cannot_be_served_is_told_in_one_line(arguments: list[str], told: str) -> None:
@@ -78,10 +80,10 @@ def test_what_cannot_be_served_is_told_in_one_line(arguments: list[str], told: s
 
 
 def test_a_port_and_a_directory_in_use_are_told_in_one_line(server: ArmServer) -> None:
-    status, _, err = gpufleet("azure", "--region", "dev", "--listen", server.base.removeprefix("https://"))
+    status, _, err = gpufleet("azure", "dev", "--listen", server.base.removeprefix("https://"))
     assert (status, len(err.strip().splitlines())) == (2, 1)
     assert "in use" in err
-    status, _, err = gpufleet("azure", "--region", "dev", "--state", str(Path(server.authority).parent))
+    status, _, err = gpufleet("azure", "dev", "--state", str(Path(server.authority).parent))
     assert (status, len(err.strip().splitlines())) == (2, 1)
     assert "in use by another process" in err
 
@@ -90,16 +92,32 @@ def test_a_port_and_a_directory_in_use_are_told_in_one_line(server: ArmServer) -
 def test_a_state_of_another_making_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / "state-000001.json").write_text(content)
     with pytest.raises(click.ClickException, match="begin anew") as refused:
-        azure.main(["--region", "dev", "--state", str(tmp_path)], standalone_mode=False)
+        azure.main(["dev", "--state", str(tmp_path)], standalone_mode=False)
     assert len(str(refused.value).splitlines()) == 1
     assert (tmp_path / "state-000001.json").read_text() == content
 
 
+def test_the_former_option_for_the_region_works_with_a_warning() -> None:
+    status, out, err = gpufleet("azure", "--region", "dev", "--clock", "sundial")
+    warning, reason = err.splitlines()
+    assert (status, out, warning) == (2, "", "DeprecationWarning: The option --region is deprecated. Use gpufleet azure dev.")
+    assert "no clock" in reason
+
+
 def test_the_help_says_how_to_begin() -> None:
     status, out, _ = gpufleet("azure", "--help")
-    assert status == 0
+    assert (status, "--region" in out) == (0, False)
     assert "keeps the endpoint after a restart" in " ".join(out.split())
-    for word in ("--listen", "--region", "--state", "--scenario", "--clock", "verify_challenge_resource", "/imds", "/admin/clock"):
+    for word in (
+        "gpufleet azure [OPTIONS] REGION",
+        "--listen",
+        "--state",
+        "--scenario",
+        "--clock",
+        "verify_challenge_resource",
+        "/imds",
+        "/admin/clock",
+    ):
         assert word in out
 
 

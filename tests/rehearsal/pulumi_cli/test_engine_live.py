@@ -173,7 +173,7 @@ def test_an_up_that_is_interrupted_or_killed_is_gone_on_with(tmp_path: Path) -> 
     assert killed.returncode == -signal.SIGKILL
     again = engine.run("up")
     assert again.returncode == 0, again.stdout
-    assert "dev: removed the lock of a dead command" in again.stdout
+    assert "dev: removed the lock of a dead command" in again.stderr
     assert engine.run("up").returncode == 0
 
 
