@@ -24,6 +24,9 @@ LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
 
 PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
+WIDE_SPACE = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+"""Characters that look like a space; in YAML they are letters."""
+
 
 @dataclass(frozen=True)
 class Position:

@@ -51,13 +51,13 @@ def read(content: bytes, file: str) -> Document:
     """
     text = _decoded(content, file)
     loader = yaml.SafeLoader(text)
-    reader = _Reader(file, loader)
+    reader = _Reader(file, text, loader)
     try:
         data = reader.document()
     except yaml.MarkedYAMLError as error:
-        where, reason, remedy = syntax_problem(error)
-        reader.drop_after(where)
-        raise reader.fatal(where, reason, remedy) from None
+        found = syntax_problem(error, text)
+        reader.drop_since(found.since)
+        raise reader.fatal(found.where, found.reason, found.remedy) from None
     except (ValueError, OverflowError):
         # PyYAML converts the digits of an escape or a directive to a number of any size.
         raise reader.fatal(position(loader.get_mark()), "a number here is too large", "leave it out") from None
@@ -95,8 +95,9 @@ def _position_of(text: str, index: int) -> Position:
 class _Reader:
     """Builder of a document from the parser's events, with one call per list or mapping."""
 
-    def __init__(self, file: str, loader: yaml.SafeLoader) -> None:
+    def __init__(self, file: str, text: str, loader: yaml.SafeLoader) -> None:
         self.file = file
+        self.text = text
         self.events: Iterator[Any] = iter(loader.get_event, None)
         self.positions: dict[Path, Position] = {}
         self.problems: list[FileProblem] = []
@@ -106,10 +107,10 @@ class _Reader:
         """Return the error of a file whose rest cannot be read, with the earlier problems."""
         return invalid_file([*self.problems, problem(self.file, (), where, None, reason, remedy)])
 
-    def drop_after(self, where: Position | None) -> None:
-        """Drop the problems after a syntax error, since they are consequences of it."""
+    def drop_since(self, where: Position | None) -> None:
+        """Drop the problems from a position on, since they are consequences of a syntax error."""
         if where:
-            self.problems = [one for one in self.problems if (one.line or 0, one.column or 0) <= (where.line, where.column)]
+            self.problems = [one for one in self.problems if (one.line or 0, one.column or 0) < (where.line, where.column)]
 
     def report(self, path: Path, where: Position | None, word: str | None, found: ValueProblem) -> None:
         """Add a problem after which reading continues."""
@@ -133,7 +134,11 @@ class _Reader:
         next(self.events)
         after = next(self.events)
         if not isinstance(after, yaml.StreamEndEvent):
-            raise self.fatal(position(after.start_mark), "a second document begins here", "write one document in a file")
+            raise self.fatal(
+                position(after.start_mark),
+                "a second document begins here",
+                "delete the line with ---, or move what follows to its own file",
+            )
         return data
 
     def node(self, event: yaml.Event, path: Path, depth: int) -> object:
@@ -183,6 +188,8 @@ class _Reader:
         """Return a key, which must be text."""
         where = position(event.start_mark)
         if isinstance(event, yaml.CollectionStartEvent):
+            if event.start_mark and self.text.startswith("{{", event.start_mark.index - 1):
+                raise self.fatal(where, "{{ opens a placeholder of a template, which nothing replaces here", "write the value itself")
             raise self.fatal(where, "a list or mapping is used as a key", "write the key as text; quote what begins with { or [")
         key = _text(event)
         meant, found = _value(event)

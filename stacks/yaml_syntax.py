@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 import yaml
 
-from stacks.file_problems import Position
+from stacks.file_problems import WIDE_SPACE, Position
 from stacks.yaml_scalars import ValueProblem
 
 ESCAPE = "a backslash in double quotes starts no known escape here"
@@ -45,14 +48,102 @@ BY_CONTEXT_MARK = (
 """Part of the parser's message, reason and remedy, by the mark whose position is reported."""
 
 
-def syntax_problem(error: yaml.MarkedYAMLError) -> tuple[Position | None, str, str]:
-    """Return position, reason and remedy of a parser's error."""
+CONFLICT = re.compile(r"^(<{7}|\|{7}|={7}|>{7})(?= |\r?$)", re.MULTILINE)
+KEY_LINE = re.compile(r"(?P<before> *(?:- +)*)(?P<key>[A-Za-z_][A-Za-z0-9_-]*) *(?P<sign>[:=])?(?P<value>.*)")
+DASH_WITHOUT_SPACE = re.compile(r" *(?:- +)*-[^\s-]")
+NO_CONTENT = re.compile(r"\s*(#.*)?")
+QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:^|(?<=\s))#.*")
+BRACKETS = {"}": "{", "]": "["}
+
+
+@dataclass(frozen=True)
+class SyntaxProblem:
+    """Position, reason and remedy of a syntax error; problems of `since` and later positions are consequences of it."""
+
+    where: Position | None
+    since: Position | None
+    reason: str
+    remedy: str
+
+
+def syntax_problem(error: yaml.MarkedYAMLError, text: str) -> SyntaxProblem:
+    """Return the problem of a parser's error in a text: a mistake that the text shows, otherwise what the parser found."""
+    if conflict := CONFLICT.search(text):
+        where = Position(text.count("\n", 0, conflict.start()) + 1, 1)
+        return SyntaxProblem(
+            where, where, "a merge conflict is not resolved here", "keep one side, and delete the lines with <<<<<<<, ======= and >>>>>>>"
+        )
     message = f"{error.context}: {error.problem}"
+    lines = text.split("\n")
+    marks = [mark for mark in (error.problem_mark, error.context_mark) if isinstance(mark, yaml.Mark) and mark.line < len(lines)]
+    if any(words in message for words in ("expected <block end>", "could not find expected ':'", "mapping values are not allowed")):
+        found = next((found for mark in marks if (found := _line_problem(lines, mark.line))), None)
+        if found is None and marks and "mapping values are not allowed" in message:
+            found = _indentation(lines, marks[0].line)
+        if found:
+            return found
     for table, mark in ((BY_CONTEXT_MARK, error.context_mark), (BY_PROBLEM_MARK, error.problem_mark)):
         for words, reason, remedy in table:
             if words in message:
-                return position(mark), reason, remedy
-    return position(error.problem_mark), f"this is not YAML: {error.problem}", "quote the value, or align the line"
+                return _found_at(mark, reason, remedy)
+    return _found_at(error.problem_mark, f"this is not YAML: {error.problem}", "quote the value, or align the line")
+
+
+def _found_at(mark: object, reason: str, remedy: str) -> SyntaxProblem:
+    """Return the problem at a parser's mark; problems at the mark itself are no consequences."""
+    where = position(mark)
+    return SyntaxProblem(where, Position(where.line, where.column + 1) if where else None, reason, remedy)
+
+
+def _line_problem(lines: list[str], index: int) -> SyntaxProblem | None:
+    """Return the mistake that one line shows; None if it shows none."""
+    line = lines[index]
+    begin = Position(index + 1, len(line) - len(line.lstrip(" ")) + 1)
+    if space := WIDE_SPACE.search(QUOTED.sub(lambda part: "x" * len(part[0]), line)):
+        where = Position(index + 1, space.start() + 1)
+        return SyntaxProblem(where, begin, f"character U+{ord(space[0]):04X} looks like a space and is none", "write a space")
+    if DASH_WITHOUT_SPACE.match(line):
+        return SyntaxProblem(begin, begin, "a list entry starts with a dash and a space", "put a space after the dash")
+    found = KEY_LINE.fullmatch(line.rstrip("\r"))
+    if found and found["sign"] == ":" and found["value"] and not found["value"].startswith((" ", "\t")):
+        return SyntaxProblem(begin, begin, "the colon has no space after it, so this is no key", "put a space after the colon")
+    if found and found["sign"] == "=":
+        return SyntaxProblem(begin, begin, "an equals sign separates no key from its value", "write a colon and a space in its place")
+    opened: list[str] = []
+    for column, letter in enumerate(QUOTED.sub(lambda part: "x" * len(part[0]), line)):
+        if letter in "{[":
+            opened.append(letter)
+        elif letter in BRACKETS and (not opened or opened.pop() != BRACKETS[letter]):
+            where = Position(index + 1, column + 1)
+            return SyntaxProblem(
+                where, begin, f"this {letter} has no {BRACKETS[letter]} before it", f"write the {BRACKETS[letter]}, or delete the {letter}"
+            )
+    return None
+
+
+def _indentation(lines: list[str], index: int) -> SyntaxProblem | None:
+    """Return the problem of a key that continues the value in the line above it; None if the line above does not end with a value.
+
+    If the key is as deep as the line before both, the line above is the wrong one.
+    """
+    above = [number for number in range(index) if not NO_CONTENT.fullmatch(lines[number])][-2:]
+    if not above or (upper := _depth(lines[above[-1]])) is None or (lower := _depth(lines[index])) is None or lower <= upper:
+        return None
+    before = _depth(lines[above[0]]) if len(above) == 2 else None
+    since = Position(above[-1] + 1, 1)
+    if before == lower:
+        where = Position(above[-1] + 1, upper + 1)
+        return SyntaxProblem(where, since, "this key is less deep than the lines before and after it", f"indent it by {lower} spaces")
+    where = Position(index + 1, lower + 1)
+    return SyntaxProblem(
+        where, since, f"this key is deeper than that of line {since.line}, which has a value", f"indent it by {upper} spaces"
+    )
+
+
+def _depth(line: str) -> int | None:
+    """Return the column of the key in a line, from 0; None if there is none."""
+    found = KEY_LINE.fullmatch(line.rstrip("\r"))
+    return len(found["before"]) if found and found["sign"] == ":" else None
 
 
 def reference(event: yaml.Event) -> ValueProblem | None:
@@ -60,10 +151,10 @@ def reference(event: yaml.Event) -> ValueProblem | None:
     if isinstance(event, yaml.AliasEvent):
         return ValueProblem(
             f"*{event.anchor} refers to another part of the file, which can grow without bound",
-            "write the value, or quote it",
+            "write the value itself",
         )
     if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
-        return ValueProblem(f"&{event.anchor} is an anchor for references, which are not allowed", "remove the anchor, or quote it")
+        return ValueProblem(f"&{event.anchor} is an anchor for references, which are not allowed", "remove the anchor")
     if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
         tag = event.tag.replace("tag:yaml.org,2002:", "!!")
         return ValueProblem(f"{tag} gives the value a type, but the schema sets types", "leave it out, or quote it")
