@@ -12,6 +12,7 @@ from gpufleet.azure import azure
 from gpufleet.binaries import binaries, engines
 from gpufleet.certificates import certificates
 from gpufleet.check import check
+from gpufleet.cost import cost
 from gpufleet.dashboard import dashboard
 from gpufleet.destroy import destroy
 from gpufleet.image_files import image_files
@@ -36,6 +37,7 @@ def group() -> None:
     \b
     Start here, without a cloud account:
       gpufleet check southcentralus       print the use, bound and headroom of every limit
+      gpufleet cost southcentralus        print the cost of its machines per pool, cluster and region
       gpufleet rehearse southcentralus    create the whole region in an embedded Azure, check it, and draw it
       gpufleet up dev                     create it in an embedded Azure that stays; then change the file: preview, up, destroy
     With the Pulumi CLI:
@@ -54,6 +56,7 @@ group.add_command(azure)
 group.add_command(binaries)
 group.add_command(certificates)
 group.add_command(check)
+group.add_command(cost)
 group.add_command(dashboard)
 group.add_command(destroy)
 group.add_command(engines)

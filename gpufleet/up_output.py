@@ -106,7 +106,7 @@ def outcome_lines(outcome: UpOutcome, seconds: float, folder: Path | None, *, ev
     if found:
         machines = machine_line(outcome.before, outcome.after)
         lines.append(f"resources: {count_line(found, outcome.after, PLANNED if folder is None else DONE, len(failed))}")
-        lines += [machines] if machines else []
+        lines += [line for line in (machines, _cost_line(outcome)) if line]
         would = "would take" if folder is None else "took"
         lines.append(f"{would} {span(outcome.seconds)} of Azure's time ({seconds:.1f} s here)" + _where(folder))
     elif outcome.complete:
@@ -115,6 +115,17 @@ def outcome_lines(outcome: UpOutcome, seconds: float, folder: Path | None, *, ev
     if ending and folder is None:
         ending.insert(0, "An update would end like this:")
     return [*lines, *(line for paragraph in ending for line in ("", paragraph))]
+
+
+def _cost_line(outcome: UpOutcome) -> str:
+    """Return the cost of the machines in the model before and after, at the region's prices; empty where it does not change."""
+    from components.plan.cost import cost_change_text, cost_of_machines, prices_of_region
+    from rehearsal.local_up.snapshot import billed_machines
+    from stacks.prices import load_prices
+
+    prices = prices_of_region(load_prices(), outcome.plan.spec.prices)
+    change = cost_change_text(*(cost_of_machines(billed_machines(items), prices) for items in (outcome.before, outcome.after)))
+    return f"cost: {change}" if change else ""
 
 
 def _nothing(outcome: UpOutcome, seconds: float) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from components.plan import naming
 from components.plan.model import ClusterPlan
 from rehearsal.azure.compute.instances import state_of
 from rehearsal.azure.compute.machine import SUCCEEDED
+from rehearsal.azure.compute.virtual_machine import machine_of
 from rehearsal.azure.resource import Json, Resource
 
 SCALE_SET = "microsoft.compute/virtualmachinescalesets"
@@ -29,6 +31,17 @@ def machine_count(resource: Resource) -> int:
 def provisioned_count(resource: Resource) -> int:
     """Return the number of machines of a scale set that Azure has provisioned; failed machines do not count."""
     return sum(one.state == SUCCEEDED for one in state_of(resource).living())
+
+
+def billed_sizes(resource: Resource) -> Counter[tuple[str, str]]:
+    """Return the machines that Azure bills, by VM size and location: those with hardware, thus not deallocated, evicted or failed ones."""
+    location = str(resource.body.get("location"))
+    if is_scale_set(resource):
+        state = state_of(resource)
+        return Counter((state.models[one.model].size, location) for one in state.living() if one.host)
+    if resource.id.type.lower() == MACHINE and machine_of(resource).host:
+        return Counter([(str(resource.body["properties"]["hardwareProfile"]["vmSize"]), location)])
+    return Counter()
 
 
 def outdated_count(resource: Resource) -> int:

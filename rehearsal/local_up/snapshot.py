@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -12,12 +13,15 @@ from rehearsal.azure.azure_native_requests import MAINTAINED
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json
 from rehearsal.azure.stack_records import StackRecord, resource_of, stacks_of
-from rehearsal.local_up.machine_counts import is_scale_set, machine_count, outdated_count
+from rehearsal.local_up.machine_counts import billed_sizes, is_scale_set, machine_count, outdated_count
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceSnapshot:
-    """One resource of a stack: its requested body, its creation time, its machines, and those with an older model."""
+    """One resource of a stack: its requested body, its creation time, its machines, and those with an older model.
+
+    billed has the machines that Azure bills, by VM size and location.
+    """
 
     stack: str
     record: StackRecord
@@ -25,6 +29,7 @@ class ResourceSnapshot:
     created: float | None
     machine_count: int | None
     outdated_count: int
+    billed: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 Snapshot = Mapping[str, ResourceSnapshot]
@@ -74,6 +79,11 @@ def take_snapshot(cloud: Cloud) -> Snapshot:
     return {record.urn: _item(cloud, stack, record) for stack, record in stacks_of(cloud)}
 
 
+def billed_machines(snapshot: Snapshot) -> Counter[tuple[str, str]]:
+    """Return the machines of all resources that Azure bills, by VM size and location."""
+    return sum((Counter(item.billed) for item in snapshot.values()), Counter())
+
+
 def compare_snapshots(before: Snapshot, after: Snapshot, failed: Collection[str] = ()) -> list[ResourceChange]:
     """Return the changes between two snapshots in creation order, deletions last; failed has the URNs of failed resources."""
     made = (_change(before.get(urn), item) for urn, item in after.items())
@@ -87,7 +97,7 @@ def _item(cloud: Cloud, stack: str, record: StackRecord) -> ResourceSnapshot:
     if found is None:
         return ResourceSnapshot(stack, record, (record.kept or {}).get("inputs", {}), None, None, 0)
     counts = (machine_count(found), outdated_count(found)) if is_scale_set(found) else (None, 0)
-    return ResourceSnapshot(stack, record, found.sent, found.created, *counts)
+    return ResourceSnapshot(stack, record, found.sent, found.created, counts[0], counts[1], billed_sizes(found))
 
 
 def _change(before: ResourceSnapshot | None, after: ResourceSnapshot) -> ResourceChange | None:

@@ -92,7 +92,7 @@ def test_negotiated_prices_are_checked_with_place_and_remedy(tmp_path: Path) -> 
         ),
         "prices[4].usd_per_hour: 0 is not more than 0.0; give more than 0.0 (Price of one machine in US dollars per hour)",
         f"prices[5].vm_size: '{SMALL}' has a price already, in prices[4]; leave one of the two out",
-        "prices[5].usd_per_hour: '1' is not a number; write a number, without quotes (Price of one machine in US dollars per hour)",
+        "prices[5].usd_per_hour: '1' is text, not a number; write a number, without quotes (Price of one machine in US dollars per hour)",
     ]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from embedded_regions import CPU, found_changes, planned, pool, standing, updated
 
+from gpufleet.up_output import outcome_lines
 from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.scenario import AllocationFailure, Scenario
 from rehearsal.checks.machines_up import check_machines
 from rehearsal.local_up.diff_text import DONE, PLANNED, count_line, machine_line, tree_lines
-from rehearsal.local_up.snapshot import ChangeType, compare_snapshots
+from rehearsal.local_up.snapshot import ChangeType, billed_machines, compare_snapshots
 from rehearsal.local_up.timeline import timeline_of
 from rehearsal.local_up.up import UpOutcome, tear_down
 from rehearsal.local_up.update_state import Approvals
@@ -39,6 +40,19 @@ def test_machines_of_an_older_model_are_told_with_what_that_means() -> None:
         "instances: 14, 10 instances out of date (they have their old model and image until they are reimaged or replaced, "
         "which no gpufleet command does yet)"
     )
+
+
+def test_the_cost_counts_the_machines_that_azure_bills() -> None:
+    outcome = updated(planned(pool(CPU, nodes=12)), standing())
+    sizes = {"Standard_D2ads_v6": 18, "Standard_NC24ads_A100_v4": 2}
+    assert billed_machines(outcome.before) == {(size, "swedencentral"): count for size, count in sizes.items()}
+    line = next(line for line in outcome_lines(outcome, 1.0, None, everything=False) if line.startswith("cost: "))
+    assert line == "cost: 11.75 -> 11.99 US$ per hour (+0.24); virtual machines at list prices of 2026-06-18"
+    scenario = Scenario(seed=5, allocation_failures=(AllocationFailure(rate=0.3),))
+    failing = updated(planned(), new_region_cloud(planned(), scenario))
+    in_sets = sum(item.machine_count or 0 for item in failing.after.values())
+    # One of the six etcd members got no hardware.
+    assert billed_machines(failing.after).total() == in_sets + 5
 
 
 def test_what_was_begun_and_failed_is_marked_and_not_counted_as_made() -> None:
