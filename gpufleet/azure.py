@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     help="Directory of the state, shared with gpufleet up; without it the state is lost at the end.",
 )
 @click.option("--scenario", help="Name or file of the faults to inject; by default the scenario of the stored state, or none.")
-@click.option("--clock", default="real", show_default=True, help="real, scaled:FACTOR (60: one minute per second), or manual.")
+@click.option(
+    "--clock", default="real", show_default=True, help="real, scaled:FACTOR (60: one minute per second), or manual (moved by POST only)."
+)
 @click.option(
     "--metadata-port", type=click.IntRange(0, 65_535), default=0, help="Port of the metadata service; 0, the default, selects a free port."
 )
@@ -62,7 +64,8 @@ def azure(
       /keyvault/<vault>                                    each key vault: a SecretClient's vault_url, with verify_challenge_resource=False
       /imds<resource id of a machine>/metadata             each machine's metadata service, which also has a port without TLS
       /admin/clock, /admin/state, /admin/health            clock (POST {"advance": "5m"}), state, health of machines
-    Every acknowledged write is stored: after kill -9 the same command resumes with it.
+    Every acknowledged write is stored: after kill -9 the same command resumes with it. A stored Azure continues at this machine's time;
+    on a manual clock, at its own.
 
     Exit status: 0 stopped by a signal; 1 the snapshot could not be written, but the journal is complete; 2 the command line, a file or
     the address is invalid.

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
-"""Second at which virtual time starts, so that dates of a rehearsal do not depend on the day of its run."""
+REFERENCE_START = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+"""Start of a model without another start, and of every state without a stored start. Draws use moments relative to it."""
+
+
+def current_second() -> float:
+    """Return this machine's time in whole seconds since 1970, so that fractions of a second do not depend on the start."""
+    return float(int(time.time()))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,10 +29,10 @@ class Event:
 
 
 class Events:
-    """Planned events and the current time. Nothing here waits: the caller advances the time."""
+    """Planned events, the start of the model and the current time. Nothing here waits: the caller advances the time."""
 
-    def __init__(self, now: float = EPOCH) -> None:
-        self.now = now
+    def __init__(self, now: float = REFERENCE_START) -> None:
+        self.start = self.now = now
         self._heap: list[Event] = []
         self._made = 0
 
@@ -40,6 +46,11 @@ class Events:
         event = Event(max(moment, self.now), self._made, key, name, args)
         heapq.heappush(self._heap, event)
         return event
+
+    def postpone(self, key: str, seconds: float) -> None:
+        """Plan all events of a key later by a number of seconds."""
+        self._heap = [replace(event, at=event.at + seconds) if event.key == key else event for event in self._heap]
+        heapq.heapify(self._heap)
 
     def next_at(self) -> float | None:
         """Return the time of the next event; None without events."""
@@ -60,12 +71,13 @@ class Events:
     def dump(self) -> dict[str, Any]:
         """Return all planned events as plain JSON."""
         events = [[event.at, event.number, event.key, event.name, list(event.args)] for event in sorted(self._heap)]
-        return {"now": self.now, "made": self._made, "events": events}
+        return {"start": self.start, "now": self.now, "made": self._made, "events": events}
 
     @classmethod
     def load(cls, data: dict[str, Any]) -> Events:
         """Return the queue that dump described."""
-        queue = cls(data["now"])
+        queue = cls(data.get("start", REFERENCE_START))
+        queue.now = data["now"]
         queue._made = data["made"]
         queue._heap = [Event(at, number, key, name, tuple(args)) for at, number, key, name, args in data["events"]]
         return queue

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, ArmId, parse
-from rehearsal.azure.clock import EPOCH
+from rehearsal.azure.clock import REFERENCE_START
 from rehearsal.azure.errors import AzureError, busy, invalid, not_found
 from rehearsal.azure.locations import check_location
 from rehearsal.azure.preconditions import (
@@ -54,7 +54,7 @@ class Cloud(Store):
         seed: int = 0,
         body_reader: BodyReader | None = None,
         admission_checks: Iterable[AdmissionCheck] = (),
-        now: float = EPOCH,
+        now: float = REFERENCE_START,
     ) -> None:
         super().__init__(resource_types, subscriptions=subscriptions, tenant=tenant, seed=seed, now=now)
         self.body_reader, self.admission_checks = body_reader, list(admission_checks)

@@ -95,12 +95,12 @@ class CapacityReservation(ResourceType):
                 raise property_change_not_allowed("zones", old.get("zones"), zones)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
-        made = stamp(previous.created if previous else cloud.now)
+        created = previous.created if previous else cloud.now
         properties = {
-            "reservationId": cloud.stable_uuid("reservation", arm_id.key, made),
+            "reservationId": cloud.stable_uuid("reservation", arm_id.key, stamp(cloud.relative(created))),
             "platformFaultDomainCount": 1,
             "provisioningTime": stamp(cloud.now),
-            "timeCreated": made,
+            "timeCreated": stamp(created),
         }
         return {**_zones(previous), **body, "sku": {"tier": "Standard", **body["sku"]}, "properties": properties}
 

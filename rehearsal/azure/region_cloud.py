@@ -8,17 +8,19 @@ from pathlib import Path
 from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from rehearsal.azure.arm_id import parse
+from rehearsal.azure.clock import current_second
 from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.fault_injection import SERVICE as FAULTS
 from rehearsal.azure.persistence import open_cloud
 from rehearsal.azure.registry import new_cloud
-from rehearsal.azure.scenario import Scenario, begin_scenario
+from rehearsal.azure.scenario import ActiveScenario, Scenario, begin_scenario
 from rehearsal.azure.scenario_files import in_region
 from rehearsal.azure.stack_records import stacks_of
 from rehearsal.azure.state_directory import StateDirectory
 
 PAUSE_SECONDS = 3_600.0
-"""Seconds that pass in a stored Azure between two commands. Users read output between commands, and rates per hour recover. Without it,
-time would not pass between commands."""
+"""Least seconds that pass in a stored Azure between two commands, so that rates per hour recover. The last command can have ended in the
+future, because hours of Azure's time pass in seconds."""
 BASE = "-base"
 """Suffix of a base stack's name."""
 
@@ -30,23 +32,50 @@ class OtherRegionError(GpufleetError):
         super().__init__(f"{folder} contains the region {found}, not {region}; give another --state")
 
 
-def new_region_cloud(plan: RegionPlan, scenario: Scenario) -> Cloud:
-    """Return an empty Azure for a region, in a scenario that starts now. Raises InvalidFileError."""
-    return new_cloud(region_subscriptions(plan), plan.spec.access.tenant, seed=scenario.seed, scenario=in_region(scenario, plan))
+def new_region_cloud(plan: RegionPlan, scenario: Scenario, now: float | None = None) -> Cloud:
+    """Return an empty Azure for a region, in a scenario that starts now. Raises InvalidFileError.
 
-
-def open_region_cloud(directory: StateDirectory, plan: RegionPlan, scenario: Scenario) -> Cloud:
-    """Return the Azure of a state directory an hour after its last use, or a new one; a scenario starts now.
-
-    Raises StateCorruptError, OtherRegionError, or InvalidFileError for a scenario that does not apply to the region.
+    now is in whole seconds since 1970; without it, this machine's time.
     """
-    cloud = open_cloud(directory, lambda: new_region_cloud(plan, scenario))
+    return new_cloud(
+        region_subscriptions(plan),
+        plan.spec.access.tenant,
+        seed=scenario.seed,
+        scenario=in_region(scenario, plan),
+        now=current_second() if now is None else now,
+    )
+
+
+def open_region_cloud(directory: StateDirectory, plan: RegionPlan, scenario: Scenario, now: float | None = None) -> Cloud:
+    """Return the Azure of a state directory now, and at least an hour after its last use, or a new one; a scenario starts now.
+
+    now is in whole seconds since 1970; without it, this machine's time. Raises StateCorruptError, OtherRegionError, or InvalidFileError
+    for a scenario that does not apply to the region.
+    """
+    now = current_second() if now is None else now
+    cloud = open_cloud(directory, lambda: new_region_cloud(plan, scenario, now))
     _refuse_other(directory.folder, plan, cloud)
     if cloud.resources:
         cloud.advance(cloud.now + PAUSE_SECONDS)
+    advance_unattended(cloud, now)
     cloud.subscriptions |= {one.lower() for one in region_subscriptions(plan)}
     begin_scenario(cloud, in_region(scenario, plan))
     return cloud
+
+
+def advance_unattended(cloud: Cloud, now: float) -> None:
+    """Advance a stored Azure to a later time, during which no program used it.
+
+    Operations end, and the retention of deleted vaults and secrets passes. The scenario pauses: a month of faults that no program
+    observes would take minutes to draw.
+    """
+    away = now - cloud.now
+    if away <= 0:
+        return
+    scenario: ActiveScenario = cloud.services["scenario"]
+    scenario.began += away
+    cloud.events.postpone(FAULTS, away)
+    cloud.advance(now)
 
 
 def _refuse_other(folder: Path, plan: RegionPlan, cloud: Cloud) -> None:

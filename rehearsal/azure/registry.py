@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from rehearsal.azure import diagnostics, groups, identity, images, placement, storage, vaults
 from rehearsal.azure.body_validation import SdkBodyReader
 from rehearsal.azure.capacity import Capacity
+from rehearsal.azure.clock import REFERENCE_START
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import resource_types as compute
 from rehearsal.azure.fault_injection import FaultInjection
@@ -30,8 +31,10 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
 )
 
 
-def new_cloud(subscriptions: Iterable[str], tenant: str, *, seed: int = 0, scenario: Scenario | None = None) -> Cloud:
-    """Return an empty Azure with subscriptions of one tenant, in a scenario that starts now.
+def new_cloud(
+    subscriptions: Iterable[str], tenant: str, *, seed: int = 0, scenario: Scenario | None = None, now: float = REFERENCE_START
+) -> Cloud:
+    """Return an empty Azure with subscriptions of one tenant, in a scenario that starts now, in whole seconds since 1970.
 
     Without a scenario no fault occurs, calls are not counted, and quotas are unbounded.
     """
@@ -43,6 +46,7 @@ def new_cloud(subscriptions: Iterable[str], tenant: str, *, seed: int = 0, scena
         seed=seed,
         body_reader=SdkBodyReader(),
         admission_checks=admission_checks,
+        now=now,
     )
     cloud.services |= {
         "scenario": ActiveScenario(NOTHING_WRONG, cloud.now),

@@ -15,7 +15,6 @@ from components.plan.invalid_value import nearest
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.types import AzureLocation, Model, Uuid, VmSizeName, form
 from rehearsal.azure.api_versions import API_VERSIONS
-from rehearsal.azure.clock import EPOCH
 from rehearsal.azure.durations import DEFAULTS, Duration, OperationName, TimeSpan, span_seconds
 
 if TYPE_CHECKING:
@@ -291,7 +290,7 @@ def scenario_of(cloud: Cloud) -> Scenario:
 def elapsed(cloud: Cloud) -> float:
     """Return the seconds since the active scenario started; without one, since the model's start."""
     force: ActiveScenario | None = cloud.services.get("scenario")
-    return cloud.now - (force.began if force is not None else EPOCH)
+    return cloud.now - (force.began if force is not None else cloud.events.start)
 
 
 _NORMAL = NormalDist()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, ArmId, parse
-from rehearsal.azure.clock import EPOCH, Event, Events
+from rehearsal.azure.clock import REFERENCE_START, Event, Events
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.preconditions import resource_not_found
 from rehearsal.azure.references import Index, references
@@ -30,7 +30,13 @@ class Store:
     """
 
     def __init__(
-        self, resource_types: Iterable[ResourceType], *, subscriptions: Iterable[str], tenant: str, seed: int = 0, now: float = EPOCH
+        self,
+        resource_types: Iterable[ResourceType],
+        *,
+        subscriptions: Iterable[str],
+        tenant: str,
+        seed: int = 0,
+        now: float = REFERENCE_START,
     ) -> None:
         self.resource_types = {kind.type.lower(): kind for kind in resource_types}
         self.subscriptions = {one.lower() for one in subscriptions}
@@ -124,6 +130,10 @@ class Store:
     @property
     def now(self) -> float:
         return self.events.now
+
+    def relative(self, moment: float) -> float:
+        """Return a moment as it would be had the model started at REFERENCE_START: draws and ids do not depend on the start."""
+        return moment - self.events.start + REFERENCE_START
 
     def draw(self, *parts: object) -> float:
         """Return a number in [0, 1) that depends only on the seed and the arguments."""

@@ -52,7 +52,7 @@ class Disk(ResourceType):
         given = body.get("properties") or {}
         created = previous.created if previous else cloud.now
         properties = {"diskSizeGB": IMAGE_GIB, "networkAccessPolicy": "AllowAll", "publicNetworkAccess": "Enabled", **given}
-        properties |= {"timeCreated": stamp(created), "uniqueId": cloud.stable_uuid("disk", arm_id.key, created)}
+        properties |= {"timeCreated": stamp(created), "uniqueId": cloud.stable_uuid("disk", arm_id.key, cloud.relative(created))}
         return {**body, "sku": {"name": "Standard_LRS", **(body.get("sku") or {})}, "properties": properties}
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:

@@ -80,7 +80,7 @@ class VirtualMachine(ResourceType):
         properties = {
             **given,
             "storageProfile": storage,
-            "vmId": cloud.stable_uuid(MACHINE, cloud.seed, arm_id.key, created),
+            "vmId": cloud.stable_uuid(MACHINE, cloud.seed, arm_id.key, cloud.relative(created)),
             "timeCreated": stamp(created),
         }
         if os_profile:

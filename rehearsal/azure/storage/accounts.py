@@ -141,7 +141,7 @@ class StorageAccount(ResourceType):
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
         """Return the duration of a delete; the name is free at once for its subscription."""
-        return operation_seconds(cloud, "storage.delete", resource.key, resource.created)
+        return operation_seconds(cloud, "storage.delete", resource.key, cloud.relative(resource.created))
 
 
 BLOB_DEFAULTS: Json = {"cors": {"corsRules": []}, "deleteRetentionPolicy": {"enabled": False, "allowPermanentDelete": False}}

@@ -103,7 +103,7 @@ class Vault(ResourceType):
 
     def delete_seconds(self, cloud: Cloud, resource: Resource) -> float:
         """Return the short duration of a delete, which only marks the vault."""
-        return operation_seconds(cloud, "vault.delete", resource.key, resource.created)
+        return operation_seconds(cloud, "vault.delete", resource.key, cloud.relative(resource.created))
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Create the deleted vault."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rehearsal.azure.buckets import Bucket, Buckets, Level
 from rehearsal.azure.call_rates import Rate
-from rehearsal.azure.clock import EPOCH
+from rehearsal.azure.clock import REFERENCE_START
 
 
 def test_the_published_example_comes_out_as_published() -> None:
@@ -15,7 +15,7 @@ def test_the_published_example_comes_out_as_published() -> None:
     buckets, level = Buckets(), Level(("vm",), Rate(4, 12), "UpdateVM")
     before, throttled, after = [], [], []
     for minute, requests in enumerate((0, 8, 0, 13, 5, 0)):
-        now = EPOCH + 60 * minute
+        now = REFERENCE_START + 60 * minute
         before.append(buckets.at(level, now).tokens)
         throttled.append(sum(buckets.take([level], now) is not None for _ in range(requests)))
         after.append(buckets.at(level, now).tokens)
@@ -26,12 +26,12 @@ def test_the_published_example_comes_out_as_published() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 400), st.integers(1, 30)), max_size=30))
 def test_a_bucket_lets_through_its_capacity_and_its_refills_and_no_more(steps: list[tuple[float, int]]) -> None:
-    buckets, level, now, through = Buckets(), Level(("x",), Rate(4, 12), "x"), EPOCH, 0
+    buckets, level, now, through = Buckets(), Level(("x",), Rate(4, 12), "x"), REFERENCE_START, 0
     for wait, requests in steps:
         now += wait
         through += sum(buckets.take([level], now) is None for _ in range(requests))
         bucket: Bucket = buckets.at(level, now)
         assert 0 <= bucket.tokens <= 12
         assert now - 60 < bucket.since <= now
-        assert through <= 12 + 4 * ((now - EPOCH) // 60)
+        assert through <= 12 + 4 * ((now - REFERENCE_START) // 60)
         assert 1 <= bucket.wait(level.rate, now) <= 60

@@ -9,6 +9,7 @@ from components.plan.model import RegionPlan
 from components.plan.region import plan_region
 from components.spec.region import Region
 from rehearsal.azure.arm_id import parse
+from rehearsal.azure.clock import REFERENCE_START
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import instances_of
 from rehearsal.azure.persistence import dump, empty_cloud, load
@@ -45,7 +46,7 @@ def updated(plan: RegionPlan, cloud: Cloud, allowed: Approvals | None = None) ->
 @cache
 def first_state() -> str:
     """Return the saved state of dev's Azure after a successful first update."""
-    outcome = updated(planned(), new_region_cloud(planned(), Scenario(seed=1)))
+    outcome = updated(planned(), new_region_cloud(planned(), Scenario(seed=1), REFERENCE_START))
     assert outcome.complete
     return json.dumps(dump(outcome.cloud))
 
