@@ -18,6 +18,7 @@ from gpufleet.destroy import destroy
 from gpufleet.image_files import image_files
 from gpufleet.output_streams import discard
 from gpufleet.preview import preview
+from gpufleet.prices import prices
 from gpufleet.refresh import refresh
 from gpufleet.rehearse import rehearse
 from gpufleet.schema import schema
@@ -62,6 +63,7 @@ group.add_command(destroy)
 group.add_command(engines)
 group.add_command(image_files)
 group.add_command(preview)
+group.add_command(prices)
 group.add_command(refresh)
 group.add_command(rehearse)
 group.add_command(schema)
