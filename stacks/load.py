@@ -19,7 +19,7 @@ from components.plan.validation import validate_region
 from components.spec.images import ImageCatalog, ImageDefinition, Published
 from components.spec.region import Region
 from stacks.file_problems import InvalidFileError, Path, invalid_file, nearest_position, path_text, problem, shown
-from stacks.model_problems import model_problems
+from stacks.model_problems import WRONG_FORM, merged, model_problems
 from stacks.strict_yaml import MAX_BYTES, read
 
 M = TypeVar("M", bound=BaseModel)
@@ -154,18 +154,18 @@ def read_model(path: pathlib.Path, model: type[M], validate: Callable[[object], 
     """
     file = str(path)
     document = read(_content(path), file)
-    problems = list(document.problems)
     try:
         value = model.model_validate_json(json.dumps(document.data), strict=True)
+        problems = merged(document, [])
     except ValidationError as error:
-        for path_in_file, found in model_problems(error, model, document.data, document.positions, file):
-            # An ambiguous scalar is reported only as such; the model gets it as text.
-            if not any(path_in_file[:length] in document.refused for length in range(len(path_in_file) + 1)):
-                problems.append(found)
-    reported = {one.path for one in problems}
+        problems = merged(document, model_problems(error, model, document.data, document.positions, file))
+    reported = {one.path for one in problems if not one.reason.endswith(WRONG_FORM)}
     for item in validate(document.data):
-        if path_text(item.path) not in reported:
+        path_in_text = path_text(item.path)
+        if path_in_text not in reported:
             value_text, position = shown(item.value), nearest_position(item.path, document.positions)
+            # A validation knows the values that exist, so its remedy is better than that for the form.
+            problems = [one for one in problems if one.path != path_in_text or not one.reason.endswith(WRONG_FORM)]
             problems.append(problem(file, item.path, position, value_text, f"{value_text} {item.reason}", item.remedy))
     if problems:
         raise invalid_file(problems)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
 from components.spec.types import FORMS
-from stacks.file_problems import MAX_PROBLEMS, FileProblem, Path, Position, nearest_position, problem, shown
+from stacks.file_problems import MAX_PROBLEMS, WIDE_SPACE, FileProblem, Path, Position, nearest_position, path_text, problem, shown
 from stacks.model_paths import ErrorLocation, known_keys, locate
+from stacks.strict_yaml import Document
 
 LONGEST_KEY = 100
 """Maximum characters of an unknown key in comparisons with known keys, whose cost is the product of both lengths."""
+
+SIMILAR = 0.65
+"""Minimum similarity of an unknown key and the key that is suggested; tags and quotas have 0.6."""
 
 BOUNDS = {
     "greater_than": ("gt", "is not more than", "give more than"),
@@ -59,9 +66,15 @@ HOW_TO_WRITE = {
     LIST: "write one `- entry` a line",
     MAPPING: "write one `key: value` a line",
 }
+NOT_OF_KIND = tuple(f"not {kind}" for kind in (TEXT, LIST))
+WRONG_FORM = "does not have the required form"
+UNKNOWN = "is not a known key"
+QUOTE_IT = "quote it"
 BUILT_IN = frozenset(get_args(ErrorType))
 """Types of pydantic's built-in errors; other errors come from a model and have complete messages."""
 
+PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+NUMBER_AND_COMMENT = re.compile(r"([0-9]+)\s*(?://|--|;).*")
 CHOICES = re.compile(r", | or ")
 COLON_WITHOUT_SPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*:\S.*")
 
@@ -72,7 +85,7 @@ def model_problems(
     """Return the errors of a validation as problems with their paths, at most MAX_PROBLEMS + 1 of them.
 
     A path that is missing in the document gets the position of its nearest ancestor. For a union without discriminator, only the errors of
-    the best matching member are reported. A missing key is not reported if an unknown key in the same mapping is similar. The message of a
+    the best matching member are reported. A missing key is not reported if an unknown key in the same mapping is meant. The message of a
     ValueError from a validator has the form "reason; remedy"; unless the value is a list or mapping, the value is the subject of the reason
     ("is no UUID; write ..."). A PydanticCustomError has a complete message. The errors of a ValidationError from a validator are reported
     separately.
@@ -80,14 +93,50 @@ def model_problems(
     found = (details for details in error.errors(include_url=False) if not _miscounted(details))
     located = [(details, locate(model, details["loc"], data)) for details in found]
     best = list(islice(_best_members(located), MAX_PROBLEMS + 1))
-    slips = {(location.path[:-1], _nearest(location)) for details, location in best if details["type"] == "extra_forbidden"}
+    instead = _instead(best)
     problems = []
     for details, location in best:
-        if details["type"] == "missing" and (location.path[:-1], location.path[-1]) in slips:
+        if details["type"] == "missing" and location.path in instead.values():
             continue
         path, value, reason, remedy = _describe(details, location)
+        if path in instead:
+            remedy = f"did you mean {instead[path][-1]}?"
         problems.append((path, problem(file, path, nearest_position(path, positions), value, reason, remedy)))
     return problems
+
+
+def merged(document: Document, found: Sequence[tuple[Path, FileProblem]]) -> list[FileProblem]:
+    """Return the problems of a document and those that its model found, without those that only follow from others.
+
+    The model gets an ambiguous scalar as text. Therefore the model's problem with it is not reported, but it decides the remedy.
+    Problems inside a value that should be a list or text are not reported.
+    """
+    by_path = dict(found)
+    refused = {path_text(path): path for path in document.refused}
+    wrong = tuple(f"{one.path}{sign}" for _, one in found if one.path and one.reason.endswith(NOT_OF_KIND) for sign in ".[")
+    problems = []
+    for one in document.problems:
+        other = by_path.get(refused[one.path]) if one.path in refused else None
+        if wrong and one.path.startswith(wrong):
+            continue
+        problems.append(_with_remedy_of_type(one, other) if one.path in refused and one.remedy.endswith(QUOTE_IT) else one)
+    problems += [one for path, one in found if not any(path[:length] in document.refused for length in range(len(path) + 1))]
+    return problems
+
+
+def _with_remedy_of_type(ambiguous: FileProblem, other: FileProblem | None) -> FileProblem:
+    """Return the problem of an ambiguous scalar with the remedy for the type that the model expects there.
+
+    `other` is the model's problem with the scalar as text, None if it has none. Keys have no type.
+    """
+    if ambiguous.reason.startswith(("as a key", "<<")):
+        return ambiguous
+    if other is None:
+        return replace(ambiguous, remedy=QUOTE_IT)
+    if other.reason == UNKNOWN:
+        return other
+    first = ambiguous.remedy.removesuffix(QUOTE_IT).removesuffix(", or ")
+    return replace(ambiguous, remedy=first if first and other.remedy.startswith(tuple(HOW_TO_WRITE.values())) else other.remedy)
 
 
 def _miscounted(details: ErrorDetails) -> bool:
@@ -111,13 +160,51 @@ def _best_members(located: list[tuple[ErrorDetails, ErrorLocation]]) -> Iterator
     return (entry for entry in located if all(best[choice.union, choice.before] == choice.arm for choice in entry[1].choices))
 
 
+def _instead(found: Sequence[tuple[ErrorDetails, ErrorLocation]]) -> dict[Path, Path]:
+    """Return the paths of unknown keys and of the missing keys that they are meant for.
+
+    These are a similar key, or the only missing key of a mapping with one unknown key, if the value is valid there.
+    """
+    missing: dict[Path, list[ErrorLocation]] = defaultdict(list)
+    unknown: dict[Path, list[tuple[ErrorDetails, ErrorLocation]]] = defaultdict(list)
+    for details, location in found:
+        if details["type"] == "missing":
+            missing[location.path[:-1]].append(location)
+        elif details["type"] == "extra_forbidden":
+            unknown[location.path[:-1]].append((details, location))
+    meant: dict[Path, Path] = {}
+    for parent, keys in unknown.items():
+        absent = {location.path: location for location in missing[parent]}
+        for _, location in keys:
+            near = (*parent, _nearest(location) or "")
+            if near in absent:
+                meant[location.path] = near
+        left = [location for path, location in absent.items() if path not in meant.values()]
+        other = [(details, location) for details, location in keys if location.path not in meant]
+        if len(left) == len(other) == 1 and _nearest(other[0][1]) is None and _is_valid(left[0], other[0][0]["input"]):
+            meant[other[0][1].path] = left[0].path
+    return meant
+
+
+def _is_valid(location: ErrorLocation, value: object) -> bool:
+    """Return True if a value is valid for the field at a location."""
+    if location.field is None:
+        return False
+    expected: Any = Annotated[location.field.annotation, location.field]
+    try:
+        TypeAdapter(expected).validate_json(json.dumps(value), strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
 def _nearest(location: ErrorLocation) -> str | None:
     """Return the known key that is most similar to an unknown one."""
     if location.model is None:
         return None
     plain = {key.lower().replace("-", "_"): key for key in known_keys(location.model)}
     wrong = str(location.path[-1])[:LONGEST_KEY].lower().replace("-", "_")
-    return next((plain[near] for near in get_close_matches(wrong, plain, n=1)), None)
+    return next((plain[near] for near in get_close_matches(wrong, plain, n=1, cutoff=SIMILAR)), None)
 
 
 def _describe(details: ErrorDetails, location: ErrorLocation) -> tuple[Path, str | None, str, str]:
@@ -128,7 +215,7 @@ def _describe(details: ErrorDetails, location: ErrorLocation) -> tuple[Path, str
         case "missing":
             return location.path, None, "is missing", f"add it{about}"
         case "extra_forbidden":
-            return location.path, word, "is not a known key", _known(location)
+            return location.path, word, UNKNOWN, _known(location)
         case "union_tag_not_found" if location.tags:
             path = (*location.path, context["discriminator"].strip("'"))
             return path, None, "is missing", f"write one of {', '.join(location.tags)}"
@@ -139,7 +226,7 @@ def _describe(details: ErrorDetails, location: ErrorLocation) -> tuple[Path, str
             return location.path, word, *_one_of(given, [choice.strip("'") for choice in CHOICES.split(context["expected"])])
         case "string_pattern_mismatch":
             words = FORMS.get(context["pattern"], f"what matches {context['pattern']}")
-            return location.path, word, f"{word} does not have the required form", f"write {words}{about}"
+            return location.path, word, f"{word} {WRONG_FORM}", f"write {words}{about}"
         case kind if kind in BOUNDS:
             bound, wrong, right = BOUNDS[kind]
             return location.path, word, f"{word} {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
@@ -169,16 +256,35 @@ def _about(location: ErrorLocation) -> str:
 
 def _known(location: ErrorLocation) -> str:
     """Return the remedy for an unknown key: the known keys."""
+    if space := WIDE_SPACE.search(str(location.path[-1])):
+        return f"write a space in place of character U+{ord(space[0]):04X}"
     if near := _nearest(location):
         return f"did you mean {near}?"
+    if owners := _owners(location):
+        return f"it is a key of {' and of '.join(owners)}: indent it below {'it' if len(owners) == 1 else 'one of them'}"
     return f"the keys here are {', '.join(known_keys(location.model))}" if location.model else "leave it out"
+
+
+def _owners(location: ErrorLocation) -> list[str]:
+    """Return the keys beside an unknown one whose mapping has a key of its name."""
+    fields = known_keys(location.model) if location.model else {}
+    return [key for key, field in fields.items() if str(location.path[-1]) in _keys_below(field)]
+
+
+def _keys_below(field: FieldInfo) -> Mapping[str, FieldInfo]:
+    """Return the keys of the mapping that is a field's value."""
+    kind = field.annotation
+    return known_keys(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
 
 
 def _one_of(given: Any, choices: Sequence[str]) -> tuple[str, str]:
     """Return reason and remedy for a value that is none of the choices."""
     reason = f"{shown(given)} is not one of {', '.join(choices)}"
     if str(given) in choices:
-        return reason, f'quote it: "{given}"'
+        return _kind_wrong(given, TEXT), f'quote it: "{given}"'
+    words = str(given).split()
+    if len(words) > 1 and all(word in choices for word in words):
+        return reason, f"put commas between them: {', '.join(words)}"
     lower = {choice.lower(): choice for choice in choices}
     near = get_close_matches(str(given)[:LONGEST_KEY].lower(), lower, n=1)
     return reason, f"did you mean {lower[near[0]]}?" if near else "write one of them"
@@ -194,6 +300,14 @@ def _kind_right(given: object, expected: str) -> str:
     """Return the remedy for a value of the wrong type."""
     if expected == TEXT and isinstance(given, bool | int | float):
         return f'quote it: "{shown(given)}"'
+    if expected == LIST and isinstance(given, dict):
+        return "write [ ] in place of { }" if not any(given.values()) else "put a dash and a space before the first key of each entry"
+    if expected == LIST and not isinstance(given, str | None):
+        return f"write [{shown(given)}]"
+    if expected == LIST and isinstance(given, str) and PLAIN_WORD.fullmatch(given):
+        return f"write [{given}]"
+    if expected in (WHOLE, NUMBER) and isinstance(given, str) and (found := NUMBER_AND_COMMENT.fullmatch(given)):
+        return f"write {found[1]}, and begin a comment with a space and #"
     if expected == MAPPING and isinstance(given, str) and COLON_WITHOUT_SPACE.fullmatch(given):
         return "put a space after the colon"
     return HOW_TO_WRITE[expected]

@@ -35,7 +35,7 @@ def validate_image(
     location is the raw region's.
     """
     if pin not in catalog.pins():
-        yield _unpublished(path, pin, catalog)
+        yield _unpublished(path, pin, role, catalog)
         return
     captures = catalog.captures(pin)
     if location in ZONAL_LOCATIONS and location not in captures:
@@ -53,11 +53,12 @@ def validate_image(
     yield from _kubernetes(path, pin, definition, cluster)
 
 
-def _unpublished(path: Path, pin: str, catalog: ImageCatalog) -> InvalidValue:
+def _unpublished(path: Path, pin: str, role: Role, catalog: ImageCatalog) -> InvalidValue:
     """Return the error of an unpublished image pin."""
     name = pin.partition("@")[0]
     own = tuple(item for item in catalog.pins() if item.startswith(f"{name}@"))
-    remedy = f"published: {', '.join(own[-5:])}" if own else nearest(pin, catalog.pins())
+    suitable = tuple(item for item in catalog.pins() if role in catalog.definition(item).roles)
+    remedy = f"published: {', '.join(own[-5:])}" if own else nearest(pin, suitable)
     return InvalidValue(path, pin, "is not published in node-images/versions.yaml", remedy)
 
 

@@ -48,7 +48,7 @@ def _mappings(parent: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:
 
 
 def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[InvalidValue]:
-    """Yield members of a list with the name or slot of an earlier member."""
+    """Yield members of a list with the name, slot or group of an earlier member."""
     seen: dict[object, str] = {}
     taken = {member.get(key) for _, member in _mappings(parent, path) if isinstance(member.get(key), int | str)}
     for where, member in _mappings(parent, path):
@@ -57,7 +57,7 @@ def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[InvalidV
             continue
         if value in seen:
             free = next(slot for slot in range(len(taken) + 1) if slot not in taken)
-            remedy = f"the lowest free slot is {free}" if key == "slot" else "give it a name of its own"
+            remedy = f"the lowest free slot is {free}" if key == "slot" else f"give it a {key} of its own"
             yield InvalidValue((*where, key), value, f"is the {key} of {seen[value]}", remedy)
         else:
             seen[value] = f"{what} {member.get('name', where[-1])}"
@@ -77,8 +77,8 @@ def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Inv
         yield InvalidValue(
             ("address_space",),
             str(own),
-            f"/{own.prefixlen} holds {blocks} blocks of /14",
-            "use /9 to /13: a /14 for the hub and one per cluster slot",
+            f"holds {blocks} blocks of /14: one is for the hub, and one for each cluster slot, of which there are at most 31",
+            "use a block of /9 to /13",
         )
     for other, text in sorted(others.items()):
         network = _network(text)
@@ -88,8 +88,9 @@ def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Inv
     for where, cluster in _mappings(document, ("clusters",)):
         slot = whole_number(cluster.get("slot"))
         if slot is not None and 0 <= slot <= 30 and slot + 1 >= blocks >= 2:
-            reason = f"is beyond the {blocks - 1} cluster slots of {own}"
-            yield InvalidValue((*where, "slot"), slot, reason, f"use a slot of 0 to {blocks - 2}, or a larger address_space")
+            reason = f"is beyond the {blocks - 1} cluster slot{'s' * (blocks > 2)} of {own}"
+            free = "slot 0" if blocks == 2 else f"a slot of 0 to {blocks - 2}"
+            yield InvalidValue((*where, "slot"), slot, reason, f"use {free}, or a larger address_space")
 
 
 def _network(value: object) -> ipaddress.IPv4Network | None:
@@ -133,7 +134,7 @@ def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCa
     size, pin = group.get("vm_size"), group.get("image")
     if isinstance(size, str) and size not in VM_SIZES:
         yield InvalidValue((*path, "vm_size"), size, UNKNOWN_SIZE, nearest(size, tuple(VM_SIZES)))
-    if isinstance(pin, str) and "@" in pin:
+    if isinstance(pin, str):
         yield from validate_image((*path, "image"), pin, role, group, cluster, catalog, location)
 
 
@@ -192,6 +193,7 @@ def _tenants(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     teams = tuple(str(team.get("name")) for _, team in _mappings(tenancy, (*base, "teams")))
     pools = tuple(str(pool.get("name")) for _, pool in _mappings(cluster, (*path, "pools")))
     yield from _repeated(tenancy, (*base, "teams"), "name", "team")
+    yield from _repeated(tenancy, (*base, "teams"), "group", "team")
     for where, allocation in _mappings(tenancy, (*base, "allocations")):
         for key, known in (("team", teams), ("pool", pools)):
             value = allocation.get(key)
@@ -217,7 +219,7 @@ def _location(document: Raw) -> Iterator[InvalidValue]:
 def _quotas(document: Raw) -> Iterator[InvalidValue]:
     """Yield quotas of unknown families and repeated quotas."""
     quotas = document.get("quotas")
-    seen: dict[tuple[str, object], int] = {}
+    seen: dict[tuple[str, str], int] = {}
     for index, quota in enumerate(quotas if isinstance(quotas, list) else ()):
         family = quota.get("family") if isinstance(quota, Mapping) else None
         if not isinstance(family, str):
@@ -229,7 +231,7 @@ def _quotas(document: Raw) -> Iterator[InvalidValue]:
             )
             yield InvalidValue(where, family, reason, nearest(family, FAMILIES))
         subscription = quota.get("subscription")
-        key = (family, subscription if isinstance(subscription, str) else document.get("subscription"))
+        key = (family, subscription if isinstance(subscription, str) else str(document.get("subscription")))
         if key in seen:
             reason = f"is declared already, by quotas[{seen[key]}]"
             yield InvalidValue(where, family, reason, "leave one of the two out; a grant is one number per family and subscription")

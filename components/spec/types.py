@@ -12,6 +12,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 INTERNAL = ipaddress.IPv4Network("10.0.0.0/8")
 """Addresses that the traffic accounting counts as internal: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
 
+USUAL_LENGTH = 13
+"""Prefix length of a region with one cluster, for examples."""
 SHORTEST_RANGE = 8
 """Shortest prefix of a site's range; 172.16.0.0/12 and 192.168.0.0/16 are longer."""
 RESERVED_LABELS = ("kubernetes.io", "k8s.io", "gpufleet.io")
@@ -32,6 +34,8 @@ def internal_block(value: str) -> str:
         network = ipaddress.IPv4Network(value, strict=False)
     except ValueError as error:
         raise ValueError("is no IPv4 network; write it as 10.A.B.C/LENGTH, for example 10.32.0.0/11") from error
+    if "/" not in value:
+        raise ValueError(f"has no prefix length; add it, for example {ipaddress.IPv4Network((value, USUAL_LENGTH), strict=False)}")
     if str(network) != value:
         raise ValueError(f"has host bits set or is not in canonical form; write {network}")
     if not network.subnet_of(INTERNAL):
@@ -45,6 +49,8 @@ def outside_range(value: str) -> str:
         network = ipaddress.IPv4Network(value, strict=False)
     except ValueError as error:
         raise ValueError("is no IPv4 network; write it as A.B.C.D/LENGTH, for example 172.16.0.0/12") from error
+    if "/" not in value:
+        raise ValueError(f"has no prefix length; write {value}/32 for one address, or the length of the range")
     if str(network) != value:
         raise ValueError(f"has host bits set or is not in canonical form; write {network}")
     if network.overlaps(INTERNAL):
