@@ -96,13 +96,13 @@ def print_destroyed(console: Console, outcome: UpOutcome, seconds: float, folder
 
 def outcome_lines(outcome: UpOutcome, seconds: float, folder: Path | None, *, everything: bool) -> list[str]:
     """Return the lines that print_outcome prints."""
-    from rehearsal.local_up.diff_text import DONE, PLANNED, count_line, machine_line, tree_lines
+    from rehearsal.local_up.diff_text import CREATED_AGAIN, DONE, PLANNED, change_lines, count_line, machine_line
     from rehearsal.local_up.failure_text import paragraphs
     from rehearsal.local_up.snapshot import compare_snapshots
 
     failed = {urn for update in outcome.updates for urn in update.failures}
     found = compare_snapshots(outcome.before, outcome.after, failed)
-    lines = tree_lines(found, outcome.before, outcome.after, everything=everything)
+    lines = change_lines(found, outcome.before, outcome.after, everything=everything, missing=CREATED_AGAIN[folder is None])
     if found:
         machines = machine_line(outcome.before, outcome.after)
         lines.append(f"resources: {count_line(found, outcome.after, PLANNED if folder is None else DONE, len(failed))}")

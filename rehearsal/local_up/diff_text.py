@@ -1,4 +1,4 @@
-"""Text of changes, as `pulumi preview` prints them: a tree by component, with equal lines merged, limited to one screen."""
+"""Text of changes, as `pulumi preview` prints them: a tree by component, equal lines merged, and the changed files of machines."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.azure.arm_id import parse
+from rehearsal.local_up.boot_file_diff import CUSTOM_DATA, CustomDataChange, boot_file_lines
 from rehearsal.local_up.snapshot import ChangeType, ResourceChange, ResourceSnapshot, Snapshot
+from rehearsal.local_up.value_text import value_lines
 
 SCREEN_LINES = 34
 """Lines of a tree on one screen, without the lines above and below it."""
-PATHS_SHOWN, TYPES_SHOWN, VALUE_SHOWN = 3, 4, 60
+PATHS_SHOWN, TYPES_SHOWN = 3, 4
+FILE_ROOM = 12
+"""Lines for the changed files of machines below a tree that fills the screen."""
 OUT_OF_DATE = "they have their old model and image until they are reimaged or replaced, which no gpufleet command does yet"
 SECRET_TYPES = ("azure-native:keyvault:Secret", "kubernetes:core/v1:Secret", "pulumi-python:dynamic")
 """Types whose values are secret."""
 DONE = {ChangeType.CREATE: "created", ChangeType.UPDATE: "updated", ChangeType.REPLACE: "replaced", ChangeType.DELETE: "deleted"}
 PLANNED = {ChangeType.CREATE: "to create", ChangeType.UPDATE: "to update", ChangeType.REPLACE: "to replace", ChangeType.DELETE: "to delete"}
+CREATED_AGAIN = {True: "would be created again", False: "created again"}
+"""What happens to a missing resource, by whether the change is only planned."""
 
 
 @dataclass
@@ -36,13 +42,39 @@ class TreeNode:
             yield from node.all_changes()
 
 
-def tree_lines(changes: Sequence[ResourceChange], before: Snapshot, after: Snapshot, *, everything: bool = False) -> list[str]:
-    """Return the changes as a tree: each resource with its values if everything is set, otherwise at most one screen."""
+def change_lines(
+    changes: Sequence[ResourceChange], before: Snapshot, after: Snapshot, *, everything: bool = False, missing: str = CREATED_AGAIN[True]
+) -> list[str]:
+    """Return the changes as a tree, followed by the changed files in custom data; missing is as for tree_lines."""
+    tree = tree_lines(changes, before, after, everything=everything, missing=missing)
+    files = boot_file_lines(list(_custom_data(changes)), max(SCREEN_LINES - len(tree), FILE_ROOM), everything=everything)
+    return [*tree, *files]
+
+
+def tree_lines(
+    changes: Sequence[ResourceChange], before: Snapshot, after: Snapshot, *, everything: bool = False, missing: str = CREATED_AGAIN[True]
+) -> list[str]:
+    """Return the changes as a tree: each resource with its values if everything is set, otherwise at most one screen.
+
+    missing is the text on what happens to a missing resource.
+    """
     root = _tree(changes, {**before, **after})
     if everything:
-        return [line for node in root.below.values() for line in _whole(node, 0)]
+        return [line for node in root.below.values() for line in _whole(node, 0, missing)]
     opened = _opened(root)
-    return [line for node in root.below.values() for line in _lines(node, 0, opened)]
+    return [line for node in root.below.values() for line in _lines(node, 0, opened, missing)]
+
+
+def _custom_data(changes: Iterable[ResourceChange]) -> Iterator[CustomDataChange]:
+    """Yield the changed custom data of machines."""
+    for change in changes:
+        for path, (old, new) in change.values.items():
+            if _is_custom_data(path, old, new):
+                yield CustomDataChange(_word(change.item), _resource_name(change.item), old, new)
+
+
+def _is_custom_data(path: str, old: Any, new: Any) -> bool:
+    return path.partition(" ")[0].endswith(CUSTOM_DATA) and isinstance(old, str) and isinstance(new, str)
 
 
 def _opened(root: TreeNode) -> set[int]:
@@ -65,10 +97,19 @@ def count_line(changes: Sequence[ResourceChange], after: Snapshot, words: Mappin
     """Return the numbers of changed, failed and unchanged resources."""
     named = [change for change in changes if change.item.record.id]
     counted = Counter(change.op for change in named if not change.failed)
-    same = sum(bool(item.record.id) for item in after.values()) - sum(change.after is not None for change in named)
-    parts = [f"{op.value} {counted[op]:,} {words[op]}" for op in ChangeType if counted[op]]
+    changed = {change.item.record.urn for change in named}
+    same = sum(bool(item.record.id) and not item.missing and urn not in changed for urn, item in after.items())
+    parts = [
+        f"{op.value} {counted[op]:,} {words[op]}{_again(named) if op is ChangeType.CREATE else ''}" for op in ChangeType if counted[op]
+    ]
     parts += [f"{failed:,} failed"] if failed else []
     return ", ".join([*parts, f"{same:,} unchanged"])
+
+
+def _again(changes: Iterable[ResourceChange]) -> str:
+    """Return in brackets how many of the created resources were missing in Azure."""
+    count = sum(change.missing and not change.failed for change in changes)
+    return f" ({count:,} of them missing in Azure)" if count else ""
 
 
 def machine_line(before: Snapshot, after: Snapshot) -> str:
@@ -104,7 +145,7 @@ def _stack(root: TreeNode, name: str) -> TreeNode:
     return root.below.setdefault(name, TreeNode(f"stack {name}"))
 
 
-def _lines(node: TreeNode, indent: int, opened: set[int]) -> Iterator[str]:
+def _lines(node: TreeNode, indent: int, opened: set[int], missing: str) -> Iterator[str]:
     """Yield the lines of a node: expanded, or as one line."""
     changes = list(node.all_changes())
     if id(node) not in opened:
@@ -112,41 +153,47 @@ def _lines(node: TreeNode, indent: int, opened: set[int]) -> Iterator[str]:
         return
     yield _line(indent, node.sign, node.label)
     for group in _groups(node.changes):
-        yield _line(indent + 1, group[0].op.value, _group(group))
+        yield _line(indent + 1, group[0].op.value, _group(group, missing))
     for below in node.below.values():
-        yield from _lines(below, indent + 1, opened)
+        yield from _lines(below, indent + 1, opened, missing)
 
 
-def _whole(node: TreeNode, indent: int) -> Iterator[str]:
+def _whole(node: TreeNode, indent: int, missing: str) -> Iterator[str]:
     yield _line(indent, node.sign, node.label)
     for change in node.changes:
-        yield _line(indent + 1, change.op.value, _group([change]))
+        yield _line(indent + 1, change.op.value, _group([change], missing))
         for path, (old, new) in change.values.items():
-            if change.item.record.type.startswith(SECRET_TYPES):
-                yield _line(indent + 3, " ", path)
-            else:
-                yield _line(indent + 3, " ", f"{path}: {_shown(old)} => {_shown(new)}")
+            for line in _value_lines(change.item.record.type, path, old, new):
+                yield _line(indent + 3, " ", line)
     for below in node.below.values():
-        yield from _whole(below, indent + 1)
+        yield from _whole(below, indent + 1, missing)
+
+
+def _value_lines(resource_type: str, path: str, old: Any, new: Any) -> list[str]:
+    """Return the lines of a changed value: only its path if the type is secret."""
+    if resource_type.startswith(SECRET_TYPES):
+        return [path]
+    return [f"{path}: its changed files are listed below"] if _is_custom_data(path, old, new) else value_lines(path, old, new)
 
 
 def _groups(changes: Iterable[ResourceChange]) -> list[list[ResourceChange]]:
     """Return groups of changes with equal text."""
     groups: dict[tuple[Any, ...], list[ResourceChange]] = {}
     for change in changes:
-        groups.setdefault((change.op, change.failed, change.item.record.type, tuple(change.values)), []).append(change)
+        groups.setdefault((change.op, change.failed, change.missing, change.item.record.type, tuple(change.values)), []).append(change)
     return list(groups.values())
 
 
-def _group(group: Sequence[ResourceChange]) -> str:
-    """Return a group of equal changes in one line."""
+def _group(group: Sequence[ResourceChange], missing: str) -> str:
+    """Return a group of equal changes in one line; missing is as for tree_lines."""
     first, names = group[0], sorted(_resource_name(change.item) for change in group)
     text = f"{_word(first.item)} {names[0]}" if len(group) == 1 else f"{len(group):,} {_word(first.item)} ({names[0]} … {names[-1]})"
     if first.values:
         paths = list(first.values)
         more = f", {len(paths) - PATHS_SHOWN} more" if len(paths) > PATHS_SHOWN else ""
         text += f" [diff: {', '.join(f'~{path}' for path in paths[:PATHS_SHOWN])}{more}]"
-    return " ".join([text, *(["failed"] if first.failed else []), *_bracketed(group)])
+    notes = [f"missing{_place(first.item)}; {missing}"] if first.missing else []
+    return " ".join([text, *(["failed"] if first.failed else []), *_bracketed([*notes, *_machine_notes(group)])])
 
 
 def _summary(changes: Sequence[ResourceChange]) -> str:
@@ -156,11 +203,17 @@ def _summary(changes: Sequence[ResourceChange]) -> str:
     left = sum(counted.values()) - sum(count for _, count in counted.most_common(TYPES_SHOWN))
     parts += [f"{left:,} more"] if left else []
     parts += _failures(changes)
-    return " ".join([", ".join(parts), *_bracketed(changes)])
+    gone = sum(change.missing for change in changes)
+    notes = [f"{gone:,} of them missing"] if gone else []
+    return " ".join([", ".join(parts), *_bracketed([*notes, *_machine_notes(changes)])])
 
 
-def _bracketed(changes: Iterable[ResourceChange]) -> list[str]:
-    notes = _machine_notes(changes)
+def _place(item: ResourceSnapshot) -> str:
+    """Return where a missing resource should exist."""
+    return " in Azure" if item.record.azure else " in the cluster" if item.record.type.startswith("kubernetes:") else ""
+
+
+def _bracketed(notes: Sequence[str]) -> list[str]:
     return [f"({'; '.join(notes)})"] if notes else []
 
 
@@ -194,15 +247,3 @@ def _resource_name(item: ResourceSnapshot) -> str:
         return item.record.name.removeprefix(f"{(item.record.parent or '').rpartition('::')[2]}-")
     names = parse(item.record.id).names
     return "/".join(names[1:] or names)
-
-
-def _shown(value: Any) -> str:
-    """Return a value in one line: a scalar shortened, a collection as its size."""
-    match value:
-        case None:
-            return "(absent)"
-        case Mapping() | list():
-            return f"({len(value)} {'keys' if isinstance(value, Mapping) else 'items'})"
-        case _:
-            text = str(value)
-            return text if len(text) <= VALUE_SHOWN else f"{text[: VALUE_SHOWN - 1]}… ({len(text):,} characters)"

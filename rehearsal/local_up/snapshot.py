@@ -21,6 +21,7 @@ class ResourceSnapshot:
     """One resource of a stack: its requested body, its creation time, its machines, and those with an older model.
 
     billed has the machines that Azure bills, by VM size and location.
+    missing is set for a recorded resource that does not exist in Azure, for example because someone deleted it by hand.
     """
 
     stack: str
@@ -30,6 +31,7 @@ class ResourceSnapshot:
     machine_count: int | None
     outdated_count: int
     billed: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    missing: bool = False
 
 
 Snapshot = Mapping[str, ResourceSnapshot]
@@ -47,13 +49,17 @@ class ChangeType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """A change of one resource: for an update or replacement the old and new values by path; failed if it did not complete."""
+    """A change of one resource: for an update or replacement the old and new values by path; failed if it did not complete.
+
+    missing is set where a resource does not exist although the stack has a record of it.
+    """
 
     op: ChangeType
     before: ResourceSnapshot | None
     after: ResourceSnapshot | None
     values: Mapping[str, tuple[Any, Any]]
     failed: bool = False
+    missing: bool = False
 
     @property
     def item(self) -> ResourceSnapshot:
@@ -95,7 +101,7 @@ def compare_snapshots(before: Snapshot, after: Snapshot, failed: Collection[str]
 def _item(cloud: Cloud, stack: str, record: StackRecord) -> ResourceSnapshot:
     found = resource_of(cloud, record)
     if found is None:
-        return ResourceSnapshot(stack, record, (record.kept or {}).get("inputs", {}), None, None, 0)
+        return ResourceSnapshot(stack, record, (record.kept or {}).get("inputs", {}), None, None, 0, missing=record.azure)
     counts = (machine_count(found), outdated_count(found)) if is_scale_set(found) else (None, 0)
     return ResourceSnapshot(stack, record, found.sent, found.created, counts[0], counts[1], billed_sizes(found))
 
@@ -103,6 +109,8 @@ def _item(cloud: Cloud, stack: str, record: StackRecord) -> ResourceSnapshot:
 def _change(before: ResourceSnapshot | None, after: ResourceSnapshot) -> ResourceChange | None:
     if before is None:
         return ResourceChange(ChangeType.CREATE, None, after, {})
+    if before.missing or after.missing:
+        return _change_of_missing(before, after)
     values = dict(_differences(before.requested, after.requested, "", MAINTAINED.get(after.record.type.removeprefix(AZURE), ())))
     if before.record.id != after.record.id or before.created != after.created:
         return ResourceChange(ChangeType.REPLACE, before, after, values)
@@ -110,6 +118,13 @@ def _change(before: ResourceSnapshot | None, after: ResourceSnapshot) -> Resourc
         values = {"renewed": (None, None)}
     moved = before.machine_count != after.machine_count or before.outdated_count != after.outdated_count
     return ResourceChange(ChangeType.UPDATE, before, after, values) if values or moved else None
+
+
+def _change_of_missing(before: ResourceSnapshot, after: ResourceSnapshot) -> ResourceChange | None:
+    """Return the change of a resource that is missing before or after; a replacement whose creation failed is missing after it."""
+    if before.missing and after.missing:
+        return None
+    return ResourceChange(ChangeType.CREATE if before.missing else ChangeType.REPLACE, before, after, {}, missing=before.missing)
 
 
 def _differences(before: Any, after: Any, path: str, either: tuple[str, ...]) -> Iterator[tuple[str, tuple[Any, Any]]]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
 from typing import Any
 
 from rehearsal.azure.azure_native_ids import AZURE, GROUP_PATHS, PLACEHOLDER, SCOPE_PATHS
 from rehearsal.azure.stack_records import StackRecord
-from rehearsal.local_up.diff_text import DONE, PLANNED, tree_lines
+from rehearsal.local_up.diff_text import CREATED_AGAIN, DONE, PLANNED, change_lines
 from rehearsal.local_up.snapshot import ChangeType, ResourceChange, ResourceSnapshot
 from rehearsal.local_up.update_state import SCALE_SET
 from rehearsal.pulumi_cli.events import REPLACEMENT_STEPS, STACK, UNCHANGED, Json, OperationTimeline, ResourceStep
@@ -27,6 +26,7 @@ REFRESH_WORDS: Mapping[ChangeType, str] = {
     ChangeType.REPLACE: "replaced by hand",
     ChangeType.DELETE: "gone",
 }
+CREATED_ON_UP = "up creates it again"
 KEY = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 REPLACE_MARK = " (forces replacement)"
 UNKNOWN_GROUP = "unknown"
@@ -39,7 +39,8 @@ def tree_of_changes(timeline: OperationTimeline, *, everything: bool) -> list[st
     found = [change for step in timeline.changed() if (change := _change(timeline, step, items[step.urn])) is not None]
     begun = (timeline.begun[urn] for urn in timeline.begun if urn in timeline.failed and urn not in timeline.ended)
     found += [change for step in begun if (change := _change(timeline, step, items[step.urn])) is not None]
-    return tree_lines(found, items, items, everything=everything)
+    again = CREATED_ON_UP if timeline.verb == "refresh" else CREATED_AGAIN[timeline.verb == "preview"]
+    return change_lines(found, items, items, everything=everything, missing=again)
 
 
 def count_line(timeline: OperationTimeline) -> str:
@@ -67,7 +68,8 @@ def _change(timeline: OperationTimeline, step: ResourceStep, item: ResourceSnaps
         return None
     before = None if op is ChangeType.CREATE else _item(timeline.stack, step, old=True)
     values = dict(_values(timeline, step)) if op in (ChangeType.UPDATE, ChangeType.REPLACE) else {}
-    return ResourceChange(op, before, None if op is ChangeType.DELETE else item, values, failed=step.urn in timeline.failed)
+    after, missing = None if op is ChangeType.DELETE else item, op is ChangeType.DELETE and timeline.verb == "refresh"
+    return ResourceChange(op, before, after, values, failed=step.urn in timeline.failed, missing=missing)
 
 
 def _values(timeline: OperationTimeline, step: ResourceStep) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -79,18 +81,9 @@ def _values(timeline: OperationTimeline, step: ResourceStep) -> Iterator[tuple[s
     old, new = step.old.get(part) or {}, step.new.get(part) or {}
     for path, kind in sorted(step.paths.items()):
         forces = kind.endswith("-replace") or path in step.keys
-        yield f"{path}{REPLACE_MARK if forces else ''}", _without_common_prefix(value_at(old, path), value_at(new, path))
+        yield f"{path}{REPLACE_MARK if forces else ''}", (value_at(old, path), value_at(new, path))
     for key in sorted(set(step.keys or step.diffs) - {re.split(r"[.\[]", path)[0] for path in step.paths}):
         yield f"{key}{REPLACE_MARK if key in step.keys else ''}", (old.get(key), new.get(key))
-
-
-def _without_common_prefix(old: Any, new: Any) -> tuple[Any, Any]:
-    """Return two values without the path segments that both begin with: Azure ids differ at their ends, and a line has no room for both."""
-    if not (isinstance(old, str) and isinstance(new, str)):
-        return old, new
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    shared = old[:same].rpartition("/")[0]
-    return (f"…{old.removeprefix(shared)}", f"…{new.removeprefix(shared)}") if shared else (old, new)
 
 
 def _item(stack: str, step: ResourceStep, *, old: bool = False) -> ResourceSnapshot:

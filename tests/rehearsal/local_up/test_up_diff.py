@@ -5,10 +5,12 @@ from __future__ import annotations
 from embedded_regions import CPU, found_changes, planned, pool, standing, updated
 
 from gpufleet.up_output import outcome_lines
+from rehearsal.azure.arm_id import parse
 from rehearsal.azure.region_cloud import new_region_cloud
+from rehearsal.azure.resource import Request
 from rehearsal.azure.scenario import AllocationFailure, Scenario
 from rehearsal.checks.machines_up import check_machines
-from rehearsal.local_up.diff_text import DONE, PLANNED, count_line, machine_line, tree_lines
+from rehearsal.local_up.diff_text import CREATED_AGAIN, DONE, PLANNED, change_lines, count_line, machine_line, tree_lines
 from rehearsal.local_up.snapshot import ChangeType, billed_machines, compare_snapshots
 from rehearsal.local_up.timeline import timeline_of
 from rehearsal.local_up.up import UpOutcome, tear_down
@@ -78,10 +80,34 @@ def test_equal_changes_are_told_once_and_secrets_never() -> None:
     assert "custom_data" not in whole or "=>" not in whole.partition("custom_data")[2].partition("\n")[0]
 
 
-def test_every_value_is_shown_on_demand() -> None:
+def test_every_value_and_file_that_differs_is_shown_on_demand() -> None:
     outcome = updated(planned(pool(CPU, image="cpu@2026.10.0")), standing())
-    (line,) = (line for line in tree(outcome, everything=True) if "imageReference.id: " in line)
-    assert line.count("characters)") == 2
+    lines = change_lines(found_changes(outcome), outcome.before, outcome.after, everything=True)
+    assert [line.strip() for line in lines[5:]] == [
+        "virtualMachineProfile.osProfile.customData: its changed files are listed below",
+        "virtualMachineProfile.storageProfile.imageReference.id: …/2026.11.0 => …/2026.10.0",
+        "files in customData that change:",
+        "/etc/systemd/system/kubelet.service (+1 -1) in VirtualMachineScaleSet dev-cpu-000",
+        "@@ line 27",
+        "--provider-id=${GPUFLEET_PROVIDER_ID} \\",
+        "-   --node-labels=gpuf…/image=cpu_2026.11.0",
+        "+   --node-labels=gpuf…/image=cpu_2026.10.0",
+        "TimeoutStartSec=infinity",
+    ]
+
+
+def test_a_machine_that_was_deleted_by_hand_is_missing_and_created_again() -> None:
+    cloud = standing()
+    (machine,) = (one for one in cloud.resources.values() if one.id.name == "dev-etcd-1" and one.id.type.endswith("/virtualMachines"))
+    assert cloud.handle(Request("DELETE", parse(machine.id.text), principal="an operator")).status < 300
+    while (due := cloud.events.next_at()) is not None and cloud.find(machine.id.text) is not None:
+        cloud.step(due)
+    outcome = updated(planned(), cloud)
+    assert tree(outcome)[-1] == " +         VirtualMachine dev-etcd-1 (missing in Azure; would be created again)"
+    done = tree_lines(found_changes(outcome), outcome.before, outcome.after, everything=True, missing=CREATED_AGAIN[False])
+    assert done[-1] == " +         VirtualMachine dev-etcd-1 (missing in Azure; created again)"
+    assert count_line(found_changes(outcome), outcome.after, DONE) == "+ 1 created (1 of them missing in Azure), 240 unchanged"
+    assert found_changes(updated(planned(), cloud)) == []
 
 
 def test_a_destroyed_region_reads_from_the_top_down() -> None:
