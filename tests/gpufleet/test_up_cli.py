@@ -49,8 +49,9 @@ def up_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = result.stdout.splitlines()
     assert len(lines) < 40
     assert result.stderr.splitlines() == ["up: dev-base", "up: dev"]
-    assert lines[-3] == "resources: + 241 created, 0 unchanged"
-    assert lines[-2] == "instances: 0 -> 14"
+    assert lines[-4] == "resources: + 241 created, 0 unchanged"
+    assert lines[-3] == "instances: 0 -> 14"
+    assert lines[-2].startswith("cost: 0.00 -> 11.75 US$ per hour (+11.75); ")
     assert lines[-1].endswith(f"kept in {folder}")
     return folder
 
@@ -87,6 +88,7 @@ def test_a_preview_shows_the_change_and_makes_none(state: Path, tmp_path: Path) 
         " ~         VirtualMachineScaleSet dev-cpu-000 [diff: ~sku.capacity] (instances: 10 -> 12)"
     ]
     assert "sku.capacity: 10 => 12" in result.stdout
+    assert "cost: 11.75 -> 11.99 US$ per hour (+0.24); " in result.stdout
     assert "nothing was changed" in result.stdout
     assert snapshot(state) == before
 
