@@ -282,6 +282,8 @@ def _one_of(given: Any, choices: Sequence[str]) -> tuple[str, str]:
     reason = f"{shown(given)} is not one of {', '.join(choices)}"
     if str(given) in choices:
         return _kind_wrong(given, TEXT), f'quote it: "{given}"'
+    if isinstance(given, list) and len(given) == 1 and given[0] in choices:
+        return reason, f"write {shown(given[0])} without brackets"
     words = str(given).split()
     if len(words) > 1 and all(word in choices for word in words):
         return reason, f"put commas between them: {', '.join(words)}"
@@ -314,7 +316,10 @@ def _kind_right(given: object, expected: str) -> str:
 
 
 def _form(given: object, location: ErrorLocation) -> str:
-    """Return the remedy if the quoted value would still not match the field's pattern, otherwise an empty string."""
+    """Return the remedy of a mapping's tag, or of a value whose text does not match the field's pattern; otherwise an empty string."""
+    kind = location.field.discriminator if location.field else None
+    if isinstance(kind, str) and given in location.tags:
+        return f"write {{{kind}: {given}}}"
     patterns = [getattr(item, "pattern", None) for item in location.field.metadata] if location.field else []
     wrong = [pattern for pattern in patterns if pattern in FORMS and not re.fullmatch(pattern, shown(given))]
     return f"write {FORMS[wrong[0]]}" if wrong and isinstance(given, bool | int | float) else ""

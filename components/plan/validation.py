@@ -6,7 +6,9 @@ It reads the raw document, so that no error hides another. Values of the wrong t
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import get_args
 
 from components.plan import addresses
 from components.plan.image_validation import validate_image
@@ -18,8 +20,11 @@ from components.plan.subscription_limits import ALL_FAMILIES, SPOT_FAMILY
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.images import ImageCatalog, Role
 from components.spec.pool import NODE_SUBNET_SLOTS, Interconnect
+from components.spec.types import RegionName
 
 RESERVED_NAME = "base"
+REGION_NAME = re.compile(get_args(RegionName)[1].pattern)
+"""Form of a region's name; a name without this form is reported only by the model of components.spec."""
 UNKNOWN_SIZE = f"is no VM size that {SIZES_LISTED} lists (a new one is a row of components/plan/vm_sizes.py)"
 GROUPS = {"api_servers": Role.API_SERVER, "etcd": Role.ETCD, "events_etcd": Role.ETCD}
 
@@ -65,7 +70,7 @@ def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[InvalidV
 
 def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[InvalidValue]:
     """Yield invalid values of the region's name and address space, and cluster slots beyond it."""
-    if isinstance(document.get("name"), str) and document["name"] != name:
+    if isinstance(document.get("name"), str) and document["name"] != name and REGION_NAME.fullmatch(document["name"]):
         yield InvalidValue(
             ("name",), document["name"], f"differs from the file's name, {name}.yaml", f"write name: {name}, or rename the file"
         )

@@ -106,6 +106,8 @@ TOLD = {
     "items:\n  - name: a\n    cuont: 5\n": "3: items[0].cuont: is not a known key; did you mean count?",
     "items:\n  - Name: a\n": "2: items[0].Name: is not a known key; did you mean name?",
     "items:\n  - name: a\n    zzz: [1]\n": ("3: items[0].zzz: is not a known key; the keys here are name, count, colour, pairs, shape"),
+    "items:\n  - {name: a, shape: circle}\n": "2: items[0].shape: 'circle' is text, not a mapping; write {kind: circle}",
+    "items:\n  - {name: a, colour: [red]}\n": ("2: items[0].colour: a list of 1 is not one of red, green, 1; write 'red' without brackets"),
     "items:\n  - title: a\n": "2: items[0].title: is not a known key; did you mean name?",
     "items:\n  - \u00a0name: a\n    name: a\n": "2: items[0]['\\xa0name']: is not a known key; write a space in place of character U+00A0",
     "items:\n  - {name: a, radius: {kind: circle}}\n": (
@@ -153,7 +155,6 @@ TOLD = {
     ),
     "items:\n  - {name: a, shape: {radius: 1}}\n": "2: items[0].shape.kind: is missing; write one of circle, square",
     "items:\n  - {name: a, shape: {kind: square, side: 1, circle: x}}\n": (f"2: items[0].shape.circle: 'x' is text, {NOT_WHOLE}"),
-    "items:\n  - {name: a, shape: circle}\n": "2: items[0].shape: 'circle' is text, not a mapping; write one `key: value` a line",
     "size: x\n": f"1: size: 'x' is text, {NOT_WHOLE}",
     "size: [1, x]\n": f"1: size[1]: 'x' is text, {NOT_WHOLE}",
     "size: {kind: square, side: x}\n": f"1: size.side: 'x' is text, {NOT_WHOLE}",
