@@ -12,6 +12,7 @@ from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_output import print_outcome, shown
 from stacks.load import load_plan, load_siblings
+from stacks.notes import missing_captures
 
 
 @click.command(short_help="Print what up would do, without doing it.")
@@ -44,6 +45,8 @@ def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss
     began = time.monotonic()
     plan = load_plan(region)
     raise_if_broken(plan, load_siblings(region).plans)
+    for missing in missing_captures(plan):
+        click.echo(f"note: {missing}", err=True)
     scenario = azure.load_scenario()
     if (work := work_for_engine(plan, region, azure, engine)) is not None:
         from rehearsal.pulumi_cli import region_commands

@@ -51,15 +51,31 @@ def _ids(plan: RegionPlan) -> Iterator[tuple[str, str]]:
 
 STACKS = ROOT / "stacks"
 GUIDE = "docs/add-a-region.md"
+CAPTURES = "docs/node-images.md, The captures of a version"
 
 
 def notes(region: str, plan: RegionPlan) -> tuple[str, ...]:
-    """Return one line per note: identities of the shipped examples, and missing stack files of a region under stacks/regions.
+    """Return one line per note: missing captures, identities of the examples, and missing stack files of a region under stacks/regions.
 
     region is the name or path that the plan was loaded from.
     """
     path = region_path(region)
-    return (*_placeholders(path, plan), *(missing_stack_files(plan, STACKS) if path.resolve().parent == REGIONS else ()))
+    return (
+        *missing_captures(plan),
+        *_placeholders(path, plan),
+        *(missing_stack_files(plan, STACKS) if path.resolve().parent == REGIONS else ()),
+    )
+
+
+def missing_captures(plan: RegionPlan) -> tuple[str, ...]:
+    """Return at most one line: the pinned image versions without a capture in the region's location, and the remedy."""
+    images = (*plan.gallery.images, *(pool.image for cluster in plan.clusters for pool in cluster.pools))
+    pins = sorted({image.pin for image in images if not image.captured})
+    if not pins:
+        return ()
+    are, them = ("is", "it") if len(pins) == 1 else ("are", "them")
+    what = f"{', '.join(pins)} {are} not captured in {plan.spec.location}"
+    return (f"{what}, and a gallery takes versions from its own location only: build {them} there before pulumi up ({CAPTURES})",)
 
 
 def _placeholders(path: pathlib.Path, plan: RegionPlan) -> Iterator[str]:

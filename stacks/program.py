@@ -1,8 +1,11 @@
-"""Components of a stack (the base of a region, or its clusters), and garbage collection of its program."""
+"""Components of a stack (the base of a region, or its clusters), and the process of its program: garbage collection, Azure's address."""
 
 from __future__ import annotations
 
 import gc
+import os
+from collections.abc import Mapping
+from ipaddress import ip_address
 
 import pulumi
 
@@ -33,3 +36,12 @@ its end. The defaults (700, 10, 10) use half of a program's CPU, growing faster 
 def collect_rarely() -> None:
     """Set the thresholds for the rest of this process."""
     gc.set_threshold(*THRESHOLDS)
+
+
+def serves_azure_here(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return True if the endpoints of Azure for this run are on the loopback interface, where only the embedded Azure can be."""
+    host = environment.get("ARM_METADATA_HOST", "").rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

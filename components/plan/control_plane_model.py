@@ -19,7 +19,9 @@ INGRESS_PORTS = ((80, 30_080), (443, 30_443))
 class ImagePlan:
     """One published image version: gallery ids, and the number of replicas for concurrent creates in the region.
 
-    capture is the resource id from the build: a managed image is used directly, without a version in the gallery.
+    capture is the resource id from the build: a managed image is used directly, without a version in the gallery. If captured is False,
+    the version has no capture in the region's location, and capture is an id that exists in no subscription: it serves the embedded
+    Azure, and the program refuses to send it to Azure.
     """
 
     pin: str
@@ -28,6 +30,7 @@ class ImagePlan:
     definition_id: str
     version_id: str
     capture: str
+    captured: bool
     replicas: int
 
     @property

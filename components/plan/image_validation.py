@@ -1,4 +1,4 @@
-"""Validation of image pins: published, captured in the location, and suitable for the machines' role."""
+"""Validation of image pins: published, and suitable for the machines' role."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from components.plan.invalid_value import InvalidValue, Path, Raw, nearest
-from components.plan.locations import ZONAL_LOCATIONS
 from components.plan.vm_sizes import VM_SIZES, VmSize
 from components.spec.images import ImageCatalog, ImageDefinition, ImageStore, Role
 from components.spec.pod_network import Cni
@@ -32,15 +31,13 @@ def validate_image(
 ) -> Iterator[InvalidValue]:
     """Yield the invalid values of an image pin; group is the raw group of machines of a raw cluster that pins it at path, name@version.
 
-    location is the raw region's.
+    location is the raw region's. A version that is not captured there is valid, since only a deployment to Azure needs the capture:
+    ImagePlan.captured.
     """
     if pin not in catalog.pins():
         yield _unpublished(path, pin, role, catalog)
         return
     captures = catalog.captures(pin)
-    if location in ZONAL_LOCATIONS and location not in captures:
-        remedy = f"build it there too and add what was captured to node-images/versions.yaml; it is captured in {', '.join(captures)}"
-        yield InvalidValue(path, pin, f"is not captured in {location}, and a gallery takes a version from its own location only", remedy)
     definition = catalog.definition(pin)
     if role not in definition.roles:
         suitable = tuple(item for item in catalog.pins() if role in catalog.definition(item).roles)

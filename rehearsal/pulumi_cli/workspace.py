@@ -66,6 +66,9 @@ FOREIGN_VARIABLES = ("PULUMI_", "ARM_", "AZURE_", "KUBE")
 COPIED_SETTINGS = ("config",)
 """Keys of a stack's settings that a rehearsal copies. The others concern the encryption key of the real stack's state."""
 
+EMBEDDED_AZURE = {f"{PROJECT}:embedded-azure": "true"}
+"""Setting with which the program updates a region whose images are not captured: stacks/__main__.py."""
+
 
 class WorkspaceError(GpufleetError):
     """A folder that cannot be used: reason and remedy."""
@@ -147,7 +150,7 @@ class EngineFolder:
         for stack in (plan.base_stack, plan.stack):
             path = self.project / f"Pulumi.{stack}.yaml"
             unchanged = {key: value for key, value in _read_yaml(path).items() if key not in COPIED_SETTINGS}
-            _write_yaml(path, {**unchanged, "config": {**_stack_config(stack), **_region_file_setting(plan, region)}})
+            _write_yaml(path, {**unchanged, "config": {**_stack_config(stack), **EMBEDDED_AZURE, **_region_file_setting(plan, region)}})
 
     def environment(self, programs: PulumiPrograms, more: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of the CLI and its child processes; more contains the variables for the embedded Azure."""

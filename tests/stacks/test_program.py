@@ -13,7 +13,7 @@ from rehearsal.program.accepting_cloud import AcceptingCloud
 from rehearsal.program.run import ProgramError, run_program
 from stacks.__main__ import run
 from stacks.load import REGIONS, ROOT, load_plan, region_names
-from stacks.program import make
+from stacks.program import make, serves_azure_here
 
 STACKS = [stack for region in region_names() for stack in (region, f"{region}-base")]
 ENCRYPTION = {"secretsprovider", "encryptedkey", "encryptionsalt"}
@@ -75,3 +75,31 @@ def test_the_project_finds_program_stacks_and_environment() -> None:
 
 def test_the_program_only_wires() -> None:
     assert len((ROOT / "stacks" / "__main__.py").read_text().splitlines()) < 40
+
+
+def uncaptured(folder: Path) -> tuple[str, str]:
+    """Write a draft of dev in a location without captures; return its path and the name of its base stack."""
+    draft = folder / "norwayeast.yaml"
+    text = (REGIONS / "dev.yaml").read_text().replace("name: dev\n", "name: norwayeast\n", 1)
+    space = next(line for line in text.splitlines() if line.startswith("address_space:"))
+    draft.write_text(text.replace("location: swedencentral", "location: norwayeast").replace(space, "address_space: 10.160.0.0/13"))
+    return str(draft), "norwayeast-base"
+
+
+def test_missing_captures_end_an_update_before_anything_is_registered_and_not_a_preview_or_rehearsal(tmp_path: Path) -> None:
+    draft, stack = uncaptured(tmp_path)
+    backend = AcceptingCloud()
+    with pytest.raises(
+        ProgramError, match=r"etcd@2026\.11\.0, nc-a100@2026\.11\.0 are not captured in norwayeast.*build them there before pulumi up"
+    ):
+        run_program(lambda: run(stack, draft), "gpufleet", stack, backend=backend)
+    rehearsed = run_program(lambda: run(stack, draft, rehearsed=True), "gpufleet", stack, backend=backend)
+    assert len(rehearsed.of_type("azure-native:compute:GalleryImageVersion")) == 4
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [("127.0.0.1:8443", True), ("[::1]:443", True), ("management.azure.com:443", False), ("management.azure.com", False), ("", False)],
+)
+def test_azure_is_served_here_only_on_the_loopback_interface(host: str, here: bool) -> None:
+    assert serves_azure_here({"ARM_METADATA_HOST": host}) is here
