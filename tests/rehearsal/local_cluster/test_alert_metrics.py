@@ -48,7 +48,11 @@ def _metrics(running: RunningPlane) -> dict[str, set[str]]:
 
 
 def _scraped(machine: Machine, port: int, trust: ssl.SSLContext | None) -> Mapping[str, set[str]]:
-    answer = get(machine.port(port), "/metrics", trust)
+    try:
+        answer = get(machine.port(port), "/metrics", trust)
+    except ConnectionRefusedError:
+        # Controller managers and schedulers start after their API server is ready.
+        return {}
     assert answer.status == 200, (machine.name, port)
     return _exposed(answer.text)
 
