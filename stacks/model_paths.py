@@ -27,14 +27,15 @@ class ErrorLocation:
     """Location of an error.
 
     `path` contains keys and indices of the document, without the names of union members that pydantic adds. `field` is the nearest field at
-    or above the path, `model` the model whose key the path ends with. `tags` are the discriminator values of a union at the path. `choices`
-    has a member for each union on the path.
+    or above the path, `model` the model whose key the path ends with. `tags` are the discriminator values of a union at the path, `tag_key`
+    is their key. `choices` has a member for each union on the path.
     """
 
     path: Path
     field: FieldInfo | None
     model: type[BaseModel] | None
     tags: tuple[str, ...]
+    tag_key: str
     choices: tuple[UnionChoice, ...]
 
 
@@ -44,6 +45,7 @@ class _FieldType:
 
     arms: tuple[Any, ...]
     tagged: dict[str, Any]
+    tag_key: str = ""
 
 
 def locate(model: type[BaseModel], location: Sequence[str | int], data: object) -> ErrorLocation:
@@ -67,7 +69,7 @@ def locate(model: type[BaseModel], location: Sequence[str | int], data: object) 
         path, data = (*path, element), below
         kind = _kind(found.annotation, found.discriminator) if found else _kind(_entry(kind, element))
         field = found or field
-    return ErrorLocation(path, field, owner, tuple(kind.tagged), tuple(choices))
+    return ErrorLocation(path, field, owner, tuple(kind.tagged), kind.tag_key, tuple(choices))
 
 
 def known_keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
@@ -91,7 +93,7 @@ def _kind(annotation: Any, discriminator: object = None) -> _FieldType:
     for arm in filter(_is_model, arms) if isinstance(discriminator, str) else ():
         for value in get_args(arm.model_fields[discriminator].annotation):
             tagged[str(getattr(value, "value", value))] = arm
-    return _FieldType(arms, tagged)
+    return _FieldType(arms, tagged, discriminator if isinstance(discriminator, str) else "")
 
 
 def _is_model(annotation: Any) -> bool:

@@ -317,9 +317,8 @@ def _kind_right(given: object, expected: str) -> str:
 
 def _form(given: object, location: ErrorLocation) -> str:
     """Return the remedy of a mapping's tag, or of a value whose text does not match the field's pattern; otherwise an empty string."""
-    kind = location.field.discriminator if location.field else None
-    if isinstance(kind, str) and given in location.tags:
-        return f"write {{{kind}: {given}}}"
+    if given in location.tags:
+        return f"write {{{location.tag_key}: {given}}}"
     patterns = [getattr(item, "pattern", None) for item in location.field.metadata] if location.field else []
     wrong = [pattern for pattern in patterns if pattern in FORMS and not re.fullmatch(pattern, shown(given))]
     return f"write {FORMS[wrong[0]]}" if wrong and isinstance(given, bool | int | float) else ""
