@@ -9,6 +9,7 @@ import click
 
 from cni import traffic_rules
 from components.manifests import control_plane_alerts
+from gpufleet.directories import OUT, Directory, short_path
 from stacks.load import ROOT, load_plan
 
 RUNBOOKS = f"{(ROOT / 'docs' / 'runbooks').as_uri()}/{{page}}.md#{{section}}"
@@ -36,8 +37,9 @@ def check_pattern(context: click.Context, parameter: click.Parameter, pattern: s
 @click.argument("region")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of the files, two per cluster: <region>-<cluster>[-traffic].rules.yaml.  [default: out/<region>/alerts]",
+    type=Directory(),
+    help="Directory of the files, two per cluster: <region>-<cluster>[-traffic].rules.yaml.  "
+    "[default: out/<region>/alerts in the project's folder]",
 )
 @click.option(
     "--runbook-url",
@@ -58,7 +60,7 @@ def alerts(region: str, out: Path | None, runbook_url: str | None) -> None:
     All labels, and the response to each alert: docs/runbooks/control-plane-alerts.md, docs/traffic.md.
     """
     plan = load_plan(region)
-    folder = out or Path("out") / plan.name / "alerts"
+    folder = out or short_path(OUT / plan.name / "alerts")
     folder.mkdir(parents=True, exist_ok=True)
     for cluster in plan.clusters:
         for ending, rules in (("", control_plane_alerts), ("-traffic", traffic_rules)):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from components.errors import GpufleetError
+from gpufleet.directories import Directory
 from stacks.load import load_plan
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--region", "former_region", metavar="REGION", hidden=True, help="Former option for the argument REGION.")
 @click.option(
     "--state",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Directory(),
     help="Directory of the state, shared with gpufleet up; without it the state is lost at the end.",
 )
 @click.option("--scenario", help="Name or file of the faults to inject; by default the scenario of the stored state, or none.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from components.plan.model import RegionPlan
 from gpufleet.certificate_report import CertificateInvalidError, CertificateRow, Holder, holders, report, soonest
 from gpufleet.certificate_vaults import VaultReadError, read_embedded, read_key_vaults
 from gpufleet.consoles import result_console
+from gpufleet.directories import OUT, Directory, short_path
 from gpufleet.limit_table import GAP, wrapped
 from stacks.load import load_plan
 
@@ -26,8 +28,8 @@ from stacks.load import load_plan
 @click.argument("region")
 @click.option(
     "--state",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of an embedded Azure to read instead of the region's key vaults.",
+    type=Directory(),
+    help="Directory of an embedded Azure to read instead of the region's key vaults; gpufleet up uses out/<region>/azure.",
 )
 @click.option("--within", type=click.FloatRange(min=0), metavar="DAYS", help="Exit 1 if a certificate expires in fewer days.")
 @click.option(
@@ -40,8 +42,9 @@ def certificates(region: str, state: Path | None, within: float | None, as_json:
     """Print every certificate and authority of REGION's clusters, sorted by the date of expiry.
 
     \b
-    The command reads the clusters' key vaults with the identity of az login, inside the hub's network; or with --state
-    an embedded Azure:
+    The command reads the clusters' key vaults in Azure with the identity of az login, inside the hub's network. Only
+    with --state it reads an embedded Azure, so that a report about Azure never shows an old model. The last line names
+    the source.
       gpufleet certificates dev --state out/dev/azure
       gpufleet certificates southcentralus --within 30      for a schedule: exit 1 triggers an alert
     pulumi up renews a certificate when less than a third of its life is left; machines fetch it within six hours, and no
@@ -55,15 +58,20 @@ def certificates(region: str, state: Path | None, within: float | None, as_json:
     try:
         rows = report(_read(plan, state), now)
     except (VaultReadError, CertificateInvalidError) as error:
-        click.echo(str(error), err=True)
+        click.echo(f"{error}{'' if state else _local_hint(region, plan)}", err=True)
         sys.exit(2)
     ending = soonest(rows, within or 0.0)
+    source = f"the embedded Azure in {state}" if state else "key vaults of Azure"
     if as_json:
-        click.echo(json.dumps({"region": plan.name, "now": now.isoformat(), "certificates": [row.as_json() for row in rows]}, indent=2))
+        click.echo(
+            json.dumps(
+                {"region": plan.name, "now": now.isoformat(), "source": source, "certificates": [row.as_json() for row in rows]}, indent=2
+            )
+        )
     else:
         console = result_console(200)
         draw(console, rows, frozenset(row.serial for row in rows if row.due < now or row in ending))
-        console.print(f"\n{_summary(plan, rows, ending, within)}", markup=False, soft_wrap=True)
+        console.print(f"\n{_summary(plan, rows, ending, within)}; read from {source}", markup=False, soft_wrap=True)
     sys.exit(1 if ending else 0)
 
 
@@ -78,6 +86,15 @@ def _read(plan: RegionPlan, state: Path | None) -> list[tuple[Holder, str]]:
         raise
     except GpufleetError as error:
         raise click.ClickException(str(error)) from None
+
+
+def _local_hint(region: str, plan: RegionPlan) -> str:
+    """Return a hint with the command that reads an embedded Azure of the region in its default place; empty if there is none."""
+    for folder in (OUT / plan.name / "azure", OUT / plan.name / "engine" / "inside" / "azure"):
+        if any(folder.glob("state-*.json")):
+            command = shlex.join(["gpufleet", "certificates", region, "--state", str(short_path(folder))])
+            return f"; these are the key vaults of Azure: to read your embedded Azure, run {command}"
+    return ""
 
 
 def _summary(plan: RegionPlan, rows: list[CertificateRow], ending: list[CertificateRow], within: float | None) -> str:

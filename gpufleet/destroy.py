@@ -9,7 +9,7 @@ from dataclasses import replace
 import click
 
 from gpufleet.consoles import result_console
-from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, report_refusals
+from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, has_files, report_refusals
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_output import held_lines, print_destroyed, shown
 from stacks.load import load_plan
@@ -58,7 +58,7 @@ def destroy(region: str, azure: AzureOptions, engine: EngineOptions, purge: bool
             run_on_engine(console, work, region_commands.purge_only)
         run_on_engine(console, work, lambda at_work: region_commands.tear_down(at_work, azure.allowed(), purge=purge))
     folder = azure.folder(plan.name)
-    if not folder.exists():
+    if not has_files(folder):
         console.print(f"{plan.name} has no embedded Azure in {folder}: nothing to destroy", markup=False, soft_wrap=True)
         return
     with report_refusals(console, region, folder), StateDirectory(folder) as directory, shown("destroy") as progress:

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from gpufleet.directories import OUT, Directory, short_path
 from gpufleet.up_output import held_lines
 
 if TYPE_CHECKING:
     from rehearsal.azure.scenario import Scenario
     from rehearsal.local_up.update_state import Approvals
-
-
-OUT = Path("out")
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class AzureOptions:
         """Return the state directory of a region's embedded Azure; UsageError if Pulumi's engine uses it."""
         from rehearsal.pulumi_cli.workspace import EngineFolder
 
-        folder = self.state or OUT / region / "azure"
+        folder = self.state or short_path(OUT / region / "azure")
         if EngineFolder(folder).exists:
             raise click.UsageError(f"{folder} belongs to Pulumi's own engine; add --engine, or give another directory with --state")
         return folder
@@ -70,8 +68,9 @@ def azure_options(command: Callable[..., None]) -> Callable[..., None]:
         (
             click.option(
                 "--state",
-                type=click.Path(file_okay=False, path_type=Path),
-                help="Directory of the embedded Azure.  [default: out/<region>/azure, or out/<region>/engine with Pulumi's own engine]",
+                type=Directory(),
+                help="Directory of the embedded Azure.  "
+                "[default: out/<region>/azure in the project's folder, or out/<region>/engine with Pulumi's own engine]",
             ),
             click.option("--scenario", help="Faults to inject: a name under rehearsal/scenarios, or a path to a file."),
             click.option("--parallel", type=click.IntRange(1, 1_000), help="Concurrent operations, as for Pulumi.  [default: 64]"),
@@ -85,6 +84,11 @@ def azure_options(command: Callable[..., None]) -> Callable[..., None]:
     ):
         wrapped = option(wrapped)
     return wrapped
+
+
+def has_files(folder: Path) -> bool:
+    """Return whether a directory exists and is not empty; without files, a verb that changes nothing writes nothing there."""
+    return folder.is_dir() and any(folder.iterdir())
 
 
 @contextmanager

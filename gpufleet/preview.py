@@ -8,7 +8,7 @@ import time
 import click
 
 from gpufleet.consoles import result_console
-from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, report_refusals
+from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, has_files, report_refusals
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_output import print_outcome, shown
 from stacks.load import load_plan, load_siblings
@@ -54,7 +54,7 @@ def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss
         run_on_engine(console, work, lambda at_work: region_commands.preview(at_work, azure.allowed(accept_loss_of)), everything=everything)
     folder = azure.folder(plan.name)
     with report_refusals(console, region, folder), shown("preview") as progress:
-        if folder.exists():
+        if has_files(folder):
             with StateDirectory(folder) as directory:
                 cloud = open_region_cloud(directory, plan, scenario)
         else:

@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from gpufleet.consoles import is_live, progress_console
-from gpufleet.options import OUT, AzureOptions, EngineOptions
+from gpufleet.directories import OUT, short_path
+from gpufleet.options import AzureOptions, EngineOptions
 
 if TYPE_CHECKING:
     from components.plan.model import RegionPlan
@@ -57,7 +58,7 @@ def work_for_engine(plan: RegionPlan, region: str, azure: AzureOptions, engine: 
     choice = choose_engine(unavailable_reason)
     progress_console().print(choice.line, markup=False, soft_wrap=True)
     if choice.programs is not None:
-        return Work(plan, region, azure.state or OUT / plan.name / "engine", choice.programs, azure.scenario, factor)
+        return Work(plan, region, azure.state or short_path(OUT / plan.name / "engine"), choice.programs, azure.scenario, factor)
     if engine.no_fallback:
         click.echo("refused: --no-fallback requires Pulumi's own engine; nothing was changed", err=True)
         sys.exit(EXIT_REFUSED)

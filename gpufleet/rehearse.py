@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from components.plan.cost import cost_text
 from gpufleet.check import headroom, tightest
 from gpufleet.consoles import is_live, progress_console, result_console
+from gpufleet.directories import OUT, Directory
 from gpufleet.up_output import span
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ FINDINGS_SHOWN = 8
 
 @click.command(short_help="Create a region in an embedded Azure, check and draw it.")
 @click.argument("region", default="southcentralus")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True, help="Folder for the report."
-)
+@click.option("--out", type=Directory(), default=OUT, show_default="out in the project's folder", help="Folder for the report.")
 @click.option("--real", "real", is_flag=True, help="Then run one cluster's real control plane on this machine, and join its machines.")
 @click.option("--cluster", metavar="NAME", help="With --real: name of the cluster.  [default: the smallest]")
 @click.option("--nodes", type=int, metavar="N", help="With --real: number of machines to join.  [default: all]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -11,16 +10,14 @@ from shlex import quote
 from typing import Any
 
 from components.errors import GpufleetError
+from rehearsal.azure.directory_lock import DirectoryLock
+from rehearsal.azure.directory_marker import AZURE, claim, mark
 
 Json = dict[str, Any]
 
-SNAPSHOT, JOURNAL, LOCK = "state-{:06d}.json", "journal-{:06d}.jsonl", "lock"
+SNAPSHOT, JOURNAL = "state-{:06d}.json", "journal-{:06d}.jsonl"
 MOST_CHANGES, MOST_BYTES = 20_000, 64 * 2**20
 """Changes and bytes of a journal after which a new snapshot is cheaper than a replay."""
-
-
-class StateInUseError(GpufleetError):
-    """Another process uses the state directory."""
 
 
 class StateCorruptError(GpufleetError):
@@ -35,15 +32,19 @@ class StateDirectory:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Lock a directory and create it if it does not exist. Raises StateInUseError, or OSError if it cannot be created."""
+        """Lock a directory and create it if it does not exist.
+
+        Raises DirectoryInUseError, ForeignDirectoryError for a directory with other files, or OSError if it cannot be created.
+        """
+        claim(folder, AZURE)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder = folder
-        self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        self._lock = DirectoryLock(folder)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mark(folder, AZURE)
         except OSError:
-            os.close(self._lock)
-            raise StateInUseError(f"{folder} is in use by another process; stop it, or give another directory with --state") from None
+            self._lock.release()
+            raise
         self._generation = max((int(path.stem.rpartition("-")[2]) for path in folder.glob("state-*.json")), default=0)
         self._journal = -1
         self._pending = bytearray()
@@ -148,7 +149,7 @@ class StateDirectory:
         if self._journal >= 0:
             os.close(self._journal)
             self._journal = -1
-        os.close(self._lock)
+        self._lock.release()
 
     @staticmethod
     def _write(path: Path, content: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib.metadata
 import os
 import secrets
@@ -19,6 +18,8 @@ import yaml
 
 from components.errors import GpufleetError
 from components.plan.model import RegionPlan
+from rehearsal.azure.directory_lock import DirectoryLock
+from rehearsal.azure.directory_marker import ENGINE, claim, mark
 from rehearsal.local_up.up import PROJECT
 from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
 from stacks.load import ROOT, region_names, region_path
@@ -115,28 +116,22 @@ class EngineFolder:
 
     @contextmanager
     def locked(self) -> Iterator[int]:
-        """Lock the folder against other commands; WorkspaceError where one uses it.
+        """Lock the folder against other commands; DirectoryInUseError where one uses it, ForeignDirectoryError where it has other files.
 
         The lock ends when all processes that inherited its file descriptor have ended. A CLI that survives this process therefore counts as
         a command that uses the folder.
         """
         if any(self.path.glob("state-*.json")):
             raise WorkspaceError(f"{self.path} contains the Azure of a local up; give another directory with --state")
+        claim(self.path, ENGINE)
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        lock = DirectoryLock(self.path)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            raise WorkspaceError(
-                f"{self.path} is in use by another command; wait until it ends, or give another directory with --state"
-            ) from None
-        try:
-            yield lock
+            mark(self.path, ENGINE)
+            yield lock.descriptor
         finally:
             # This unlocks it in child processes, too: providers may take a moment to end.
-            fcntl.flock(lock, fcntl.LOCK_UN)
-            os.close(lock)
+            lock.release()
 
     def prepare(self, plan: RegionPlan, region: str) -> None:
         """Create missing files and update those that follow the repository; nothing outside the folder is written."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import shlex
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -32,6 +34,7 @@ from rehearsal.local_up.up import bring_up
 from rehearsal.local_up.update_state import Approvals
 from stacks.load import load_plan
 
+certificates = importlib.import_module("gpufleet.certificates")
 ROOT = Path(__file__).parents[2]
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
 REGIONS = ("dev", "southcentralus", "swedencentral")
@@ -73,7 +76,9 @@ def test_the_command_lists_all_and_changes_nothing(kept: tuple[Path, Cloud]) -> 
     result = run("dev", "--state", folder)
     assert result.returncode == 0, result.stderr
     assert all(f" {name} " in result.stdout for name in NAMES)
-    assert result.stdout.splitlines()[-1] == "dev: 19 certificates of 1 cluster; the first ends in 365 days"
+    assert result.stdout.splitlines()[-1] == (
+        f"dev: 19 certificates of 1 cluster; the first ends in 365 days; read from the embedded Azure in {folder}"
+    )
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -81,7 +86,9 @@ def test_a_schedule_is_told_by_the_exit_status(kept: tuple[Path, Cloud]) -> None
     assert run("dev", "--state", kept[0], "--within", "30").returncode == 0
     result = run("dev", "--state", kept[0], "--within", "400", "--json")
     assert result.returncode == 1
-    rows = json.loads(result.stdout)["certificates"]
+    document = json.loads(result.stdout)
+    assert document["source"] == f"the embedded Azure in {kept[0]}"
+    rows = document["certificates"]
     assert {row["name"] for row in rows} == NAMES
     assert [row["ends"] for row in rows] == sorted(row["ends"] for row in rows)
     assert sum(row["days_left"] < 400 for row in rows) == len(NAMES) - len(AUTHORITIES)
@@ -94,6 +101,18 @@ def test_a_directory_without_an_azure_is_refused_in_one_line(tmp_path: Path) -> 
         f"{tmp_path}/none: contains no embedded Azure; create the region first: gpufleet up dev --state {tmp_path}/none"
     ]
     assert not (tmp_path / "none").exists()
+
+
+def test_a_failed_read_of_azure_names_the_command_that_reads_the_local_model(
+    kept: tuple[Path, Cloud], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificates, "OUT", tmp_path)
+    assert certificates._local_hint("dev", DEV) == ""
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "azure").symlink_to(kept[0])
+    hint = certificates._local_hint("dev", DEV)
+    assert hint.startswith("; these are the key vaults of Azure: to read your embedded Azure, run gpufleet certificates dev --state ")
+    assert run(*shlex.split(hint.partition("gpufleet certificates ")[2])).returncode == 0
 
 
 def test_vaults_over_https_hold_what_the_kept_ones_hold(kept: tuple[Path, Cloud], tmp_path: Path) -> None:

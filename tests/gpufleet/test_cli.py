@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gpufleet.options import AzureOptions
 from stacks.load import region_names
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,15 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> 
     assert result.returncode == 2
     assert "cannot be written" in result.stdout
     assert "Traceback" not in result.stderr
+
+
+def test_results_are_in_the_projects_folder_whatever_the_working_directory(tmp_path: Path) -> None:
+    result = run("destroy", "dev", "--state", "here/../there", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "dev has no embedded Azure in there: nothing to destroy\n")
+    result = run("destroy", "dev", "--state", "../elsewhere", cwd=tmp_path)
+    assert result.stdout == f"dev has no embedded Azure in {tmp_path.parent}/elsewhere: nothing to destroy\n"
+    options = AzureOptions(None, None, None, ())
+    assert options.folder("dev").resolve() == ROOT / "out" / "dev" / "azure"
 
 
 def test_the_shipped_schema_is_fresh() -> None:

@@ -229,7 +229,8 @@ def test_two_ups_at_once_are_refused(state: Path) -> None:
     result = run("up", "dev", "--state", state)
     first.communicate(timeout=300)
     assert (result.returncode, first.returncode) == (2, 0)
-    assert "is in use by another process" in result.stderr
+    assert f"{state} is in use by process {first.pid} (gpufleet up dev --state {state}, since 20" in result.stderr
+    assert f"stop it (kill {first.pid})" in result.stderr
 
 
 def test_a_state_that_cannot_be_read_says_what_to_do(state: Path) -> None:

@@ -14,7 +14,9 @@ from contextlib import ExitStack
 from components.plan.model import RegionPlan
 from rehearsal.arm.client_environment import ClientSettings
 from rehearsal.arm.served_azure import open_live_model
-from rehearsal.azure.state_directory import StateCorruptError, StateInUseError
+from rehearsal.azure.directory_lock import DirectoryInUseError
+from rehearsal.azure.directory_marker import ForeignDirectoryError
+from rehearsal.azure.state_directory import StateCorruptError
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.hub.clusters import Clusters
 from rehearsal.local_cluster.hub.dns_resolver import hub_network_id, resolve, serve_dns
@@ -45,7 +47,7 @@ def main() -> None:
     threading.Thread(target=_stop_at_end_of_input, args=(stop,), name="lifeline", daemon=True).start()
     try:
         serve(request, lambda ready: send(ready=ready), lambda text: send(say=text), stop)
-    except (StateInUseError, StateCorruptError, InvalidFileError) as refused:
+    except (DirectoryInUseError, ForeignDirectoryError, StateCorruptError, InvalidFileError) as refused:
         send(refused=str(refused))
         sys.exit(2)
     except OSError as error:
@@ -62,7 +64,7 @@ def _stop_at_end_of_input(stop: threading.Event) -> None:
 
 
 def serve(request: HubRequest, ready: Callable[[Mapping[str, str]], None], say: Callable[[str], None], stop: threading.Event) -> None:
-    """Serve until stop is set; raise StateInUseError, StateCorruptError, InvalidFileError or OSError."""
+    """Serve until stop is set; raise DirectoryInUseError, ForeignDirectoryError, StateCorruptError, InvalidFileError or OSError."""
     plan, folder = request.plan, request.folder / "azure"
     with ExitStack() as ending:
         live = ending.enter_context(open_live_model(plan, folder, request.scenario, request.factor, keep=True))

@@ -85,7 +85,7 @@ def test_a_port_and_a_directory_in_use_are_told_in_one_line(server: ArmServer) -
     assert "in use" in err
     status, _, err = gpufleet("azure", "dev", "--state", str(Path(server.authority).parent))
     assert (status, len(err.strip().splitlines())) == (2, 1)
-    assert "in use by another process" in err
+    assert f"in use by process {server.process.pid} (gpufleet azure dev " in err
 
 
 @pytest.mark.parametrize("content", ['{"format": 0}', "{", '{"format": 1}', "[]"])

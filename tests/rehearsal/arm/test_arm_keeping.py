@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,9 @@ import pytest
 from arm_server import LOCATION, ArmServer, arm_server
 from azure.core.exceptions import ClientAuthenticationError
 
-from rehearsal.azure.state_directory import StateCorruptError, StateDirectory, StateInUseError
+from rehearsal.azure.directory_lock import DirectoryInUseError
+from rehearsal.azure.directory_marker import MARKER, ForeignDirectoryError
+from rehearsal.azure.state_directory import StateCorruptError, StateDirectory
 
 GROUPS = "api-version=2025-04-01"
 SECRETS = "api-version=7.6"
@@ -162,8 +165,32 @@ def test_a_full_disk_stops_acknowledging_until_there_is_room_again(tmp_path: Pat
 
 
 def test_a_directory_has_one_holder_at_a_time(tmp_path: Path) -> None:
-    with StateDirectory(tmp_path), pytest.raises(StateInUseError, match="in use by another process"):
+    with StateDirectory(tmp_path), pytest.raises(DirectoryInUseError, match=rf"in use by process {os.getpid()} \("):
         StateDirectory(tmp_path)
+    (tmp_path / "lock").write_text('{"pid": 1, "command": "gpufleet up dev", "since": "2026-11-01 10:00:00", "start": "0"}')
+    StateDirectory(tmp_path).close()
+    assert (tmp_path / "lock").read_text() == ""
+
+
+def test_a_directory_of_somebody_else_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("x")
+    (tmp_path / "zoo").mkdir()
+    refused = f"{tmp_path} contains thesis.tex and 1 more, which gpufleet did not write; give a new or an empty directory with --state"
+    with pytest.raises(ForeignDirectoryError, match=re.escape(refused)):
+        StateDirectory(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["thesis.tex", "zoo"]
+    (tmp_path / MARKER).write_text("Pulumi's engine\n")
+    with pytest.raises(ForeignDirectoryError, match="contains Pulumi's engine, not embedded Azure"):
+        StateDirectory(tmp_path)
+
+
+@pytest.mark.parametrize("names", [(), ("lock",), ("lock", "state-000003.json", "ca.pem", "identity.json"), ("journal-000000.jsonl",)])
+def test_a_new_directory_or_one_of_an_earlier_version_gets_the_marker(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        (tmp_path / name).write_text("")
+    StateDirectory(tmp_path).close()
+    assert (tmp_path / MARKER).read_text().startswith("embedded Azure\n")
+    (tmp_path / "notes.txt").write_text("a file beside the state")
     StateDirectory(tmp_path).close()
 
 
@@ -203,4 +230,4 @@ def test_a_snapshot_that_was_not_finished_leaves_the_former_one_in_force(tmp_pat
         assert not list(tmp_path.glob("*.part"))
         directory.replace({"a": 2})
     assert json.loads((tmp_path / "state-000002.json").read_text()) == {"a": 2}
-    assert {path.name for path in tmp_path.iterdir()} == {"lock", "state-000002.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"lock", MARKER, "state-000002.json"}

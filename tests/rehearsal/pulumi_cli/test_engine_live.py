@@ -242,7 +242,7 @@ def test_two_commands_at_once_are_refused(tmp_path: Path) -> None:
                 break
         second = engine.run("preview")
         assert second.returncode == 2
-        assert "is in use by another command; wait for its end" in second.stderr
+        assert f"is in use by process {first.pid} (gpufleet up dev " in second.stderr
     finally:
         os.kill(first.pid, signal.SIGKILL)
         first.communicate()

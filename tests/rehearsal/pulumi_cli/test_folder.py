@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rehearsal.azure.directory_lock import DirectoryInUseError
+from rehearsal.azure.directory_marker import MARKER, ForeignDirectoryError
 from rehearsal.pulumi_cli import workspace
 from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
 from rehearsal.pulumi_cli.workspace import EngineFolder, WorkspaceError
@@ -118,7 +120,7 @@ def test_nothing_of_a_persons_own_cloud_or_state_reaches_the_cli(folder: EngineF
 def test_a_second_command_is_refused_while_one_is_at_work(tmp_path: Path) -> None:
     with (
         EngineFolder(tmp_path).locked(),
-        pytest.raises(WorkspaceError, match="is in use by another command"),
+        pytest.raises(DirectoryInUseError, match=rf"is in use by process {os.getpid()} \("),
         EngineFolder(tmp_path).locked(),
     ):
         pass
@@ -138,10 +140,22 @@ def test_what_outlives_a_killed_command_goes_on_holding_the_folder(tmp_path: Pat
     child = int(done.stdout)
     try:
         assert done.returncode == -signal.SIGKILL
-        with pytest.raises(WorkspaceError), EngineFolder(tmp_path).locked():
+        ended = r"is in use by another process; .*process \d+ \(-c .*, has ended, but a program that it started may run on"
+        with pytest.raises(DirectoryInUseError, match=ended), EngineFolder(tmp_path).locked():
             pass
     finally:
         os.kill(child, signal.SIGKILL)
+
+
+def test_a_folder_of_somebody_else_is_refused_and_an_engines_own_gets_the_marker(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    with pytest.raises(ForeignDirectoryError, match="contains photos, which gpufleet did not write"), EngineFolder(tmp_path).locked():
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["photos"]
+    (tmp_path / "photos").rmdir()
+    (tmp_path / "passphrase").write_text("x")
+    with EngineFolder(tmp_path).locked():
+        assert (tmp_path / MARKER).read_text().startswith("Pulumi's engine\n")
 
 
 def test_a_folder_with_an_azure_that_was_brought_up_in_process_is_refused(tmp_path: Path) -> None:
