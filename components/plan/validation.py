@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import get_args
 
-from components.plan import addresses
+from components.plan import addresses, azure_limits
 from components.plan.image_validation import validate_image
 from components.plan.invalid_value import SIZES_LISTED, InvalidValue, Path, Raw, nearest, whole_number
 from components.plan.locations import ZONAL_LOCATIONS
 from components.plan.pod_network_validation import validate_pod_network
-from components.plan.pools import layout, subnet_slots
+from components.plan.pools import addresses_per_machine, layout, subnet_slots
 from components.plan.subscription_limits import ALL_FAMILIES, SPOT_FAMILY
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.images import ImageCatalog, Role
@@ -26,6 +26,9 @@ RESERVED_NAME = "base"
 REGION_NAME = re.compile(get_args(RegionName)[1].pattern)
 """Form of a region's name; a name without this form is reported only by the model of components.spec."""
 UNKNOWN_SIZE = f"is no VM size that {SIZES_LISTED} lists (a new one is a row of components/plan/vm_sizes.py)"
+MOST_ADDRESSES = int(azure_limits.VNET_ADDRESSES.bound or 0)
+ENDPOINT_MARGIN = 32
+"""Addresses that a corrected pods_per_node leaves to front ends and private endpoints."""
 GROUPS = {"api_servers": Role.API_SERVER, "etcd": Role.ETCD, "events_etcd": Role.ETCD}
 
 
@@ -151,12 +154,38 @@ def _interconnect(path: Path, pool: Raw) -> Iterator[InvalidValue]:
 
 
 def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[InvalidValue]:
-    """Yield pools of a cluster that would use the same node subnet as an earlier pool."""
+    """Yield pools of a cluster that would use the same node subnet as an earlier pool.
+
+    If they do so because the cluster exceeds the addresses of its network, yield the pool with the most addresses in their place.
+    """
+    pools = [(where, pool, slots) for where, pool in _mappings(cluster, (*path, "pools")) if (slots := _pool_slots(pool, catalog))]
+    found = list(_overlaps(pools))
+    largest = max(pools, key=lambda entry: _pool_addresses(entry[1]), default=None)
+    if not found or largest is None or (used := sum(_pool_addresses(pool) for _, pool, _ in pools)) <= MOST_ADDRESSES:
+        yield from found
+        return
+    where, pool, _ = largest
+    pods, nodes = pool["pods_per_node"], pool["nodes"]
+    others = used - _pool_addresses(pool) + _control_plane_addresses(cluster)
+    fewer = (MOST_ADDRESSES - others) // nodes - 1
+    per_machine = addresses_per_machine(pods)
+    remedy = f"write at most {fewer}" if fewer >= 1 else "lower nodes"
+    yield InvalidValue(
+        (*where, "pods_per_node"),
+        pods,
+        f"gives each of {nodes:,} machines {per_machine} addresses, so that this cluster's pools need {used:,} of at most "
+        f"{MOST_ADDRESSES:,} {azure_limits.VNET_ADDRESSES.name}: {azure_limits.VNET_ADDRESSES.reason}",
+        f"{remedy}, or move machines to another cluster",
+    )
+    lowered = {**pool, "pods_per_node": max(fewer, 1)}
+    corrected = [(place, lowered if place == where else each) for place, each, _ in pools]
+    yield from _overlaps([(place, each, slots) for place, each in corrected if (slots := _pool_slots(each, catalog))])
+
+
+def _overlaps(pools: Iterable[tuple[Path, Raw, range]]) -> Iterator[InvalidValue]:
+    """Yield pools with a node-subnet slot of an earlier pool."""
     taken: dict[int, str] = {}
-    for where, pool in _mappings(cluster, (*path, "pools")):
-        slots = _pool_slots(pool, catalog)
-        if slots is None:
-            continue
+    for where, pool, slots in pools:
         clash = next((slot for slot in slots if slot in taken), None)
         if clash is not None:
             free = next((start for start in range(NODE_SUBNET_SLOTS) if not any(start + step in taken for step in range(len(slots)))), None)
@@ -187,6 +216,18 @@ def _pool_slots(pool: Raw, catalog: ImageCatalog) -> range | None:
     per_set = given if given and 1 <= given <= 7_500 else None
     _, per_subnet = layout(Interconnect(pool["interconnect"]), catalog.definition(pin).store, values["pods_per_node"] or 1, per_set)
     return subnet_slots(values["slot"] or 0, values["nodes"] or 0, per_subnet)
+
+
+def _pool_addresses(pool: Raw) -> int:
+    """Return the private addresses of a raw pool with valid numbers."""
+    return int(pool["nodes"] * addresses_per_machine(pool["pods_per_node"]))
+
+
+def _control_plane_addresses(cluster: Raw) -> int:
+    """Return the private addresses of a raw cluster besides its pools, with a margin for front ends and endpoints."""
+    plane = cluster.get("control_plane")
+    groups = [plane.get(key) for key in GROUPS] if isinstance(plane, Mapping) else []
+    return ENDPOINT_MARGIN + sum(whole_number(group.get("count")) or 0 for group in groups if isinstance(group, Mapping))
 
 
 def _tenants(path: Path, cluster: Raw) -> Iterator[InvalidValue]:

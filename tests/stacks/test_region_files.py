@@ -164,6 +164,22 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     assert [int(line.split(":")[1]) for line in lines] == sorted(int(line.split(":")[1]) for line in lines)
 
 
+def test_too_many_addresses_are_reported_in_place_of_the_overlap_that_they_cause(tmp_path: Path) -> None:
+    before, cluster, after = TEXTS["southcentralus"].partition("name: frontier")
+
+    def draft(pods: str) -> str:
+        return before + cluster + after.replace("pods_per_node: 7", f"pods_per_node: {pods}", 1)
+
+    (line,) = problems(tmp_path, draft("30"))
+    assert "clusters[2].pools[0].pods_per_node: 30 gives each of 5,000 machines 31 addresses" in line
+    assert "need 175,552 of at most 65,536 private addresses" in line
+    fewer = re.search(r"write at most (\d+), or move machines to another cluster$", line)
+    assert fewer
+    (tmp_path / "southcentralus.yaml").write_text(draft(fewer[1]))
+    result = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml")])
+    assert (result.exit_code, "none broken" in result.output) == (0, True)
+
+
 def test_overlapping_blocks_of_two_regions_are_refused_with_a_free_block(tmp_path: Path) -> None:
     lines = problems(tmp_path, changed("10.0.0.0/11", "10.32.0.0/11"))
     result = [line.rpartition(": ")[2] for line in lines]
