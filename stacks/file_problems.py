@@ -103,12 +103,14 @@ def path_text(path: Path) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value from a file as in YAML, on one line and shortened; a list or mapping by its size."""
+    """Return a value from a file as in YAML, on one line, shortened; a list or mapping by its size, a private key without content."""
     match value:
         case None:
             return "null"
         case bool():
             return "true" if value else "false"
+        case str() if "PRIVATE KEY" in value:
+            return "'… PRIVATE KEY …'"
         case str():
             return repr(value) if len(value) <= LONGEST_VALUE else f"{value[: LONGEST_VALUE - 1] + '…'!r}"
         case list():

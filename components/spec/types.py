@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import Annotated
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+
+from components.spec.ssh_key import ssh_public_key
 
 INTERNAL = ipaddress.IPv4Network("10.0.0.0/8")
 """Addresses that the traffic accounting counts as internal: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
@@ -19,7 +20,6 @@ SHORTEST_RANGE = 8
 RESERVED_LABELS = ("kubernetes.io", "k8s.io", "gpufleet.io")
 """Domains of labels that a region file must not set: kubelets refuse unknown keys of the first two; the plan sets those of the third:
 https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction"""
-SSH_KEY = re.compile(r"^(ssh-rsa|ssh-ed25519) [A-Za-z0-9+/=]{40,}( \S+)?$")
 
 
 class Model(BaseModel):
@@ -68,13 +68,6 @@ def uuid_text(value: str) -> str:
         raise ValueError("is no UUID; write 8-4-4-4-12 hexadecimal digits") from error
     if canonical != value:
         raise ValueError(f"is not in canonical form; write {canonical}")
-    return value
-
-
-def ssh_public_key(value: str) -> str:
-    """Return the value if it is an OpenSSH public key (type, base64, optional comment); otherwise raise ValueError."""
-    if not SSH_KEY.fullmatch(value):
-        raise ValueError("is no OpenSSH public key; paste the line of a .pub file (ssh-ed25519 or ssh-rsa, the types that Azure accepts)")
     return value
 
 

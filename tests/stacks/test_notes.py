@@ -16,7 +16,7 @@ from stacks.notes import STACKS, missing_stack_files, notes, placeholders
 
 OWN = "11111111-2222-4333-8444-555555555555"
 ZEROS = "00000000-0000-0000-0000-000000000000"
-OWN_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOownownownownownownownownownownownownownownown me"
+OWN_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMRP/vrOAjbUnzpcftxTRZnVPl9YdoslaKIt6Y08r7Ht me"
 EVERY_PLACE = (
     "access.ssh_public_key",
     "access.tenant",
