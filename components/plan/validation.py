@@ -19,7 +19,7 @@ from components.plan.pools import addresses_per_machine, layout, subnet_slots
 from components.plan.subscription_limits import ALL_FAMILIES, SPOT_FAMILY
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.images import ImageCatalog, Role
-from components.spec.pool import NODE_SUBNET_SLOTS, Interconnect
+from components.spec.pool import NODE_SUBNET_SLOTS, NODES_PER_CLUSTER, Interconnect
 from components.spec.types import RegionName
 
 RESERVED_NAME = "base"
@@ -134,6 +134,7 @@ def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) 
     yield from _repeated(cluster, (*path, "pools"), "name", "pool")
     yield from _subnet_overlaps(path, cluster, catalog)
     yield from _tenants(path, cluster)
+    yield from _budget(path, cluster)
     yield from validate_pod_network(path, cluster)
 
 
@@ -203,7 +204,7 @@ def _pool_slots(pool: Raw, catalog: ImageCatalog) -> range | None:
     """Return the node-subnet slots of a raw pool, None if values are missing or invalid."""
     numbers: dict[str, Callable[[int], bool]] = {
         "slot": lambda value: 0 <= value < NODE_SUBNET_SLOTS,
-        "nodes": lambda value: 0 <= value <= 7_500,
+        "nodes": lambda value: 0 <= value <= NODES_PER_CLUSTER,
         "pods_per_node": lambda value: 1 <= value <= 255,
     }
     values = {key: whole_number(pool.get(key)) for key in numbers}
@@ -249,6 +250,20 @@ def _tenants(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     owner = purpose.get("team") if isinstance(purpose, Mapping) and purpose.get("kind") == "dedicated" else None
     if isinstance(owner, str) and owner not in teams:
         yield InvalidValue((*path, "purpose", "team"), owner, "is no team of this cluster", nearest(owner, teams))
+
+
+def _budget(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
+    """Yield a rotation budget of more machines than the cluster has."""
+    rotation = cluster.get("rotation")
+    budget = rotation.get("budget") if isinstance(rotation, Mapping) else None
+    machines = whole_number(budget.get("machines")) if isinstance(budget, Mapping) else None
+    counts = [whole_number(pool.get("nodes")) for _, pool in _mappings(cluster, (*path, "pools"))]
+    known = [count for count in counts if count is not None and 0 <= count <= NODES_PER_CLUSTER]
+    nodes = sum(known)
+    if machines is not None and len(known) == len(counts) and NODES_PER_CLUSTER >= machines > nodes > 0:
+        yield InvalidValue(
+            (*path, "rotation", "budget", "machines"), machines, f"is more than the cluster's {nodes:,} machines", f"write at most {nodes}"
+        )
 
 
 FAMILIES = (*sorted({size.family for size in VM_SIZES.values()}), ALL_FAMILIES, SPOT_FAMILY)

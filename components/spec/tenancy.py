@@ -100,12 +100,23 @@ class Rotation(Model):
     """Machines that may be unavailable at the same time."""
     windows: tuple[Window, ...] = Field(default=(), max_length=21)
     """Times in which rotation may start on nodes; an empty list means always."""
-    deadline_minutes: dict[PriorityClass, Annotated[int, Field(ge=0, le=10_080)]]
-    """Minutes between the checkpoint signal and the eviction of a job, by priority class; at most seven days."""
+    deadline_minutes: dict[PriorityClass, Annotated[int, Field(ge=0, le=10_080)]] = Field(
+        json_schema_extra={"required": [priority.value for priority in PriorityClass]}
+    )
+    """Minutes between the checkpoint signal and the eviction of a job, for each priority class; at most seven days."""
     how: Replacement = Replacement.REIMAGE
     """reimage: the machine keeps its addresses. replace: the new machine can be on other hardware."""
     azure_calls_per_minute: Annotated[int, Field(ge=1, le=10_000)] = 120
     """Instance operations (reimage, delete, update) that rotation sends to Azure per minute."""
+
+    @field_validator("deadline_minutes")
+    @classmethod
+    def each_class_has_a_deadline(cls, value: dict[PriorityClass, int]) -> dict[PriorityClass, int]:
+        """Require a deadline for each priority class, since any workload may have any class."""
+        missing = [priority.value for priority in PriorityClass if priority not in value]
+        if missing:
+            raise ValueError(f"has no {', '.join(missing)}; write minutes from 0 to 10080 for each of {', '.join(PriorityClass)}")
+        return value
 
 
 class Observability(Model):

@@ -130,6 +130,16 @@ MISTAKES = [
         ("days: [mon, ", "days: [mon, mon, "),
         r"windows\[0\].days: lists mon twice; list each day once",
     ),
+    (
+        "a priority class without a deadline",
+        ("{balloon: 0, low: 10, normal: 60, high: 240}", "{high: 240}"),
+        r"rotation\.deadline_minutes: has no balloon, low, normal; write minutes from 0 to 10080 for each of balloon, low, normal, high$",
+    ),
+    (
+        "a budget larger than its cluster",
+        ("nodes: 7500", "nodes: 300"),
+        r"clusters\[0\]\.rotation\.budget\.machines: 375 is more than the cluster's 300 machines; write at most 300$",
+    ),
     ("no clusters", (TEXTS["southcentralus"][TEXTS["southcentralus"].index("clusters:") :], "clusters: []\n"), r"clusters: .*at least 1"),
 ]
 
