@@ -40,6 +40,7 @@ LENGTHS = {
     "string_too_short": ("min_length", "characters", "fewer than", "give at least"),
     "string_too_long": ("max_length", "characters", "more than", "give at most"),
 }
+UNIT = {"entries": "entry", "characters": "character"}
 TEXT, WHOLE, NUMBER, TRUTH, LIST, MAPPING = "text", "a whole number", "a number", "true or false", "a list", "a mapping"
 EXPECTED = {
     "string_type": TEXT,
@@ -232,7 +233,8 @@ def _describe(details: ErrorDetails, location: ErrorLocation) -> tuple[Path, str
             return location.path, word, f"{word} {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
         case kind if kind in LENGTHS:
             bound, unit, wrong, right = LENGTHS[kind]
-            return location.path, word, f"has {len(given)} {unit}, {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
+            counted = f"{len(given)} {UNIT[unit] if len(given) == 1 else unit}"
+            return location.path, word, f"has {counted}, {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
         case kind if kind in EXPECTED:
             return (
                 location.path,

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import yaml
 
-from stacks.file_problems import MAX_PROBLEMS, FileProblem, InvalidFileError, Path, Position, invalid_file, problem, shown
+from stacks.file_problems import (
+    MAX_PROBLEMS,
+    FileProblem,
+    InvalidFileError,
+    Path,
+    Position,
+    invalid_file,
+    path_text,
+    problem,
+    shown,
+)
 from stacks.yaml_scalars import ValueProblem, plain_value
-from stacks.yaml_syntax import PROGRAMS, position, reference, syntax_problem
+from stacks.yaml_syntax import PROGRAMS, QuoteLoader, open_quote, position, reference, syntax_problem
 
 MAX_BYTES = 1 << 20
 """Maximum bytes of a file. A region of three clusters of 7,500 nodes has about 6 kB; 1 MiB of comments takes about 1 s."""
@@ -50,12 +61,12 @@ def read(content: bytes, file: str) -> Document:
     The parser is always PyYAML's own in Python: libyaml accepts other texts (a tab after a colon) and reports other positions.
     """
     text = _decoded(content, file)
-    loader = yaml.SafeLoader(text)
+    loader = QuoteLoader(text)
     reader = _Reader(file, text, loader)
     try:
         data = reader.document()
     except yaml.MarkedYAMLError as error:
-        found = syntax_problem(error, text)
+        found = open_quote(loader, text, error) or syntax_problem(error, text)
         reader.drop_since(found.since)
         raise reader.fatal(found.where, found.reason, found.remedy) from None
     except (ValueError, OverflowError):
@@ -102,6 +113,7 @@ class _Reader:
         self.positions: dict[Path, Position] = {}
         self.problems: list[FileProblem] = []
         self.refused: set[Path] = set()
+        self.undashed: dict[Path, list[dict[str, object]]] = {}
 
     def fatal(self, where: Position | None, reason: str, remedy: str) -> InvalidFileError:
         """Return the error of a file whose rest cannot be read, with the earlier problems."""
@@ -167,22 +179,71 @@ class _Reader:
             below = (*path, len(entries))
             self.positions.setdefault(below, position(event.start_mark) or self.positions[path])
             entries.append(self.node(event, below, depth + 1))
+            entries.extend(self.undashed.pop(below, ()))
         return entries
 
     def mapping(self, path: Path, depth: int) -> dict[str, object]:
-        """Return the entries of a mapping; the first value of a duplicate key applies."""
+        """Return the entries of a mapping; the first value of a duplicate key applies.
+
+        If a list entry repeats its first key and another one, the `-` of the next entry is missing. This is one problem, and the rest is an
+        entry of its own in `undashed`.
+        """
         entries: dict[str, object] = {}
+        parts: list[tuple[Path, dict[str, object]]] = [(path, entries)]
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             where = position(event.start_mark)
-            key = self.key(event, path)
-            below = (*path, key)
-            if key in entries:
-                first = self.positions[below].line
-                self.report(below, where, None, ValueProblem(f"the key is given twice: in line {first} and here", "keep one of the two"))
-            self.positions.setdefault(below, where or self.positions[path])
-            value = self.node(next(self.events), below, depth + 1)
-            entries.setdefault(key, value)
+            base, current = parts[-1]
+            key = self.key(event, base)
+            if path and isinstance(path[-1], int) and current and key == next(iter(current)):
+                base, current = (*path[:-1], path[-1] + len(parts)), {}
+                parts.append((base, current))
+                self.positions[base] = where or self.positions[path]
+            self.entry((*base, key), where, current, depth)
+        pairs = [*pairwise(parts)]
+        if all(len(current.keys() & earlier.keys()) > 1 for (_, earlier), (_, current) in pairs):
+            for (before, _), (base, current) in pairs:
+                self.missing_dash(base, next(iter(current)), self.positions[before].line)
+        else:
+            for (before, earlier), (base, current) in reversed(pairs):
+                self.merge(before, earlier, base, current)
+            del parts[1:]
+        if len(parts) > 1:
+            self.undashed[path] = [current for _, current in parts[1:]]
         return entries
+
+    def entry(self, below: Path, where: Position | None, entries: dict[str, object], depth: int) -> None:
+        """Read the value of a key at a path into a mapping, and report a duplicate key."""
+        key = str(below[-1])
+        if key in entries:
+            self.duplicate(below, where)
+        self.positions.setdefault(below, where or self.positions[below[:-1]])
+        value = self.node(next(self.events), below, depth + 1)
+        entries.setdefault(key, value)
+
+    def missing_dash(self, path: Path, first: str, above: int) -> None:
+        """Report a list entry at a path whose `-` is missing; its keys repeat those of the entry in the line above."""
+        reason = f"repeats the keys of the entry above, which starts in line {above}"
+        remedy = f"put `- ` before {first}, so that a new entry starts here; or remove what is repeated"
+        self.report((*path, first), self.positions[path], None, ValueProblem(reason, remedy))
+
+    def duplicate(self, path: Path, where: Position | None) -> None:
+        """Report a key that its mapping has already."""
+        first = self.positions[path].line
+        self.report(path, where, None, ValueProblem(f"the key is given twice: in line {first} and here", "keep one of the two"))
+
+    def merge(self, path: Path, entries: dict[str, object], tentative: Path, rest: dict[str, object]) -> None:
+        """Move keys that were read as the next list entry back to their mapping, with positions and problems."""
+        for key, value in rest.items():
+            if key in entries:
+                self.duplicate((*path, key), self.positions[(*tentative, key)])
+            entries.setdefault(key, value)
+        old, new, length = path_text(tentative), path_text(path), len(tentative)
+        for below in [below for below in self.positions if below[:length] == tentative]:
+            self.positions.setdefault((*path, *below[length:]), self.positions.pop(below))
+        self.refused = {(*path, *below[length:]) if below[:length] == tentative else below for below in self.refused}
+        self.problems = [
+            replace(one, path=new + one.path.removeprefix(old)) if one.path.startswith(f"{old}.") else one for one in self.problems
+        ]
 
     def key(self, event: yaml.Event, path: Path) -> str:
         """Return a key, which must be text."""

@@ -13,6 +13,7 @@ from stacks.yaml_scalars import ValueProblem
 ESCAPE = "a backslash in double quotes starts no known escape here"
 PROGRAMS = "a line that starts with % is a directive"
 OPEN_QUOTE = "the quote that opens here is not closed"
+CLOSE_QUOTE = "close it on this line"
 QUOTE = "quote the value"
 
 BY_PROBLEM_MARK = (
@@ -40,8 +41,8 @@ BY_PROBLEM_MARK = (
 )
 BY_CONTEXT_MARK = (
     ("could not find expected ':'", "this line is not a key and a value", "write the key, a colon, a space and the value"),
-    ("found unexpected end of stream", OPEN_QUOTE, "close it"),
-    ("found unexpected document separator", OPEN_QUOTE, "close it"),
+    ("found unexpected end of stream", OPEN_QUOTE, CLOSE_QUOTE),
+    ("found unexpected document separator", OPEN_QUOTE, CLOSE_QUOTE),
     ("expected ',' or ']'", "the [ that opens here has no ] or lacks a comma", "close it, and separate entries with commas"),
     ("expected ',' or '}'", "the { that opens here has no } or lacks a comma", "close it, and separate entries with commas"),
 )
@@ -64,6 +65,38 @@ class SyntaxProblem:
     since: Position | None
     reason: str
     remedy: str
+
+
+AFTER_QUOTE = frozenset(" \t\r\n,]}:#")
+"""Characters that can follow a closing quote."""
+
+
+class QuoteLoader(yaml.SafeLoader):
+    """A loader that records the quoted scalars which it has scanned."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.quoted: list[yaml.ScalarToken] = []
+
+    def scan_flow_scalar(self, style: str) -> yaml.ScalarToken:
+        """Return the next quoted scalar."""
+        token: yaml.ScalarToken = super().scan_flow_scalar(style)
+        self.quoted.append(token)
+        return token
+
+
+def open_quote(loader: QuoteLoader, text: str, error: yaml.MarkedYAMLError) -> SyntaxProblem | None:
+    """Return the problem of a quote that is not closed on its line, if it explains a syntax error further down.
+
+    Such a quote ends at the next quote in the file. What follows there either touches it, or is on the line of the error.
+    """
+    wrong = error.problem_mark
+    for token in loader.quoted:
+        start, end = token.start_mark, token.end_mark
+        touching = text[end.index : end.index + 1] not in ("", *AFTER_QUOTE)
+        if touching or (start.line < end.line and wrong is not None and wrong.line == end.line):
+            return SyntaxProblem(position(start), position(start), OPEN_QUOTE, CLOSE_QUOTE)
+    return None
 
 
 def syntax_problem(error: yaml.MarkedYAMLError, text: str) -> SyntaxProblem:

@@ -242,13 +242,13 @@ def _tenants(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     yield from _repeated(tenancy, (*base, "teams"), "name", "team")
     yield from _repeated(tenancy, (*base, "teams"), "group", "team")
     for where, allocation in _mappings(tenancy, (*base, "allocations")):
-        for key, known in (("team", teams), ("pool", pools)):
+        for key, listed, known in (("team", tenancy.get("teams"), teams), ("pool", cluster.get("pools"), pools)):
             value = allocation.get(key)
-            if isinstance(value, str) and value not in known:
+            if isinstance(value, str) and isinstance(listed, list) and value not in known:
                 yield InvalidValue((*where, key), value, f"is no {key} of this cluster", nearest(value, known))
     purpose = cluster.get("purpose")
     owner = purpose.get("team") if isinstance(purpose, Mapping) and purpose.get("kind") == "dedicated" else None
-    if isinstance(owner, str) and owner not in teams:
+    if isinstance(owner, str) and isinstance(tenancy.get("teams"), list) and owner not in teams:
         yield InvalidValue((*path, "purpose", "team"), owner, "is no team of this cluster", nearest(owner, teams))
 
 

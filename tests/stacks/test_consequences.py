@@ -35,6 +35,25 @@ def problems(folder: Path, text: str) -> list[str]:
         ('kubernetes: "1.36.3"', 'kubernetes: "1.36"', "clusters[0].kubernetes: "),
         ("purpose: {kind: commons}", "purpose: {kind: commons", "the { that opens here has no }"),
         ('zones: ["1", "2", "3"]', 'zones: ["1", "2", "3"', "the [ that opens here has no ]"),
+        ('zones: ["1", "2", "3"]', 'zones: ["1", "2, "3"]', ":36:22: the quote that opens here is not closed; close it on this line"),
+        ("domain: fleet.internal", 'domain: "fleet.internal', ":8:9: the quote that opens here is not closed; close it on this line"),
+        ("domain: fleet.internal", "domain: 'fleet.internal", ":8:9: the quote that opens here is not closed; close it on this line"),
+        ('opens: "06:00"', 'opens: "06:00', ":71:47: the quote that opens here is not closed"),
+        (
+            "      - name: a100",
+            "        name: a100",
+            "clusters[2].pools[1].name: repeats the keys of the entry above, which starts in line 147; put `- ` ",
+        ),
+        (
+            "      - name: a100",
+            "        name: h100\n      - name: a100",
+            "clusters[2].pools[0].name: the key is given twice: in line 147 and here",
+        ),
+        (
+            "        - {name: pretraining, group: 0f8c1f0e-6a54-4b58-9e0a-1d8b8e2f4a02}\n        - {name: platform,",
+            "          name: pretraining\n          group: x\n        # {name: platform,",
+            "teams: a mapping of 2 keys is not a list; put a dash and a space before the first key of each entry",
+        ),
     ],
 )
 def test_what_follows_from_a_mistake_is_not_told_beside_it(tmp_path: Path, old: str, new: str, path: str) -> None:

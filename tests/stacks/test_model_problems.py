@@ -135,7 +135,7 @@ TOLD = {
     "open: 'true'\n": "1: open: 'true' is text, not true or false; write true or false, without quotes",
     "ratio: '0.5'\n": "1: ratio: '0.5' is text, not a number; write a number, without quotes",
     "items: [{name: a}, {name: b}, {name: c}, {name: d}]\n": "1: items: has 4 entries, more than 3; give at most 3",
-    "zones: [1]\n": "1: zones: has 1 entries, fewer than 2; give at least 2",
+    "zones: [1]\n": "1: zones: has 1 entry, fewer than 2; give at least 2",
     "zones: [1, 0]\n": "1: zones[1]: 0 is less than 1; give at least 1",
     "items:\n  - {name: a, colour: gren}\n": "2: items[0].colour: 'gren' is not one of red, green, 1; did you mean green?",
     "items:\n  - {name: a, colour: GREEN}\n": "2: items[0].colour: 'GREEN' is not one of red, green, 1; did you mean green?",
