@@ -14,7 +14,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Column, Table
 
 from gpufleet.consoles import is_live, progress_console, result_console
-from rehearsal.binaries.find import BUILD_THEM, BinariesMissingError, Source, Survey, locate, locate_stages, prepare, survey
+from gpufleet.limit_table import wrapped
+from rehearsal.binaries.find import BUILD_THEM, BinariesMissingError, FoundProgram, Source, Survey, locate, locate_stages, prepare, survey
 from rehearsal.binaries.pins import ALL_PINS, PINS, Pins
 from rehearsal.binaries.progress import Phase, ProgressEvent, ReportProgress, line_reporter
 
@@ -77,16 +78,29 @@ def _pins_of(name: str) -> Pins:
     return next(pins for pins in ALL_PINS if name in (program.name for program in pins.programs))
 
 
+HEADS = ("program", "version", "from", "MB", "path")
+COLUMN_GAP = 3
+"""Columns between two cells; the edges of the table together have as many."""
+
+
+def _cells(row: FoundProgram) -> tuple[str, ...]:
+    """Return the texts of a row; a missing program has neither size nor path."""
+    there = row.source is not Source.MISSING
+    size = f"{row.path.stat().st_size / 1e6:.0f}" if there else ""
+    return row.program.name, row.version, row.source.value, size, str(row.path) if there else ""
+
+
 def _print_table(found: Sequence[Survey]) -> None:
     rows = [row for survey_of in found for row in survey_of.rows]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading, options in (("program", {}), ("version", {}), ("from", {}), ("MB", {"justify": "right"}), ("path", {"overflow": "fold"})):
-        table.add_column(heading, **options)  # type: ignore[arg-type] # rich's literals, in a table
-    for row in rows:
-        there = row.source is not Source.MISSING
-        size = f"{row.path.stat().st_size / 1e6:.0f}" if there else ""
-        table.add_row(row.program.name, row.version, row.source.value, size, str(row.path) if there else "")
+    cells = [_cells(row) for row in rows]
     console = result_console()
+    fixed = [max(map(len, column)) for column in list(zip(HEADS, *cells, strict=True))[:-1]]
+    room = max(console.width - sum(fixed) - COLUMN_GAP * len(HEADS), 1)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in HEADS:
+        table.add_column(head, justify="right" if head == "MB" else "left", no_wrap=True)
+    for *texts, path in cells:
+        table.add_row(*texts, "\n".join(wrapped(path, room)))
     console.print(table)
     control_plane, *_ = found
     if control_plane.stages:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from components.plan.cost import (
@@ -25,6 +23,7 @@ from components.plan.cost import (
     machine_count,
 )
 from components.plan.model import RegionPlan
+from gpufleet.consoles import result_console
 from stacks.load import load_plan
 from stacks.prices import PRICES, load_prices
 
@@ -63,7 +62,7 @@ def cost(region: str, as_json: bool, prices_file: Path) -> None:
     if as_json:
         click.echo(json.dumps(_as_json(plan, found), indent=2))
         return
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console = result_console()
     console.print(_table(plan, found, wide=console.width >= WIDE))
     for line in _lines(plan, found):
         console.print(line, soft_wrap=True, markup=False)
