@@ -214,10 +214,11 @@ class _Reader:
     def entry(self, below: Path, where: Position | None, entries: dict[str, object], depth: int) -> None:
         """Read the value of a key at a path into a mapping, and report a duplicate key."""
         key = str(below[-1])
+        event = next(self.events)
         if key in entries:
-            self.duplicate(below, where)
+            self.duplicate(below, where, isinstance(event, yaml.CollectionStartEvent) and isinstance(entries[key], list | dict))
         self.positions.setdefault(below, where or self.positions[below[:-1]])
-        value = self.node(next(self.events), below, depth + 1)
+        value = self.node(event, below, depth + 1)
         entries.setdefault(key, value)
 
     def missing_dash(self, path: Path, first: str, above: int) -> None:
@@ -226,16 +227,20 @@ class _Reader:
         remedy = f"put `- ` before {first}, so that a new entry starts here; or remove what is repeated"
         self.report((*path, first), self.positions[path], None, ValueProblem(reason, remedy))
 
-    def duplicate(self, path: Path, where: Position | None) -> None:
-        """Report a key that its mapping has already."""
+    def duplicate(self, path: Path, where: Position | None, collections: bool) -> None:
+        """Report a key that its mapping has already; collections is True if both values are a list or mapping."""
         first = self.positions[path].line
-        self.report(path, where, None, ValueProblem(f"the key is given twice: in line {first} and here", "keep one of the two"))
+        remedy = "keep one of the two"
+        if collections:
+            remedy += f", or move the entries below this one to line {first}'s and delete this line"
+        self.report(path, where, None, ValueProblem(f"the key is given twice: in line {first} and here", remedy))
 
     def merge(self, path: Path, entries: dict[str, object], tentative: Path, rest: dict[str, object]) -> None:
         """Move keys that were read as the next list entry back to their mapping, with positions and problems."""
         for key, value in rest.items():
             if key in entries:
-                self.duplicate((*path, key), self.positions[(*tentative, key)])
+                both = isinstance(value, list | dict) and isinstance(entries[key], list | dict)
+                self.duplicate((*path, key), self.positions[(*tentative, key)], both)
             entries.setdefault(key, value)
         old, new, length = path_text(tentative), path_text(path), len(tentative)
         for below in [below for below in self.positions if below[:length] == tentative]:

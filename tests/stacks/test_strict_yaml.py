@@ -96,6 +96,10 @@ def test_a_duplicate_key_names_both_lines_and_keeps_the_first() -> None:
         "x.yaml:4: a.b: the key is given twice: in line 2 and here; keep one of the two"
     ]
     assert document.data == {"a": {"b": 1, "c": 2}}
+    assert str(only_problem("a:\n  - 1\nb: 2\na:\n  - 3\n")) == (
+        "x.yaml:4: a: the key is given twice: in line 1 and here; "
+        "keep one of the two, or move the entries below this one to line 1's and delete this line"
+    )
 
 
 def test_a_merge_key_is_refused_and_the_same_letters_in_quotes_are_not() -> None:
