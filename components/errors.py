@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class GpufleetError(Exception):
     """Error with a message for a person: what is wrong, where, the bound, and what to do.
@@ -12,4 +10,4 @@ class GpufleetError(Exception):
     input or the environment; a class sets 1 where the command ran and found a fault.
     """
 
-    exit_status: ClassVar[int] = 2
+    exit_status: int = 2

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from gpufleet.check import headroom, tightest
 from gpufleet.consoles import is_live, progress_console, result_console
 from gpufleet.directories import OUT, Directory
 from gpufleet.up_output import span
+from stacks.file_problems import InvalidFileError
 
 if TYPE_CHECKING:
     from rehearsal.rehearse import RehearsalResult
@@ -44,7 +46,8 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     Steps: read and plan the region file; check every limit; run the programs of the base stack and of the clusters'
     stack, whose resources become requests to a model of Azure, until every machine runs with its addresses; compare the
     registered resources with the plan, and check them for consistency (addresses, vCPUs, reachability); write
-    <out>/<region>/report.html and both graphs. The model is then discarded; gpufleet up stores one.
+    <out>/<region>/report.html and both graphs. The model is then discarded; gpufleet up stores one. For an invalid file or
+    an exceeded limit, the report lists the errors or the limits, and nothing is created.
 
     With --real, the etcd members, API servers, controller managers and schedulers of one cluster then run on this machine,
     from the boot files of its machines. The program's Kubernetes objects are applied, machines join as at boot, and the
@@ -61,7 +64,10 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     if not real and (cluster or nodes is not None or api_servers is not None or keep):
         raise click.UsageError("--cluster, --nodes, --api-servers and --keep need --real; add --real")
     console = result_console()
-    run_real = _prepared(region, (cluster, nodes, api_servers, keep), console) if real else None
+    run_real: Callable[[RehearsalResult], bool] | None = None
+    # The rehearsal itself reports an invalid file, and writes a page that lists its errors.
+    with suppress(InvalidFileError):
+        run_real = _prepared(region, (cluster, nodes, api_servers, keep), console) if real else None
     began = time.monotonic()
     try:
         result = _with_progress(region, out)

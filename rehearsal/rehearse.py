@@ -11,7 +11,7 @@ from pathlib import Path
 from components.errors import GpufleetError
 from components.plan import limits
 from components.plan.cost import RegionCost, cost_of_region
-from components.plan.limits import LimitRow
+from components.plan.limits import LimitRow, LimitsExceededError
 from components.plan.model import RegionPlan
 from rehearsal.azure.cloud import Cloud
 from rehearsal.checks import CHECKS, cross_check
@@ -22,8 +22,9 @@ from rehearsal.local_up.timeline import Timeline, timeline_of
 from rehearsal.local_up.up import UpOutcome, bring_up_anew
 from rehearsal.program.graph import Graph
 from rehearsal.program.run import rare_collections
-from rehearsal.report.page import PAGE, write_report, write_whole
-from stacks.load import load_plan, load_siblings
+from rehearsal.report.page import PAGE, write_refusal, write_report, write_whole
+from stacks.file_problems import InvalidFileError
+from stacks.load import load_plan, load_siblings, region_path
 from stacks.notes import notes
 from stacks.prices import load_prices
 
@@ -31,6 +32,14 @@ GRAPHS = {"base": "base.json", "clusters": "clusters.json"}
 
 Progress = Callable[[str, int], None]
 """Callback for the start of each phase (count 0), and in the two stacks for the number of resources so far."""
+
+
+class PlanRefusedError(GpufleetError):
+    """A region file with errors, or a plan that exceeds limits; the text states each, and the page that shows them."""
+
+    def __init__(self, refusal: InvalidFileError | LimitsExceededError, report: Path) -> None:
+        self.exit_status = refusal.exit_status
+        super().__init__(f"{refusal}\nnot rehearsed; open {report}")
 
 
 class RegionNotUpError(GpufleetError):
@@ -60,19 +69,28 @@ class RehearsalResult:
 def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
     """Rehearse a region, given by name or path, and write report.html and both graphs to `<out>/<region>/`.
 
-    Raises an error for an invalid file or a plan that exceeds limits, ProgramError where the program fails, RegionNotUpError where the
-    model refuses a resource, and OSError where the folder cannot be written.
+    Raises PlanRefusedError for an invalid file or a plan that exceeds limits, after writing a report.html that says so; ProgramError where
+    the program fails, RegionNotUpError where the model refuses a resource, and OSError where the folder cannot be written.
     """
     timings: dict[str, float] = {}
-    with _phase("plan", timings, progress):
-        plan = load_plan(region)
-        cost = cost_of_region(plan, load_prices())
-    folder = out / plan.name
+    folder = out / region_path(region).stem
+    rows: tuple[LimitRow, ...] = ()
+    try:
+        with _phase("plan", timings, progress):
+            plan = load_plan(region)
+            cost = cost_of_region(plan, load_prices())
+        with _phase("limits", timings, progress):
+            siblings = load_siblings(region)
+            rows = limits.check(plan, siblings.plans)
+            limits.raise_if_broken(plan, siblings.plans)
+    except (InvalidFileError, LimitsExceededError) as refusal:
+        try:
+            _delete_results(folder)
+            report = write_refusal(out, folder.name, f"gpufleet rehearse {region}", refusal, rows)
+        except OSError:
+            raise refusal from None
+        raise PlanRefusedError(refusal, report) from None
     _delete_results(folder)
-    with _phase("limits", timings, progress):
-        siblings = load_siblings(region)
-        rows = limits.check(plan, siblings.plans)
-        limits.raise_if_broken(plan, siblings.plans)
     _check_writable(folder)
     outcome = _up(plan, timings, progress)
     base, clusters = outcome.graphs

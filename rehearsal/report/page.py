@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from components.plan.cost import HOURS_PER_MONTH, INCLUDED, RegionCost, dollars, price_basis, unpriced_text
-from components.plan.limits import LimitRow
+from components.plan.limits import LimitRow, LimitsExceededError
 from components.plan.model import RegionPlan
 from rehearsal.checks.finding import Finding
 from rehearsal.local_up.timeline import Timeline
@@ -23,8 +23,9 @@ from rehearsal.report.numbers import number, percent
 from rehearsal.report.region_map import region_map
 from rehearsal.report.tables import gpus_by_model, type_rows
 from rehearsal.report.up_timeline import clock, up_timeline
+from stacks.file_problems import InvalidFileError
 
-TEMPLATE, STYLE, PAGE = "report.html.j2", "report.css", "report.html"
+TEMPLATE, REFUSED, STYLE, PAGE = "report.html.j2", "refused.html.j2", "report.css", "report.html"
 
 
 def render_report(
@@ -45,11 +46,9 @@ def render_report(
     made is the text of provenance(): time, digest and version. timeline is that of the region's creation in the embedded Azure, and cost
     that of its machines.
     """
-    environment = Environment(
-        loader=PackageLoader("rehearsal.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     lines = limit_lines(limits)
-    return environment.get_template(TEMPLATE).render(
+    return _render(
+        TEMPLATE,
         plan=plan,
         base=base,
         clusters=clusters,
@@ -57,8 +56,6 @@ def render_report(
         limit_count=len({row.limit for row in limits}),
         place_count=len(limits),
         tight=sum(line.look == "tight" for line in lines.measured),
-        tight_share=TIGHT,
-        bar_width=BAR_WIDTH,
         checks=checks,
         findings=findings,
         timings=timings,
@@ -79,9 +76,27 @@ def render_report(
         timeline=timeline,
         timeline_drawing=up_timeline(plan, timeline),
         clock=clock,
+        dollars=dollars,
+    )
+
+
+def render_refusal(name: str, command: str, refusal: InvalidFileError | LimitsExceededError, limits: Sequence[LimitRow], made: str) -> str:
+    """Return the page of a plan that was refused: the errors of its file, or all its limits; command is the one to run again."""
+    problems = refusal.problems if isinstance(refusal, InvalidFileError) else ()
+    return _render(REFUSED, name=name, command=command, problems=problems, lines=limit_lines(limits), made=made)
+
+
+def _render(template: str, **values: object) -> str:
+    """Return a page of this package; the values that all its templates need are added."""
+    environment = Environment(
+        loader=PackageLoader("rehearsal.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template(template).render(
+        values,
+        tight_share=TIGHT,
+        bar_width=BAR_WIDTH,
         number=number,
         percent=percent,
-        dollars=dollars,
         # The style sheet is a file of this package; escaped, its quotes and child selectors would not work.
         style=Markup((Path(__file__).parent / STYLE).read_text()),  # noqa: S704
     )
@@ -110,10 +125,23 @@ def write_report(
     return write_whole(folder / PAGE, text)
 
 
+def write_refusal(
+    out: Path, name: str, command: str, refusal: InvalidFileError | LimitsExceededError, limits: Sequence[LimitRow] = ()
+) -> Path:
+    """Write the page of a refused plan as `<out>/<name>/report.html` and return its path; raise OSError if it cannot be written."""
+    folder = out / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return write_whole(folder / PAGE, render_refusal(name, command, refusal, limits, _time_and_version()))
+
+
 def provenance(plan: RegionPlan) -> str:
-    """Return the time, the digest of the region file's values, and the version of gpufleet."""
+    """Return the time, the version of gpufleet, and the digest of the region file's values."""
     digest = hashlib.sha256(plan.spec.model_dump_json().encode()).hexdigest()[:12]
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, gpufleet {version('gpufleet')}, region file {digest}"
+    return f"{_time_and_version()}, region file {digest}"
+
+
+def _time_and_version() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, gpufleet {version('gpufleet')}"
 
 
 def write_whole(path: Path, text: str) -> Path:

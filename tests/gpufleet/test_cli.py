@@ -34,11 +34,11 @@ def test_help_teaches_each_verb(words: tuple[str, ...]) -> None:
 def test_a_mistake_in_a_region_file_exits_2_with_one_line_and_no_traceback(tmp_path: Path) -> None:
     text = (ROOT / "stacks" / "regions" / "dev.yaml").read_text().replace("nodes: 10\n", "nodes: ten\n")
     (tmp_path / "dev.yaml").write_text(text)
-    for verb in ("check", "rehearse"):
-        result = run(verb, str(tmp_path / "dev.yaml"))
+    for verb, *options in (("check",), ("rehearse", "--out", str(tmp_path / "out"))):
+        result = run(verb, str(tmp_path / "dev.yaml"), *options)
         assert result.returncode == 2
         assert "clusters[0].pools[0].nodes: 'ten' is text, not a whole number" in result.stderr
-        assert len([line for line in result.stderr.splitlines() if not line.startswith("rehearsal: ")]) == 1
+        assert len([line for line in result.stderr.splitlines() if not line.startswith(("rehearsal: ", "not rehearsed; open"))]) == 1
         assert "Traceback" not in result.stderr + result.stdout
 
 
@@ -54,22 +54,48 @@ def test_an_unknown_verb_is_a_mistake_of_the_command_line() -> None:
     assert "No such command 'chek'" in result.stderr
 
 
-def test_a_broken_limit_stops_a_rehearsal_before_anything_is_made(tmp_path: Path) -> None:
-    text = (ROOT / "stacks" / "regions" / "dev.yaml").read_text().replace("count: 3", "count: 4", 1)
-    (tmp_path / "dev.yaml").write_text(text)
-    result = run("rehearse", str(tmp_path / "dev.yaml"), "--out", str(tmp_path / "out"))
+def refused(folder: Path, old: str, new: str) -> tuple[subprocess.CompletedProcess[str], str]:
+    """Rehearse dev with one text replaced, in a folder with the results of an earlier rehearsal; return the result and the new page."""
+    text = (ROOT / "stacks" / "regions" / "dev.yaml").read_text()
+    assert old in text
+    (folder / "dev.yaml").write_text(text.replace(old, new, 1))
+    out = folder / "out" / "dev"
+    out.mkdir(parents=True)
+    for name in ("report.html", "base.json", "clusters.json"):
+        (out / name).write_text("<strong>All checks pass</strong>")
+    result = run("rehearse", str(folder / "dev.yaml"), "--out", str(folder / "out"))
+    assert [path.name for path in out.iterdir()] == ["report.html"]
+    assert result.stderr.splitlines()[-1] == f"not rehearsed; open {out / 'report.html'}"
+    page = (out / "report.html").read_text()
+    assert "All checks pass" not in page
+    assert "This region was not rehearsed" in page
+    return result, page
+
+
+def test_a_broken_limit_stops_a_rehearsal_and_the_report_has_its_reason_and_remedy_among_all_limits(tmp_path: Path) -> None:
+    result, page = refused(tmp_path, "count: 3", "count: 4")
     assert result.returncode == 1
     assert "dev/etcd: etcd members: 4 members is over the bound of 3" in result.stderr
-    assert not (tmp_path / "out").exists()
+    assert "the plan exceeds 2 limits" in page
+    assert "<li>dev/etcd: etcd members</li>" in page
+    assert "Remedy: use 3, 5 or 7 members" in page
+    assert "pods per node" in page
 
 
-def test_a_refused_rehearsal_takes_the_report_of_an_earlier_one_away(tmp_path: Path) -> None:
-    text = (ROOT / "stacks" / "regions" / "dev.yaml").read_text().replace("count: 3", "count: 4", 1)
-    (tmp_path / "dev.yaml").write_text(text)
-    (tmp_path / "out" / "dev").mkdir(parents=True)
-    (tmp_path / "out" / "dev" / "report.html").write_text("All checks pass")
-    assert run("rehearse", str(tmp_path / "dev.yaml"), "--out", str(tmp_path / "out")).returncode == 1
-    assert not (tmp_path / "out" / "dev" / "report.html").exists()
+def test_the_errors_of_an_invalid_file_are_in_the_report_in_place_of_an_earlier_one(tmp_path: Path) -> None:
+    result, page = refused(tmp_path, "location: swedencentral", "location: moon")
+    assert result.returncode == 2
+    assert "location: &#39;moon&#39; is no location" not in page, "place and reason are in columns of their own"
+    assert f"<td>location<small>{tmp_path / 'dev.yaml'}:4</small></td>" in page
+    assert "no cross-check was made" in page
+
+
+def test_an_invalid_file_is_reported_also_where_no_report_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "dev.yaml").write_text("name: dev\n")
+    (tmp_path / "out").write_text("a file, not a folder")
+    result = run("rehearse", str(tmp_path / "dev.yaml"), "--out", str(tmp_path / "out" / "deep"))
+    assert result.returncode == 2
+    assert "location" in result.stderr
 
 
 def test_a_rehearsal_tells_its_phases_and_ends_with_a_short_summary(tmp_path: Path) -> None:
