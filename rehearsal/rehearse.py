@@ -25,7 +25,7 @@ from rehearsal.program.run import rare_collections
 from rehearsal.report.page import PAGE, write_refusal, write_report, write_whole
 from stacks.file_problems import InvalidFileError
 from stacks.load import load_plan, load_siblings, region_path
-from stacks.notes import notes
+from stacks.notes import differing_quotas, notes
 from stacks.prices import load_prices
 
 GRAPHS = {"base": "base.json", "clusters": "clusters.json"}
@@ -103,7 +103,7 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
         report = write_report(
             out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, timeline=timeline, cost=cost
         )
-    hints = (*notes(region, plan), *siblings.left_out)
+    hints = (*notes(region, plan), *differing_quotas(region, plan, siblings.plans), *siblings.left_out)
     return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, hints, timings, report, cost)
 
 

@@ -61,6 +61,17 @@ def load_siblings(region: str) -> Siblings:
     return Siblings(tuple(plans), tuple(left_out))
 
 
+def place(region: str, name: str, path: Path) -> str:
+    """Return file and line of a path in the file of a region, or in that of one of its siblings.
+
+    region is the name or path by which the region was loaded; name is that of the region or of the sibling.
+    """
+    own = region_path(region)
+    file = own if name == own.stem else _siblings(own)[name]
+    position = nearest_position(path, read(_content(file), str(file)).positions)
+    return f"{_shown(file)}:{position.line}" if position else str(_shown(file))
+
+
 def load_region(region: str, catalog: ImageCatalog) -> Region:
     """Return a region given by name or path, validated with catalog and other regions; raise InvalidFileError with all problems."""
     path = region_path(region)

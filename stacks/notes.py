@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from components.plan.model import RegionPlan
-from stacks.load import REGIONS, ROOT, region_path
+from components.plan.subscription_limits import quotas
+from stacks.load import REGIONS, ROOT, place, region_path
 
 EXAMPLE_IDS = frozenset(
     {
@@ -47,6 +48,25 @@ def _ids(plan: RegionPlan) -> Iterator[tuple[str, str]]:
         if cluster.subscription:
             yield "clusters[].subscription", cluster.subscription
         yield from (("clusters[].tenancy.teams[].group", team.group) for team in cluster.tenancy.teams)
+
+
+def differing_quotas(region: str, plan: RegionPlan, siblings: Sequence[RegionPlan]) -> tuple[str, ...]:
+    """Return one line per quota that several region files declare with different values: files, lines and values, and the remedy.
+
+    region is the name or path that the plan was loaded from.
+    """
+    own = {plan.spec.subscription, *(cluster.subscription for cluster in plan.clusters)}
+    lines = []
+    for (subscription, family), declared in quotas(plan, siblings).items():
+        if subscription in own and len({one.vcpus for one in declared}) > 1:
+            found = [(place(region, one.region, ("quotas", one.index, "vcpus")), one.vcpus) for one in declared]
+            values = ", ".join(f"{where} declares {vcpus:,}" for where, vcpus in found)
+            lowest = min(vcpus for _, vcpus in found)
+            lines.append(
+                f"quotas of {family} in subscription {subscription} differ, and the lowest, {lowest:,}, counts: {values}; write in all of "
+                f"them what Azure has granted: az vm list-usage --location {plan.spec.location}"
+            )
+    return tuple(lines)
 
 
 STACKS = ROOT / "stacks"

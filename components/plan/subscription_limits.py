@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from components.plan import azure_limits
 from components.plan.limit import Limit, LimitRow, compare
@@ -84,6 +85,15 @@ Uses = Counter[tuple[str, Limit]]
 """Use by subscription and limit."""
 
 
+@dataclass(frozen=True)
+class DeclaredQuota:
+    """One quota of a region file: the region, the index in its quotas, and the granted vCPUs."""
+
+    region: str
+    index: int
+    vcpus: int
+
+
 def subscription_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[LimitRow]:
     """Yield the rows of each subscription of the region, counted over the region and its siblings, the plans of other regions.
 
@@ -159,17 +169,33 @@ def _vcpu_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Lim
 
     A use without a declared quota has no bound. If files declare different quotas of one family, the lowest applies.
     """
-    granted: dict[tuple[str, str], int] = {}
-    for declaring in (plan, *siblings):
-        for quota in declaring.spec.quotas:
-            named = (quota.subscription or declaring.spec.subscription, quota.family)
-            granted[named] = min(quota.vcpus, granted.get(named, quota.vcpus))
+    granted = quotas(plan, siblings)
     shared = {sibling.name: _with_totals(vcpus(sibling)) for sibling in siblings}
     for (subscription, family), own in sorted(_with_totals(vcpus(plan)).items()):
         others = {name: used[subscription, family] for name, used in shared.items() if used[subscription, family]}
         limit = azure_limits.REGIONAL_VCPUS if family == ALL_FAMILIES else azure_limits.VCPUS
         where = subscription_label(subscription, family, others)
-        yield compare(limit, where, own + sum(others.values()), granted.get((subscription, family)))
+        declared = granted.get((subscription, family), ())
+        bound = min((one.vcpus for one in declared), default=None)
+        reason, remedy = _different(declared) if len({one.vcpus for one in declared}) > 1 else ("", "")
+        yield compare(limit, where, own + sum(others.values()), bound, reason, remedy)
+
+
+def quotas(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> dict[tuple[str, str], tuple[DeclaredQuota, ...]]:
+    """Return the declared quotas by subscription and family: those of the region, and those of its siblings in the same location."""
+    found: dict[tuple[str, str], tuple[DeclaredQuota, ...]] = {}
+    for declaring in (plan, *(sibling for sibling in siblings if sibling.spec.location == plan.spec.location)):
+        for index, quota in enumerate(declaring.spec.quotas):
+            named = (quota.subscription or declaring.spec.subscription, quota.family)
+            found[named] = (*found.get(named, ()), DeclaredQuota(declaring.name, index, quota.vcpus))
+    return found
+
+
+def _different(declared: Iterable[DeclaredQuota]) -> tuple[str, str]:
+    """Return reason and remedy of an exceeded quota that region files declare differently."""
+    values = ", and ".join(f"{one.region}.yaml declares {one.vcpus:,}" for one in declared)
+    remedy = "write in all of them what Azure has granted (az vm list-usage), and ask for more if the plan needs it"
+    return f"{values}; the lowest counts", remedy
 
 
 def _with_totals(used: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:

@@ -103,6 +103,26 @@ def test_check_counts_what_a_neighbour_draws_on_and_breaks_on_the_sum(tmp_path: 
     assert machines["where"] == "subscription a3c5e1f0, with near"
 
 
+def test_files_that_declare_different_quotas_are_named_with_their_lines_and_values(tmp_path: Path) -> None:
+    near = near_southcentralus(tmp_path)
+    near.write_text(near.read_text().replace("hub:\n", "quotas:\n  - {family: standardLSv3Family, vcpus: 300}\nhub:\n", 1))
+    south = tmp_path / "southcentralus.yaml"
+    south.write_text(TEXTS["southcentralus"])
+    lines = {
+        path: next(number for number, line in enumerate(path.read_text().splitlines(), 1) if "standardLSv3Family" in line)
+        for path in (south, near)
+    }
+    for first, second in ((south, near), (near, south)):
+        document = json.loads(CliRunner().invoke(group, ["check", str(first), "--json"]).output)
+        (note,) = (note for note in document["notes"] if note.startswith("quotas of "))
+        values = {south: 250, near: 300}
+        named = ", ".join(f"{path}:{lines[path]} declares {values[path]}" for path in (first, second))
+        assert note.startswith("quotas of standardLSv3Family in subscription a3c5e1f0-1b2d-4e6f-8a90-b1c2d3e4f501 differ")
+        assert f"and the lowest, 250, counts: {named}; write in all of them what Azure has granted: az vm list-usage" in note
+        (row,) = (row for row in document["rows"] if row["broken"] and "standardLSv3Family" in row["where"])
+        assert row["reason"] == f"{', and '.join(f'{path.name} declares {values[path]}' for path in (first, second))}; the lowest counts"
+
+
 def test_check_of_a_sound_region_beside_a_faulty_one_succeeds_and_says_what_it_left_out(tmp_path: Path) -> None:
     path = near_southcentralus(tmp_path)
     path.write_text(path.read_text().replace("slot: 0\n", "slot: zero\n", 1))
