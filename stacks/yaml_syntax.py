@@ -54,6 +54,8 @@ KEY_LINE = re.compile(r"(?P<before> *(?:- +)*)(?P<key>[A-Za-z_][A-Za-z0-9_-]*) *
 DASH_WITHOUT_SPACE = re.compile(r" *(?:- +)*-[^\s-]")
 NO_CONTENT = re.compile(r"\s*(#.*)?")
 QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:^|(?<=\s))#.*")
+LONGEST_LINE = 1_000
+"""Maximum characters of a line in which a mistake is searched: the cost of quotes without end is the square of the length."""
 BRACKETS = {"}": "{", "]": "["}
 
 
@@ -129,8 +131,10 @@ def _found_at(mark: object, reason: str, remedy: str) -> SyntaxProblem:
 
 
 def _line_problem(lines: list[str], index: int) -> SyntaxProblem | None:
-    """Return the mistake that one line shows; None if it shows none."""
+    """Return the mistake that one line shows; None if it shows none or is too long."""
     line = lines[index]
+    if len(line) > LONGEST_LINE:
+        return None
     begin = Position(index + 1, len(line) - len(line.lstrip(" ")) + 1)
     if space := WIDE_SPACE.search(QUOTED.sub(lambda part: "x" * len(part[0]), line)):
         where = Position(index + 1, space.start() + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import time
 
 import pytest
 import yaml
@@ -88,6 +89,12 @@ def test_a_list_or_mapping_as_a_key_is_refused() -> None:
     assert str(only_problem("a: {[b]: c}\n")) == (
         "x.yaml:1:5: a list or mapping is used as a key; write the key as text; quote what begins with { or ["
     )
+
+
+def test_a_long_line_without_end_of_a_quote_is_refused_without_delay() -> None:
+    started = time.process_time()
+    assert only_problem('a: b: "' + '\\"' * 50_000 + "\n").line == 1
+    assert time.process_time() - started < 5
 
 
 def test_a_duplicate_key_names_both_lines_and_keeps_the_first() -> None:
