@@ -58,6 +58,9 @@ def load_siblings(region: str) -> Siblings:
             left_out.append(
                 f"{file} is not counted{compared}: it has {count} problem{'s' * (count != 1)}, which gpufleet check {file} lists"
             )
+    for path in sorted({*REGIONS.glob("*.yml"), *region_path(region).resolve().parent.glob("*.yml")}):
+        if path.parent == REGIONS or _is_region(path):
+            left_out.append(f"{_shown(path)} is not counted: only files that end in .yaml are read; rename it to {path.stem}.yaml")
     return Siblings(tuple(plans), tuple(left_out))
 
 
@@ -106,9 +109,14 @@ def region_names() -> tuple[str, ...]:
 def region_path(region: str) -> pathlib.Path:
     """Return the path of a region given by name or by path; raise InvalidFileError, with the nearest name, if it is unknown."""
     if "/" in region or region.endswith((".yaml", ".yml")):
-        return pathlib.Path(region)
+        path = pathlib.Path(region)
+        if path.suffix == ".yml" and _is_region(path):
+            raise _unreadable(_shown(path), "ends in .yml, and only files that end in .yaml are read", f"rename it to {path.stem}.yaml")
+        return path
     if region in region_names():
         return REGIONS / f"{region}.yaml"
+    if (other := REGIONS / f"{region}.yml").exists():
+        raise _unreadable(_shown(other), "ends in .yml, and only files that end in .yaml are read", f"rename it to {region}.yaml")
     near = get_close_matches(region, region_names(), n=1)
     remedy = f"did you mean {near[0]}?" if near else f"known: {', '.join(region_names())}; or give a path to a file"
     raise invalid_file([problem("stacks/regions", (), None, region, f"{shown(region)} is no region", remedy)])

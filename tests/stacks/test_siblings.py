@@ -133,3 +133,13 @@ def test_check_of_a_sound_region_beside_a_faulty_one_succeeds_and_says_what_it_l
     assert lines == [f"left out: {path} is not counted: it has 1 problem, which gpufleet check {path} lists"]
     as_json = CliRunner().invoke(group, ["check", str(tmp_path / "southcentralus.yaml"), "--json"])
     assert [f"left out: {line}" for line in json.loads(as_json.output)["left_out"]] == lines
+
+
+def test_a_file_that_ends_in_yml_is_named_with_its_remedy(tmp_path: Path) -> None:
+    path = near_southcentralus(tmp_path)
+    other = near_southcentralus(tmp_path, "other").rename(tmp_path / "other.yml")
+    reason = "only files that end in .yaml are read"
+    assert load_siblings(str(path)).left_out == (f"{other} is not counted: {reason}; rename it to other.yaml",)
+    with pytest.raises(InvalidFileError) as refused:
+        load_plan(str(other))
+    assert str(refused.value) == f"{other}: ends in .yml, and {reason}; rename it to other.yaml"
