@@ -19,7 +19,8 @@ from components.plan.validation import validate_region
 from components.spec.images import ImageCatalog, ImageDefinition, Published
 from components.spec.region import Region
 from stacks.file_problems import InvalidFileError, Path, invalid_file, nearest_position, path_text, problem, shown
-from stacks.model_problems import WRONG_FORM, merged, model_problems
+from stacks.model_problems import merged, model_problems
+from stacks.pattern_faults import WRONG_FORM
 from stacks.strict_yaml import MAX_BYTES, read
 
 M = TypeVar("M", bound=BaseModel)
@@ -58,9 +59,12 @@ def load_siblings(region: str) -> Siblings:
             left_out.append(
                 f"{file} is not counted{compared}: it has {count} problem{'s' * (count != 1)}, which gpufleet check {file} lists"
             )
-    for path in sorted({*REGIONS.glob("*.yml"), *region_path(region).resolve().parent.glob("*.yml")}):
-        if path.parent == REGIONS or _is_region(path):
-            left_out.append(f"{_shown(path)} is not counted: only files that end in .yaml are read; rename it to {path.stem}.yaml")
+    others = sorted({*REGIONS.glob("*.yml"), *region_path(region).resolve().parent.glob("*.yml")})
+    left_out += [
+        f"{_shown(path)} is not counted: only files that end in .yaml are read; rename it to {path.stem}.yaml"
+        for path in others
+        if path.parent == REGIONS or _is_region(path)
+    ]
     return Siblings(tuple(plans), tuple(left_out))
 
 

@@ -16,9 +16,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
-from components.spec.types import FORMS
+from components.spec.types import EXAMPLES, FORMS
 from stacks.file_problems import MAX_PROBLEMS, WIDE_SPACE, FileProblem, Path, Position, nearest_position, path_text, problem, shown
 from stacks.model_paths import ErrorLocation, known_keys, locate
+from stacks.pattern_faults import pattern_fault
 from stacks.strict_yaml import Document
 
 LONGEST_KEY = 100
@@ -68,7 +69,6 @@ HOW_TO_WRITE = {
     MAPPING: "write one `key: value` a line",
 }
 NOT_OF_KIND = tuple(f"not {kind}" for kind in (TEXT, LIST))
-WRONG_FORM = "does not have the required form"
 UNKNOWN = "is not a known key"
 QUOTE_IT = "quote it"
 BUILT_IN = frozenset(get_args(ErrorType))
@@ -227,7 +227,8 @@ def _describe(details: ErrorDetails, location: ErrorLocation) -> tuple[Path, str
             return location.path, word, *_one_of(given, [choice.strip("'") for choice in CHOICES.split(context["expected"])])
         case "string_pattern_mismatch":
             words = FORMS.get(context["pattern"], f"what matches {context['pattern']}")
-            return location.path, word, f"{word} {WRONG_FORM}", f"write {words}{about}"
+            fault = pattern_fault(context["pattern"], EXAMPLES.get(context["pattern"], ""), given)
+            return location.path, word, f"{word} {fault}", f"write {words}{about}"
         case kind if kind in BOUNDS:
             bound, wrong, right = BOUNDS[kind]
             return location.path, word, f"{word} {wrong} {context[bound]}", f"{right} {context[bound]}{about}"

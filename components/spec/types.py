@@ -90,9 +90,14 @@ FORMS: dict[str, str] = {}
 """Description of each pattern: error messages and the reference page show the description, JSON schemas the pattern."""
 
 
-def form(pattern: str, words: str, *, max_length: int | None = None) -> StringConstraints:
-    """Return a constraint for a pattern, and register its description with an example."""
+EXAMPLES: dict[str, str] = {}
+"""Text that matches each pattern: error messages compare a wrong text with it."""
+
+
+def form(pattern: str, words: str, *, example: str = "", max_length: int | None = None) -> StringConstraints:
+    """Return a constraint for a pattern, and register its description and an example, by default the description's last word."""
     FORMS[pattern] = words
+    EXAMPLES[pattern] = example or words.rpartition(" ")[2].strip('"')
     return StringConstraints(pattern=pattern, max_length=max_length)
 
 
@@ -154,6 +159,7 @@ ReservationGroupId = Annotated[
     form(
         r"^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]{1,90}/providers/Microsoft\.Compute/capacityReservationGroups/[^/]{1,80}$",
         "the id of a capacity reservation group: /subscriptions/…/resourceGroups/…/providers/Microsoft.Compute/capacityReservationGroups/…",
+        example="/subscriptions/000000000000000000000000000000000000/resourceGroups/a/providers/Microsoft.Compute/capacityReservationGroups/a",
     ),
 ]
 CaptureId = Annotated[
@@ -161,5 +167,6 @@ CaptureId = Annotated[
     form(
         r"^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]{1,90}/providers/Microsoft\.Compute/(images|virtualMachines)/[^/]{1,80}$",
         "the id of a managed image or of a generalised machine: /subscriptions/…/resourceGroups/…/providers/Microsoft.Compute/images/…",
+        example="/subscriptions/000000000000000000000000000000000000/resourceGroups/a/providers/Microsoft.Compute/images/a",
     ),
 ]

@@ -92,7 +92,7 @@ MISTAKES = [
     (
         "a cluster's name with capitals",
         ("name: research-a", "name: Research-A"),
-        r"clusters\[0\]\.name: 'Research-A' does not have the required form; write 2 to 12 lower-case letters",
+        r"clusters\[0\]\.name: 'Research-A' has 'R' as character 1, unlike the required form; write 2 to 12 lower-case letters",
     ),
     (
         "a reservation without a group",

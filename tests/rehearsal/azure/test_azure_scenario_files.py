@@ -71,7 +71,7 @@ def test_a_mistake_in_a_scenario_file_is_told_with_its_place_and_remedy(tmp_path
         ),
         (
             "outages: [{starts: 5 days}]",
-            "'5 days' does not have the required form; write a span of time without spaces, larger units first: 1d",
+            "'5 days' has ' ' as character 2, unlike the required form; write a span of time without spaces, larger units first: 1d",
         ),
         ("maintenance: [{share: 1, at: ''}]", "maintenance[0].at"),
         ("outages: [{starts: 5}]", "write a span of time"),
