@@ -49,12 +49,16 @@ def progress(timeline: OperationTimeline) -> str:
     return f"{timeline.verb} {timeline.stack}: {', '.join(parts) or 'starting'}"
 
 
+COUNTED = "with components and providers, as Pulumi counts"
+"""What the totals of Pulumi's engine include, and those of the local up and of a rehearsal do not."""
+
+
 def conclusion(outcome: RegionResult, command: str, *, everything: bool) -> list[str]:
     """Return the final report; command is the user's command line, to be run again."""
     report: list[str] = []
     for timeline in outcome.timelines:
         report += change_tree.tree_of_changes(timeline, everything=everything)
-        report.append(f"{timeline.stack}: {change_tree.count_line(timeline)} ({timeline.seconds:.0f} s)")
+        report.append(f"{timeline.stack}: {change_tree.count_line(timeline)} ({timeline.seconds:.0f} s; {COUNTED})")
     if outcome.purged:
         report.append(f"{outcome.purged:,} deleted vault{'' if outcome.purged == 1 else 's'} purged, so that their names are free")
     if outcome.complete:

@@ -29,7 +29,7 @@ def up_once(pulumi_cli: PulumiPrograms, tmp_path_factory: pytest.TempPathFactory
     result = engine.run("up")
     assert result.returncode == 0, result.stdout + result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0].startswith(f"engine: Pulumi {pulumi_cli.version} ({pulumi_cli.cli}), because ")
+    assert result.stderr.startswith(f"engine: Pulumi {pulumi_cli.version} ({pulumi_cli.cli}), because ")
     assert any(line.startswith("dev-base: + 44 created, 0 unchanged") for line in lines)
     assert any(line.startswith("dev: + 224 created, 0 unchanged") for line in lines)
     return engine

@@ -156,7 +156,7 @@ def test_a_failed_creation_is_told_with_what_to_do_and_the_next_up_finishes(tmp_
     engine = Engine(tmp_path / "engine")
     result = engine.run("up", "dev", "--scenario", "quota-one-short")
     assert result.returncode == 1
-    assert "dev: failed: VirtualMachineScaleSet dev-dev-pool-gpu-000: " in result.stdout
+    assert "dev: failed: VirtualMachineScaleSet dev-dev-pool-gpu-000: " in result.stderr
     assert "What to do: Azure grants too few vCPUs" in result.stdout
     done = engine.run("up", "dev", "--scenario", "calm")
     assert done.returncode == 0, done.stdout
@@ -192,7 +192,7 @@ def test_what_was_being_made_when_a_command_died_is_taken_into_the_state(brought
     assert (
         "dev: 1 operation was under way when the last command died: VirtualMachineScaleSet dev-dev-pool-cpu-000 (creating); "
         "reading their results from Azure and the clusters"
-    ) in result.stdout
+    ) in result.stderr
     assert re.search(r"^dev: (~ 1 updated, )?22[34] unchanged ", result.stdout, re.MULTILINE)
 
 
@@ -204,7 +204,7 @@ def test_one_clusters_dead_api_servers_stop_no_other_and_the_next_up_finishes(tm
     two_clusters(region, teams=("platform", "second"))
     result = engine.run("up", region)
     assert result.returncode == 1
-    assert "dev: failed: Namespace dev-dev2-objects-Namespace/second: the cluster cannot be reached" in result.stdout
+    assert "dev: failed: Namespace dev-dev2-objects-Namespace/second: the cluster cannot be reached" in result.stderr
     assert "What to do: repair that cluster's control plane" in result.stdout
     assert re.search(r"^ \+ +Namespace Namespace/second$", result.stdout, re.MULTILINE), "the other cluster has it"
     at_the_api_servers(engine, "dev2", "start")
