@@ -92,7 +92,9 @@ def _without_common_entries(old: bytes, new: bytes) -> tuple[bytes, bytes]:
 
 
 def _files(document: bytes) -> dict[str, DocumentFile]:
-    """Return the files of a decoded document."""
+    """Return the files of a decoded document; none for an empty one."""
+    if not document:
+        return {}
     mime = document.lower().startswith((b"content-type:", b"mime-version:"))
     files: dict[str, DocumentFile] = {}
     for path, file in _parts(message_from_bytes(document)) if mime else _part(document, "user data"):

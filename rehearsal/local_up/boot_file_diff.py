@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rehearsal.local_up.boot_documents import DocumentFile, UnreadableDocumentError, archive_members, changed_files
-from rehearsal.local_up.value_text import text_diff
+from rehearsal.local_up.value_text import printable, text_diff
 from rehearsal.program.graph import MASK
 
 CUSTOM_DATA = "customData"
@@ -106,7 +106,8 @@ def _member_lines(old: dict[str, bytes], new: dict[str, bytes]) -> list[str]:
     signs = {True: {True: "~", False: "-"}, False: {True: "+"}}
     names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
     return [
-        f"{signs[name in old][name in new]} {name} ({len(old.get(name, b'')):,} -> {len(new.get(name, b'')):,} bytes)" for name in names
+        f"{signs[name in old][name in new]} {printable(name)} ({len(old.get(name, b'')):,} -> {len(new.get(name, b'')):,} bytes)"
+        for name in names
     ]
 
 
@@ -122,7 +123,7 @@ def _header(change: FileChange, *, everything: bool) -> str:
     counts = [f"{sign}{count}" for sign in "+-~" if (count := sum(line.startswith(f"{sign} ") for line in change.lines))]
     notes = [*change.notes, *([" ".join(counts)] if counts else [])]
     where = (_resources(word, names, everything=everything) for word, names in change.resources.items())
-    return f"{change.path} ({'; '.join(notes)}) in {', '.join(where)}"
+    return f"{printable(change.path)} ({'; '.join(notes)}) in {', '.join(where)}"
 
 
 def _resources(word: str, names: Sequence[str], *, everything: bool) -> str:

@@ -70,11 +70,12 @@ def _custom_data(changes: Iterable[ResourceChange]) -> Iterator[CustomDataChange
     for change in changes:
         for path, (old, new) in change.values.items():
             if _is_custom_data(path, old, new):
-                yield CustomDataChange(_word(change.item), _resource_name(change.item), old, new)
+                yield CustomDataChange(_word(change.item), _resource_name(change.item), old or "", new or "")
 
 
 def _is_custom_data(path: str, old: Any, new: Any) -> bool:
-    return path.partition(" ")[0].endswith(CUSTOM_DATA) and isinstance(old, str) and isinstance(new, str)
+    """Return whether a value is custom data; on one side it can be absent."""
+    return path.partition(" ")[0].endswith(CUSTOM_DATA) and isinstance(old, str | None) and isinstance(new, str | None)
 
 
 def _opened(root: TreeNode) -> set[int]:

@@ -19,12 +19,14 @@ SECRET_NAME = re.compile(rf"{NAME}$", re.IGNORECASE)
 QUOTED = r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?)"""
 SETTING = re.compile(
     rf"""(?P<name>{WORD}{NAME}["']?\s*:\s+)(?P<value>{QUOTED}|\S.*)"""
-    rf"""|(?P<name_before_equals>{WORD}{NAME}["']?\s*[:=]\s*|(?<![\w.-])--[\w.-]*{NAME}\s+)(?P<value_after_equals>{QUOTED}|\S+)""",
+    rf"""|(?P<name_before_equals>{WORD}{NAME}["']?\s*[:=]\s*|(?<![\w.-])--[\w.-]*{NAME}["']?,?\s+)(?P<value_after_equals>{QUOTED}|\S+)""",
     re.IGNORECASE,
 )
 """A setting with a secret name, as YAML and JSON write it, or as an INI file, a shell or a flag does."""
-OPEN = re.compile(rf"""^(?P<indent>\s*)[-\s]*["']?[\w.-]*{NAME}["']?\s*:\s*(?:[|>][-+0-9]*)?\s*$""", re.IGNORECASE)
+OPEN = re.compile(rf"""(?:- +)*["']?[\w.-]*{NAME}["']?\s*:\s*(?:[|>][-+0-9]*)?""", re.IGNORECASE)
 """A setting with a secret name whose value is in the lines below."""
+FLAG = re.compile(rf"""(?:- +)*["']?-[\w.-]*{NAME}["']?,?""", re.IGNORECASE)
+"""A flag with a secret name whose value is the next item of a list."""
 PLAIN = re.compile(
     r"""["']?(?:/(?:etc|var|run|usr|opt|home|root|tmp|dev|proc|sys|srv|mnt)/[^\s"']*|\$\{[^}]*\}|(?-i:\$[A-Z_]+)|\{\{[^}]*\}\}|[{\[]"""
     r"""|true|false|null|none|[|>][-+0-9]*|)["']?,?""",
@@ -66,16 +68,17 @@ def mask_lines(path: str, lines: list[str]) -> list[str]:
     """Return the lines of a file, as many as before, with every secret as [secret]; the whole content where the file itself is secret."""
     if SECRET_FILE.search(path) or SECRET_OBJECT.search("\n".join(lines)):
         return [MASK] * len(lines)
-    found, in_key, below = [], False, -1
+    found, in_key, below, flag = [], False, -1, False
     for line in lines:
         indent = len(line) - len(line.lstrip())
         if below >= 0 and line.strip() and indent <= below:
             below = -1
         in_key = in_key or PEM_BEGIN.search(line) is not None
-        found.append(MASK if (in_key or below >= 0) and line.strip() else mask_line(line))
+        found.append(MASK if (in_key or flag or below >= 0) and line.strip() else mask_line(line))
+        flag = FLAG.fullmatch(line.strip()) is not None
         in_key = in_key and not PEM_END.search(line)
-        if below < 0 and (opened := OPEN.match(line)):
-            below = len(opened["indent"])
+        if below < 0 and OPEN.fullmatch(line.strip()):
+            below = indent
     return found
 
 

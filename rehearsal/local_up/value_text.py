@@ -23,6 +23,8 @@ MIDDLE = 600
 """Characters of a differing part that are printed at most."""
 CONTEXT = 1
 """Unchanged lines around a changed line."""
+MANY_LINES = 2_000
+"""Lines above which frequent lines do not anchor a diff, so that its time stays short."""
 SEPARATOR = re.compile(r"[/,;&\s]")
 
 
@@ -67,7 +69,7 @@ def text_diff(path: str, old: str, new: str) -> list[str]:
     before, after = old.splitlines(), new.splitlines()
     shown, other = mask_lines(path, before), mask_lines(path, after)
     found = []
-    for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(CONTEXT):
+    for group in SequenceMatcher(None, before, after, autojunk=len(after) > MANY_LINES).get_grouped_opcodes(CONTEXT):
         found.append(f"@@ line {group[0][3] + 1}")
         for kind, first, last, begin, end in group:
             found += _block(kind, shown[first:last], other[begin:end])
@@ -101,9 +103,14 @@ def _around(text: str, head: str, start: int, stop: int) -> str:
     return f"{head}{'…' if start else ''}{middle}{'…' if stop else ''}"
 
 
+def printable(text: str) -> str:
+    """Return a text with escapes in place of control characters, which a terminal would obey."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 def _cut(line: str) -> str:
-    """Return a line without control characters, which a terminal would obey, and shortened if it is very long."""
-    line = line if line.isprintable() else "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in line)
+    """Return a printable line, shortened if it is very long."""
+    line = printable(line)
     return line if len(line) <= MIDDLE else f"{line[: MIDDLE // 2]}… ({len(line):,} characters)"
 
 

@@ -116,6 +116,8 @@ def test_new_and_removed_files_modes_and_commands_are_changes() -> None:
 
 def test_a_document_without_a_changed_file_and_an_unreadable_one_say_so() -> None:
     assert lines(config(a="1\n", b="2\n"), config(b="2\n", a="1\n"))[1].startswith("  (document) (no file differs: only the order")
+    assert lines("", OLD)[1:2] == [f"  /etc/app (new; +2) in {FLEET} a-000"]
+    assert "    + a\\x1b[31mb" in lines(config(app="x\n"), config(app="a\x1b[31mb\n"))
     found = boot_file_lines([CustomDataChange(FLEET, "a", "…", "secret…")], 30, everything=True)
     assert found[1] == f"  (unreadable) (not base64; 1 -> 7 characters) in {FLEET} a"
 
@@ -171,6 +173,8 @@ JWT = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJub2RlIn0.{}"
         ("a.yaml", "encryption-key: Q0hBUkFDVEVSUzEyMzQ1Ng{}==\n"),
         ("a.sh", "run --token {} --verbose\n"),
         ("a.sh", 'run --token="{}" --verbose\n'),
+        ("a.json", '["run", "--token", "{}"]\n'),
+        ("a.yaml", "- run\n- --api-token\n- {}\n- next\n"),
         ("a.sh", "curl -H 'Authorization: Bearer {}'\n"),
         ("a.sh", "curl https://user:{}@host/\n"),
         ("a.sh", "curl https://a.blob/c?sv=1&sig={}\n"),
