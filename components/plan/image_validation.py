@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
-from components.plan.invalid_value import InvalidValue, Path, Raw, nearest
+from components.plan.invalid_value import InvalidValue, Path, Raw, most_similar, nearest
 from components.plan.vm_sizes import VM_SIZES, VmSize
 from components.spec.images import ImageCatalog, ImageDefinition, ImageStore, Role
 from components.spec.pod_network import Cni
@@ -35,27 +35,72 @@ def validate_image(
     ImagePlan.captured.
     """
     if pin not in catalog.pins():
-        yield _unpublished(path, pin, role, catalog)
-        return
+        yield _unpublished(path, pin, suitable_images(role, group, cluster, catalog, location), catalog)
+    elif any(_faults(path, pin, role, group, cluster, catalog, location)):
+        yield from _faults(path, pin, role, group, cluster, catalog, location, suitable_images(role, group, cluster, catalog, location))
+
+
+def suitable_images(role: Role, group: Raw, cluster: Raw, catalog: ImageCatalog, location: object) -> tuple[str, ...]:
+    """Return the published pins without fault for a raw group of machines; with GPU driver only for machines with GPUs, if there is one."""
+    valid = tuple(pin for pin in catalog.pins() if not any(_faults((), pin, role, group, cluster, catalog, location)))
+    size = _size(group)
+    alike = tuple(pin for pin in valid if size and _drives_gpus(catalog.definition(pin)) == bool(size.gpus))
+    return alike or valid
+
+
+def suitable_sizes(role: Role, group: Raw, catalog: ImageCatalog) -> tuple[str, ...]:
+    """Return the VM sizes that fit the role, the interconnect and the image of a raw group of machines; for any image if none fits."""
+    sizes = [size for size in VM_SIZES.values() if _fits(size, role, group)]
+    pin = group.get("image")
+    if isinstance(pin, str) and pin in catalog.pins():
+        driver = _drives_gpus(catalog.definition(pin))
+        fitting = [size for size in sizes if not any(_of_size((), pin, catalog.definition(pin), size)) and bool(size.gpus) == driver]
+        sizes = fitting or sizes
+    return tuple(size.name for size in sizes)
+
+
+def _drives_gpus(definition: ImageDefinition) -> bool:
+    """Return True for an image with a GPU driver."""
+    return definition.packages.nvidia_driver is not None
+
+
+def _fits(size: VmSize, role: Role, group: Raw) -> bool:
+    """Return True if a VM size fits a role and the interconnect of a raw group of machines."""
+    if role is not Role.NODE:
+        return not size.gpus and (role is not Role.ETCD or size.local_nvme_gib > 0)
+    return bool(size.infiniband_ports) or group.get("interconnect") != Interconnect.INFINIBAND.value
+
+
+def _faults(
+    path: Path,
+    pin: str,
+    role: Role,
+    group: Raw,
+    cluster: Raw,
+    catalog: ImageCatalog,
+    location: object,
+    suitable: tuple[str, ...] = (),
+) -> Iterator[InvalidValue]:
+    """Yield the faults of a published pin; the remedies name the most similar of the suitable pins."""
     captures = catalog.captures(pin)
     definition = catalog.definition(pin)
     if role not in definition.roles:
-        suitable = tuple(item for item in catalog.pins() if role in catalog.definition(item).roles)
         yield InvalidValue(path, pin, f"is no image for the role {role.value}", nearest(pin, suitable))
-    else:
-        yield from _packages(path, pin, definition, role, group, cluster)
+        return
+    example = f", for example {most_similar(pin, suitable)}" if suitable else ""
+    yield from _packages(path, pin, definition, role, group, cluster, example)
     if isinstance(location, str) and location in captures:
         yield from _store(path, pin, definition, captures[location])
-    yield from _disk_controller(path, pin, definition, group)
-    yield from _kubernetes(path, pin, definition, cluster)
+    if (size := _size(group)) is not None:
+        yield from _of_size(path, pin, definition, size, example)
+    yield from _kubernetes(path, pin, definition, cluster, example)
 
 
-def _unpublished(path: Path, pin: str, role: Role, catalog: ImageCatalog) -> InvalidValue:
+def _unpublished(path: Path, pin: str, suitable: tuple[str, ...], catalog: ImageCatalog) -> InvalidValue:
     """Return the error of an unpublished image pin."""
     name = pin.partition("@")[0]
-    own = tuple(item for item in catalog.pins() if item.startswith(f"{name}@"))
-    suitable = tuple(item for item in catalog.pins() if role in catalog.definition(item).roles)
-    remedy = f"published: {', '.join(own[-5:])}" if own else nearest(pin, suitable)
+    own = tuple(item for item in suitable if item.startswith(f"{name}@"))
+    remedy = f"published: {', '.join(own[-5:])}" if own else nearest(pin, suitable or catalog.pins())
     return InvalidValue(path, pin, "is not published in node-images/versions.yaml", remedy)
 
 
@@ -65,7 +110,9 @@ def _size(group: Raw) -> VmSize | None:
     return VM_SIZES.get(size) if isinstance(size, str) else None
 
 
-def _packages(path: Path, pin: str, definition: ImageDefinition, role: Role, group: Raw, cluster: Raw) -> Iterator[InvalidValue]:
+def _packages(
+    path: Path, pin: str, definition: ImageDefinition, role: Role, group: Raw, cluster: Raw, example: str
+) -> Iterator[InvalidValue]:
     """Yield the first package that is missing for the role, GPUs, InfiniBand or pod network."""
     size = _size(group)
     needed = dict.fromkeys(CARRIED[role], f"which the role {role.value} needs")
@@ -80,9 +127,8 @@ def _packages(path: Path, pin: str, definition: ImageDefinition, role: Role, gro
     missing = {name: why for name, why in needed.items() if getattr(definition.packages, name) is None}
     if missing:
         name, why = next(iter(missing.items()))
-        yield InvalidValue(
-            path, pin, f"carries no {name}, {why}", f"pin an image with packages.{name}, or build one: node-images/{definition.name}.yaml"
-        )
+        remedy = f"pin an image with packages.{name}{example}, or build one: node-images/{definition.name}.yaml"
+        yield InvalidValue(path, pin, f"carries no {name}, {why}", remedy)
 
 
 def _store(path: Path, pin: str, definition: ImageDefinition, capture: str) -> Iterator[InvalidValue]:
@@ -97,35 +143,28 @@ def _store(path: Path, pin: str, definition: ImageDefinition, capture: str) -> I
         )
 
 
-def _disk_controller(path: Path, pin: str, definition: ImageDefinition, group: Raw) -> Iterator[InvalidValue]:
-    """Yield a pin of an image that the machine cannot boot from an NVMe disk controller."""
-    size = _size(group)
-    if size is not None and size.disk_controller == "NVMe" and not definition.nvme_disk_controller:
-        yield InvalidValue(
-            path,
-            pin,
-            f"does not boot from the NVMe disk controller of {size.name}",
-            "pin an image with nvme_disk_controller: true, or choose a v5 size",
-        )
+def _of_size(path: Path, pin: str, definition: ImageDefinition, size: VmSize, example: str = "") -> Iterator[InvalidValue]:
+    """Yield a pin of an image that a machine of a size cannot boot from its NVMe disk controller."""
+    if size.disk_controller == "NVMe" and not definition.nvme_disk_controller:
+        reason = f"does not boot from the NVMe disk controller of {size.name}"
+        yield InvalidValue(path, pin, reason, f"pin an image with nvme_disk_controller: true{example}, or choose a v5 size")
 
 
-def _kubernetes(path: Path, pin: str, definition: ImageDefinition, cluster: Raw) -> Iterator[InvalidValue]:
+def _kubernetes(path: Path, pin: str, definition: ImageDefinition, cluster: Raw, example: str) -> Iterator[InvalidValue]:
     """Yield a pin of an image whose Kubernetes version does not match the cluster's."""
     expected = cluster.get("kubernetes")
     if not isinstance(expected, str) or not VERSION.fullmatch(expected):
         return
-    if definition.packages.kubernetes and definition.packages.kubernetes != expected:
-        yield InvalidValue(
-            path,
-            pin,
-            f"carries Kubernetes {definition.packages.kubernetes}, the cluster is {expected}",
-            "pin an image with the cluster's version",
-        )
-    kubelet = definition.packages.kubelet
+    kubernetes, kubelet = definition.packages.kubernetes, definition.packages.kubelet
+    if kubernetes and kubernetes != expected:
+        other = example or f', or write kubernetes: "{kubernetes}"'
+        reason = f"carries Kubernetes {kubernetes}, the cluster is {expected}"
+        yield InvalidValue(path, pin, reason, f"pin an image with the cluster's version{other}")
     if kubelet and not 0 <= _minor(expected) - _minor(kubelet) <= 1:
-        yield InvalidValue(
-            path, pin, f"carries kubelet {kubelet}, the cluster is {expected}", "a kubelet may be of the same minor version or one behind"
-        )
+        other = example or f', or write kubernetes: "{kubelet}"'
+        reason = f"carries kubelet {kubelet}, the cluster is {expected}"
+        remedy = f"pin an image whose kubelet has the cluster's minor version or the one before it{other}"
+        yield InvalidValue(path, pin, reason, remedy)
 
 
 def _minor(version: str) -> int:

@@ -31,6 +31,11 @@ def nearest(value: object, known: tuple[str, ...]) -> str:
     return f"known: {', '.join(known[:12])}{', …' if len(known) > 12 else ''}" if known else "none is known yet"
 
 
+def most_similar(value: str, known: tuple[str, ...]) -> str:
+    """Return the known word that is most similar to value; of equally similar ones, the last."""
+    return max(reversed(known), key=lambda word: difflib.SequenceMatcher(None, word, value).ratio())
+
+
 def whole_number(value: object) -> int | None:
     """Return the value if it is an integer and no boolean, otherwise None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

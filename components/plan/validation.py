@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import get_args
 
 from components.plan import addresses, azure_limits
-from components.plan.image_validation import validate_image
+from components.plan.image_validation import suitable_sizes, validate_image
 from components.plan.invalid_value import SIZES_LISTED, InvalidValue, Path, Raw, nearest, whole_number
 from components.plan.locations import ZONAL_LOCATIONS
 from components.plan.pod_network_validation import validate_pod_network
@@ -142,7 +142,7 @@ def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCa
     """Yield invalid VM sizes and images of a group of machines."""
     size, pin = group.get("vm_size"), group.get("image")
     if isinstance(size, str) and size not in VM_SIZES:
-        yield InvalidValue((*path, "vm_size"), size, UNKNOWN_SIZE, nearest(size, tuple(VM_SIZES)))
+        yield InvalidValue((*path, "vm_size"), size, UNKNOWN_SIZE, nearest(size, suitable_sizes(role, group, catalog)))
     if isinstance(pin, str):
         yield from validate_image((*path, "image"), pin, role, group, cluster, catalog, location)
 
@@ -309,7 +309,7 @@ def _prices(document: Raw) -> Iterator[InvalidValue]:
             continue
         path = (*where, "vm_size")
         if size not in VM_SIZES:
-            yield InvalidValue(path, size, UNKNOWN_SIZE, nearest(size, tuple(VM_SIZES)))
+            yield InvalidValue(path, size, UNKNOWN_SIZE, nearest(size, tuple(sorted(used)) or tuple(VM_SIZES)))
         elif size not in used:
             yield InvalidValue(path, size, "is the size of no machine of this region", f"leave it out; in use: {', '.join(sorted(used))}")
         if size in seen:

@@ -97,3 +97,48 @@ def test_an_image_for_machines_without_gpu_is_refused_for_those_with() -> None:
 def test_infiniband_machines_over_ethernet_need_no_infiniband_driver() -> None:
     result = found(without("nd-h100", "doca_ofed"), interconnect="ethernet")
     assert [place for place, _, _ in result] == ["clusters/1/pools/0/image", "clusters/2/pools/0/image"]
+
+
+PLANE = "control_plane"
+
+
+@pytest.mark.parametrize(
+    ("region", "path", "value", "remedy"),
+    [
+        ("southcentralus", ("pools", 0, "vm_size"), "Standard_D96isr_H100_v5", "did you mean Standard_ND96isr_H100_v5?"),
+        ("southcentralus", ("pools", 0, "vm_size"), "Standard_D96s_v6", "did you mean Standard_ND96isr_H200_v5?"),
+        ("southcentralus", (PLANE, "api_servers", "vm_size"), "Standard_ND32s_v5", "did you mean Standard_D32s_v5?"),
+        ("southcentralus", (PLANE, "etcd", "vm_size"), "Standard_D8s_v3", "did you mean Standard_L8s_v3?"),
+        ("dev", ("pools", 0, "vm_size"), "Standard_NC4ads_v6", "did you mean Standard_D4ads_v6?"),
+        ("dev", ("pools", 1, "vm_size"), "Standard_D24ads_v4", "did you mean Standard_NC24ads_A100_v4?"),
+        ("southcentralus", ("pools", 0, "image"), "etcd-h100@2026.11.0", "did you mean nd-h100@2026.11.0?"),
+        ("southcentralus", ("pools", 0, "image"), "etcd@2026.11.0", "did you mean nd-h100@2026.11.0?"),
+        ("southcentralus", ("pools", 0, "image"), "cpu@2026.12.0", "did you mean nd-h100@2026.11.0?"),
+        ("southcentralus", ("pools", 0, "image"), "nd-h100@2026.12.0", "published: nd-h100@2026.10.0, nd-h100@2026.11.0"),
+        ("dev", (PLANE, "etcd", "image"), "etc@2026.11.0", "did you mean etcd@2026.11.0?"),
+    ],
+)
+def test_a_suggested_size_or_image_is_one_that_is_valid_there(region: str, path: tuple[str | int, ...], value: str, remedy: str) -> None:
+    document = yaml.safe_load((REGIONS / f"{region}.yaml").read_text())
+    *parents, last = ("clusters", 0, *path)
+    node = document
+    for part in parents:
+        node = node[part]
+    node[last] = value
+    (result,) = validate_region(document, region, CATALOG, {})
+    assert (result.path, result.remedy) == (("clusters", 0, *path), remedy)
+    suggested = [word.strip("?,") for word in remedy.split(" ")][-1]
+    node[last] = suggested
+    assert validate_region(document, region, CATALOG, {}) == ()
+
+
+def test_the_remedies_of_an_unsuitable_image_name_an_image_or_version_that_fits() -> None:
+    ((_, _, remedy),) = found(CATALOG, "dev", image="etcd@2026.11.0")
+    assert remedy == "did you mean cpu@2026.11.0?"
+    gpu = {"vm_size": "Standard_NC24ads_A100_v4", "image": "cpu@2026.11.0"}
+    ((_, _, remedy),) = found(CATALOG, "dev", **gpu)
+    assert remedy == "pin an image with packages.nvidia_driver, for example nc-a100@2026.11.0, or build one: node-images/cpu.yaml"
+    document = yaml.safe_load((REGIONS / "dev.yaml").read_text())
+    document["clusters"][0]["kubernetes"] = "1.38.0"
+    remedies = {item.remedy.rpartition(", or ")[2] for item in validate_region(document, "dev", CATALOG, {})}
+    assert remedies == {'write kubernetes: "1.36.3"'}
