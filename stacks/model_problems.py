@@ -313,6 +313,10 @@ def _kind_right(given: object, expected: str) -> str:
         return f"write [{given}]"
     if expected in (WHOLE, NUMBER) and isinstance(given, str) and (found := NUMBER_AND_COMMENT.fullmatch(given)):
         return f"write {found[1]}, and begin a comment with a space and #"
+    if expected == MAPPING and isinstance(given, list) and given and all(isinstance(item, dict) and len(item) == 1 for item in given):
+        return "write { } in place of [ ], or leave the dashes out"
+    if expected == TEXT and isinstance(given, dict) and not any(given.values()):
+        return "write it without { }"
     if expected == MAPPING and isinstance(given, str) and COLON_WITHOUT_SPACE.fullmatch(given):
         return "put a space after the colon"
     return HOW_TO_WRITE[expected]

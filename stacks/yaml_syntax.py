@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 
 import yaml
 
@@ -51,6 +52,7 @@ BY_CONTEXT_MARK = (
 
 CONFLICT = re.compile(r"^(<{7}|\|{7}|={7}|>{7})(?= |\r?$)", re.MULTILINE)
 KEY_LINE = re.compile(r"(?P<before> *(?:- +)*)(?P<key>[A-Za-z_][A-Za-z0-9_-]*) *(?P<sign>[:=])?(?P<value>.*)")
+PARENT = re.compile(r".*:\s*(?:#.*)?")
 DASH_WITHOUT_SPACE = re.compile(r" *(?:- +)*-[^\s-]")
 NO_CONTENT = re.compile(r"\s*(#.*)?")
 QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:^|(?<=\s))#.*")
@@ -113,6 +115,8 @@ def syntax_problem(error: yaml.MarkedYAMLError, text: str) -> SyntaxProblem:
     marks = [mark for mark in (error.problem_mark, error.context_mark) if isinstance(mark, yaml.Mark) and mark.line < len(lines)]
     if any(words in message for words in ("expected <block end>", "could not find expected ':'", "mapping values are not allowed")):
         found = next((found for mark in marks if (found := _line_problem(lines, mark.line))), None)
+        if found is None and marks and ("but found '-'" in message or "found '<block sequence start>'" in message):
+            found = _first_dash(lines, marks[0].line)
         if found is None and marks and "mapping values are not allowed" in message:
             found = _indentation(lines, marks[0].line)
         if found:
@@ -158,6 +162,21 @@ def _line_problem(lines: list[str], index: int) -> SyntaxProblem | None:
     return None
 
 
+def _first_dash(lines: list[str], index: int) -> SyntaxProblem | None:
+    """Return the problem of the keys above a list entry, if they should be the entry before it."""
+    column = len(lines[index]) - len(lines[index].lstrip(" "))
+    content = [number for number in range(index) if not NO_CONTENT.fullmatch(lines[number])]
+    inside = list(
+        takewhile(lambda number: not lines[number].startswith("-", column) and (_depth(lines[number]) or 0) >= column, content[::-1])
+    )
+    above = content[: len(content) - len(inside)]
+    if not inside or not above or not PARENT.fullmatch(lines[above[-1]]):
+        return None
+    first = Position(inside[-1] + 1, (_depth(lines[inside[-1]]) or 0) + 1)
+    reason = f"line {index + 1} is a list entry, so this line should begin one too"
+    return SyntaxProblem(first, first, reason, "put a dash and a space before the key")
+
+
 def _indentation(lines: list[str], index: int) -> SyntaxProblem | None:
     """Return the problem of a key that continues the value in the line above it; None if the line above does not end with a value.
 
@@ -168,6 +187,10 @@ def _indentation(lines: list[str], index: int) -> SyntaxProblem | None:
         return None
     before = _depth(lines[above[0]]) if len(above) == 2 else None
     since = Position(above[-1] + 1, 1)
+    if before == upper and PARENT.fullmatch(lines[above[0]]):
+        where, parent = Position(above[-1] + 1, upper + 1), Position(above[0] + 1, 1)
+        reason = f"this key is as deep as line {parent.line}, which has no value, and the lines after it are deeper"
+        return SyntaxProblem(where, parent, reason, f"indent it by {lower} spaces")
     if before == lower:
         where = Position(above[-1] + 1, upper + 1)
         return SyntaxProblem(where, since, "this key is less deep than the lines before and after it", f"indent it by {lower} spaces")

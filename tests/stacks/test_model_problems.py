@@ -113,6 +113,10 @@ TOLD = {
     "items:\n  - {name: a, radius: {kind: circle}}\n": (
         "2: items[0].radius: is not a known key; the keys here are name, count, colour, pairs, shape"
     ),
+    "items:\n  - {name: {a}}\n": "2: items[0].name: a mapping of 1 key is not text; write it without { } (Name of the item, in lower case)",
+    "items:\n  - {name: a, shape: [kind: circle, radius: 1]}\n": (
+        "2: items[0].shape: a list of 2 is not a mapping; write { } in place of [ ], or leave the dashes out"
+    ),
     "tags: blue\n": "1: tags: 'blue' is text, not a list; write [blue]",
     "zones: {2, 3}\n": "1: zones: a mapping of 2 keys is not a list; write [ ] in place of { }",
     "items:\n  - {name: a, count: 5 // five}\n": (
