@@ -140,6 +140,11 @@ MISTAKES = [
         ("nodes: 7500", "nodes: 300"),
         r"clusters\[0\]\.rotation\.budget\.machines: 375 is more than the cluster's 300 machines; write at most 300$",
     ),
+    (
+        "a price of a misspelt size, which must suggest a size in use",
+        ("clusters:\n", "prices:\n  - {vm_size: Standard_E16s_v4, usd_per_hour: 1}\nclusters:\n"),
+        r"prices\[0\]\.vm_size: 'Standard_E16s_v4' is no VM size .*did you mean Standard_D16s_v5\?",
+    ),
     ("no clusters", (TEXTS["southcentralus"][TEXTS["southcentralus"].index("clusters:") :], "clusters: []\n"), r"clusters: .*at least 1"),
 ]
 
