@@ -74,7 +74,8 @@ def gpufleet_errors(line: str, *, inline: bool) -> Iterator[str]:
         return
     for found in COMMAND.finditer(line):
         try:
-            words = shlex.split(POSSIBLY_EMPTY.sub("", found["words"].partition(")")[0]), comments=True)
+            arguments = found["words"].partition(")")[0].partition(" > ")[0]
+            words = shlex.split(POSSIBLY_EMPTY.sub("", arguments), comments=True)
         except ValueError as error:
             yield f"{found[0].strip()}: {error}"
             continue
