@@ -185,6 +185,10 @@ def _indentation(lines: list[str], index: int) -> SyntaxProblem | None:
     above = [number for number in range(index) if not NO_CONTENT.fullmatch(lines[number])][-2:]
     if not above or (upper := _depth(lines[above[-1]])) is None or (lower := _depth(lines[index])) is None or lower <= upper:
         return None
+    if lines[index].lstrip(" ").startswith("-"):
+        entry = Position(index + 1, lines[index].index("-") + 1)
+        reason = f"line {above[-1] + 1} has a value, so that no list entry can follow it"
+        return SyntaxProblem(entry, Position(above[-1] + 1, 1), reason, "leave out the value or the entry")
     before = _depth(lines[above[0]]) if len(above) == 2 else None
     since = Position(above[-1] + 1, 1)
     if before == upper and PARENT.fullmatch(lines[above[0]]):
@@ -195,9 +199,8 @@ def _indentation(lines: list[str], index: int) -> SyntaxProblem | None:
         where = Position(above[-1] + 1, upper + 1)
         return SyntaxProblem(where, since, "this key is less deep than the lines before and after it", f"indent it by {lower} spaces")
     where = Position(index + 1, lower + 1)
-    return SyntaxProblem(
-        where, since, f"this key is deeper than that of line {since.line}, which has a value", f"indent it by {upper} spaces"
-    )
+    remedy = f"indent it by {upper} spaces" if upper else "do not indent it"
+    return SyntaxProblem(where, since, f"this key is deeper than that of line {since.line}, which has a value", remedy)
 
 
 def _depth(line: str) -> int | None:

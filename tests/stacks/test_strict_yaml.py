@@ -157,7 +157,7 @@ SYNTAX = {
     "a: 1\nb:\u00a02\nc: 3\n": "2:3: character U+00A0 looks like a space and is none",
     "a:\n    b: 1\n    c: 2\n  - b: 3\n": "2:5: line 4 is a list entry, so this line should begin one too",
     "a:\n  b: 1\n  c: 2\n  - b: 3\n": "2:3: line 4 is a list entry, so this line should begin one too",
-    "a: 1\n  - b: 3\nc: 2\n - d\n": "4:2: a list entry cannot start here",
+    "a: 1\n  - b: 3\nc: 2\n": "2:3: line 1 has a value, so that no list entry can follow it",
     "a:\nb: 1\n  c: 2\n": "2:1: this key is as deep as line 1, which has no value, and the lines after it are deeper",
     "a: 1\n  b: 2\nc: 3\n": "2:3: this key is deeper than that of line 1, which has a value",
     "a:\n  b: 1\nc: 2\n  d: 3\n": "3:1: this key is less deep than the lines before and after it",
