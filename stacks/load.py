@@ -185,10 +185,10 @@ def read_model(path: pathlib.Path, model: type[M], validate: Callable[[object], 
     reported = {one.path for one in problems if not one.reason.endswith(WRONG_FORM)}
     for item in validate(document.data):
         path_in_text = path_text(item.path)
-        if path_in_text not in reported:
+        if item.instead or path_in_text not in reported:
             value_text, position = shown(item.value), nearest_position(item.path, document.positions)
             # A validation knows the values that exist, so its remedy is better than that for the form.
-            problems = [one for one in problems if one.path != path_in_text or not one.reason.endswith(WRONG_FORM)]
+            problems = [one for one in problems if one.path != path_in_text or not (item.instead or one.reason.endswith(WRONG_FORM))]
             problems.append(problem(file, item.path, position, value_text, f"{value_text} {item.reason}", item.remedy))
     if problems:
         raise invalid_file(problems)

@@ -15,12 +15,16 @@ Raw = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class InvalidValue:
-    """One invalid value: its path in the file, the value, the reason, and the remedy."""
+    """One invalid value: its path in the file, the value, the reason, and the remedy.
+
+    instead means that the model's error at the path is not reported: its bound allows values that the plan refuses.
+    """
 
     path: Path
     value: Any
     reason: str
     remedy: str
+    instead: bool = False
 
 
 def nearest(value: object, known: tuple[str, ...]) -> str:

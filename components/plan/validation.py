@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 from components.plan import addresses, azure_limits
@@ -20,9 +20,13 @@ from components.plan.subscription_limits import ALL_FAMILIES, SPOT_FAMILY
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.images import ImageCatalog, Role
 from components.spec.pool import NODE_SUBNET_SLOTS, NODES_PER_CLUSTER, Interconnect
-from components.spec.types import RegionName
+from components.spec.types import INTERNAL, RegionName
 
 RESERVED_NAME = "base"
+SHORTEST_BLOCK, LONGEST_BLOCK = 9, 13
+"""Prefix lengths of the largest and the smallest address space of a region."""
+MOST_BLOCKS = 32
+"""Blocks of /14 in the largest address space: one is for the hub."""
 REGION_NAME = re.compile(get_args(RegionName)[1].pattern)
 """Form of a region's name; a name without this form is reported only by the model of components.spec."""
 UNKNOWN_SIZE = f"is no VM size that {SIZES_LISTED} lists (a new one is a row of components/plan/vm_sizes.py)"
@@ -43,7 +47,7 @@ def validate_region(document: object, name: str, catalog: ImageCatalog, others: 
     for path, cluster in _mappings(document, ("clusters",)):
         found += _cluster(path, cluster, catalog, document.get("location"))
     found += _repeated(document, ("clusters",), "name", "cluster")
-    found += _repeated(document, ("clusters",), "slot", "cluster")
+    found += _slots(document, others)
     return tuple(found)
 
 
@@ -56,17 +60,14 @@ def _mappings(parent: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:
 
 
 def _repeated(parent: Raw, path: Path, key: str, what: str) -> Iterator[InvalidValue]:
-    """Yield members of a list with the name, slot or group of an earlier member."""
+    """Yield members of a list with the name or group of an earlier member."""
     seen: dict[object, str] = {}
-    taken = {member.get(key) for _, member in _mappings(parent, path) if isinstance(member.get(key), int | str)}
     for where, member in _mappings(parent, path):
         value = member.get(key)
         if isinstance(value, bool) or not isinstance(value, int | str):
             continue
         if value in seen:
-            free = next(slot for slot in range(len(taken) + 1) if slot not in taken)
-            remedy = f"the lowest free slot is {free}" if key == "slot" else f"give it a {key} of its own"
-            yield InvalidValue((*where, key), value, f"is the {key} of {seen[value]}", remedy)
+            yield InvalidValue((*where, key), value, f"is the {key} of {seen[value]}", f"give it a {key} of its own")
         else:
             seen[value] = f"{what} {member.get('name', where[-1])}"
 
@@ -75,13 +76,16 @@ def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Inv
     """Yield invalid values of the region's name and address space, and cluster slots beyond it."""
     if isinstance(document.get("name"), str) and document["name"] != name and REGION_NAME.fullmatch(document["name"]):
         yield InvalidValue(
-            ("name",), document["name"], f"differs from the file's name, {name}.yaml", f"write name: {name}, or rename the file"
+            ("name",),
+            document["name"],
+            f"differs from the file's name, {name}.yaml",
+            f"write name: {name}, or rename the file" if REGION_NAME.fullmatch(name) else f"rename the file to {document['name']}.yaml",
         )
     own = _network(document.get("address_space"))
     if own is None:
         return
     blocks = addresses.blocks_in(str(own))
-    if not 2 <= blocks <= 32:
+    if not 2 <= blocks <= MOST_BLOCKS:
         yield InvalidValue(
             ("address_space",),
             str(own),
@@ -93,12 +97,48 @@ def _region(document: Raw, name: str, others: Mapping[str, str]) -> Iterator[Inv
         if network is not None and own.overlaps(network):
             free = _free_block(own.prefixlen, [*map(_network, others.values())])
             yield InvalidValue(("address_space",), str(own), f"overlaps {text} of region {other}", free)
-    for where, cluster in _mappings(document, ("clusters",)):
-        slot = whole_number(cluster.get("slot"))
-        if slot is not None and 0 <= slot <= 30 and slot + 1 >= blocks >= 2:
-            reason = f"is beyond the {blocks - 1} cluster slot{'s' * (blocks > 2)} of {own}"
-            free = "slot 0" if blocks == 2 else f"a slot of 0 to {blocks - 2}"
-            yield InvalidValue((*where, "slot"), slot, reason, f"use {free}, or a larger address_space")
+
+
+def _slots(document: Raw, others: Mapping[str, str]) -> Iterator[InvalidValue]:
+    """Yield cluster slots beyond the region's address space, and slots of an earlier cluster.
+
+    Each remedy is a free slot of its own. If none is left, it is a larger address space that no other region uses.
+    """
+    own = _network(document.get("address_space"))
+    blocks = addresses.blocks_in(str(own)) if own else 0
+    count = blocks - 1 if 2 <= blocks <= MOST_BLOCKS else MOST_BLOCKS - 1
+    clusters = [(where, cluster, whole_number(cluster.get("slot"))) for where, cluster in _mappings(document, ("clusters",))]
+    taken = {slot for _, _, slot in clusters}
+    free = iter([slot for slot in range(count) if slot not in taken])
+    names: dict[int, object] = {}
+    for where, cluster, slot in clusters:
+        if slot is None or slot < 0:
+            continue
+        beyond = slot >= count and count == blocks - 1
+        if beyond or slot in names:
+            lowest = next(free, None)
+            wanted = max(len(clusters), slot + 1)
+            remedy = f"slot {lowest} is free" if lowest is not None else _larger_block(own, wanted, [*map(_network, others.values())])
+            last = f"{count} cluster slots of {own}, 0 to {count - 1}" if count > 1 else f"only cluster slot of {own}, 0"
+            reason = f"is beyond the {last}" if beyond else f"is the slot of cluster {names[slot]}"
+            yield InvalidValue((*where, "slot"), slot, reason, remedy, instead=beyond)
+        names.setdefault(slot, cluster.get("name", where[-1]))
+
+
+def _larger_block(own: ipaddress.IPv4Network | None, slots: int, taken: Sequence[ipaddress.IPv4Network | None]) -> str:
+    """Return the remedy of an address space without a free slot: one with a number of slots that no other region uses."""
+    shorter = range((own.prefixlen if own else LONGEST_BLOCK) - 1, SHORTEST_BLOCK - 1, -1)
+    lengths = [length for length in shorter if addresses.blocks_in(f"10.0.0.0/{length}") > slots]
+    grown = (own.supernet(new_prefix=length) for length in lengths if own)
+    elsewhere = (block for length in lengths for block in INTERNAL.subnets(new_prefix=length))
+    found = next((block for block in (*grown, *elsewhere) if _is_free(block, taken)), None)
+    larger = f"write address_space: {found}, or " if found else ""
+    return f"all slots are used: {larger}move a cluster to another region"
+
+
+def _is_free(block: ipaddress.IPv4Network, taken: Iterable[ipaddress.IPv4Network | None]) -> bool:
+    """Return True if a block overlaps none of the networks."""
+    return not any(network is not None and block.overlaps(network) for network in taken)
 
 
 def _network(value: object) -> ipaddress.IPv4Network | None:
@@ -110,11 +150,13 @@ def _network(value: object) -> ipaddress.IPv4Network | None:
 
 
 def _free_block(length: int, taken: list[ipaddress.IPv4Network | None]) -> str:
-    """Return a remedy with the first block of a length in 10.0.0.0/8 that no other region uses."""
-    for block in ipaddress.IPv4Network("10.0.0.0/8").subnets(new_prefix=max(length, 9)):
-        if not any(network is not None and block.overlaps(network) for network in taken):
-            return f"{block} is free"
-    return "no block of this length is free; use a smaller one"
+    """Return a remedy with the first block in 10.0.0.0/8 that no other region uses: of a valid length, or a smaller one if none is left."""
+    shortest = min(max(length, SHORTEST_BLOCK), LONGEST_BLOCK)
+    blocks = (block for longer in range(shortest, LONGEST_BLOCK + 1) for block in INTERNAL.subnets(new_prefix=longer))
+    found = next((block for block in blocks if _is_free(block, taken)), None)
+    if found is None:
+        return f"no /{LONGEST_BLOCK} is free: make the address space of another region smaller"
+    return f"{found} is free" if found.prefixlen == shortest else f"no /{shortest} is free, but {found} is"
 
 
 def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) -> Iterator[InvalidValue]:
@@ -183,13 +225,17 @@ def _subnet_overlaps(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterato
     yield from _overlaps([(place, each, slots) for place, each in corrected if (slots := _pool_slots(each, catalog))])
 
 
-def _overlaps(pools: Iterable[tuple[Path, Raw, range]]) -> Iterator[InvalidValue]:
+def _overlaps(pools: Sequence[tuple[Path, Raw, range]]) -> Iterator[InvalidValue]:
     """Yield pools with a node-subnet slot of an earlier pool."""
     taken: dict[int, str] = {}
+    proposed: set[int] = set()
     for where, pool, slots in pools:
         clash = next((slot for slot in slots if slot in taken), None)
         if clash is not None:
-            free = next((start for start in range(NODE_SUBNET_SLOTS) if not any(start + step in taken for step in range(len(slots)))), None)
+            used = proposed | {slot for place, _, others in pools if place != where for slot in others}
+            starts = range(NODE_SUBNET_SLOTS - len(slots) + 1)
+            free = next((start for start in starts if used.isdisjoint(range(start, start + len(slots)))), None)
+            proposed |= set(range(free, free + len(slots))) if free is not None else set()
             remedy = (
                 f"slot {free} is free for its {len(slots)}" if free is not None else "no run of free slots is left; use another cluster"
             )
@@ -260,10 +306,9 @@ def _budget(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     counts = [whole_number(pool.get("nodes")) for _, pool in _mappings(cluster, (*path, "pools"))]
     known = [count for count in counts if count is not None and 0 <= count <= NODES_PER_CLUSTER]
     nodes = sum(known)
-    if machines is not None and len(known) == len(counts) and NODES_PER_CLUSTER >= machines > nodes > 0:
-        yield InvalidValue(
-            (*path, "rotation", "budget", "machines"), machines, f"is more than the cluster's {nodes:,} machines", f"write at most {nodes}"
-        )
+    if machines is not None and len(known) == len(counts) and machines > nodes > 0:
+        reason = f"is more than the cluster's {nodes:,} machines"
+        yield InvalidValue((*path, "rotation", "budget", "machines"), machines, reason, f"write at most {nodes}", instead=True)
 
 
 FAMILIES = (*sorted({size.family for size in VM_SIZES.values()}), ALL_FAMILIES, SPOT_FAMILY)

@@ -82,3 +82,36 @@ def test_quotas_may_name_all_families_together_and_spot(tmp_path: Path) -> None:
 def test_a_vm_size_nobody_knows_is_sent_to_the_list_of_sizes(tmp_path: Path) -> None:
     (line,) = problems(tmp_path, changed("Standard_ND96isr_H100_v5", "Standard_Nope"))
     assert "is no VM size that docs/region-file.md lists (a new one is a row of components/plan/vm_sizes.py); did you mean " in line
+
+
+def two_clusters(address_space: str, slots: tuple[int, int]) -> str:
+    """The file of dev with a copy of its cluster, in an address space with given slots."""
+    head, _, cluster = (REGIONS / "dev.yaml").read_text().partition("clusters:\n")
+    both = [cluster.replace("    slot: 0\n    purpose", f"    slot: {slot}\n    purpose") for slot in slots]
+    return head.replace("10.48.0.0/13", address_space) + "clusters:\n" + both[0] + both[1].replace("name: dev\n", "name: second\n")
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        ([("slot: 8\n", "slot: 4\n"), ("slot: 16\n", "slot: 5\n")], ["slot 6 is free for its 2", "slot 8 is free for its 1"]),
+        ([("slot: 1\n    p", "slot: 0\n    p"), ("slot: 2\n    p", "slot: 31\n    p")], ["slot 1 is free", "slot 2 is free"]),
+        ([("machines: 375", "machines: 9000")], ["write at most 7500"]),
+        ([("10.0.0.0/11", "10.48.0.0/12")], ["10.0.0.0/12 is free"]),
+    ],
+)
+def test_each_remedy_of_a_file_names_a_value_that_is_accepted(tmp_path: Path, edits: list[tuple[str, str]], expected: list[str]) -> None:
+    text = TEXT
+    for old, new in edits:
+        text = text.replace(old, new, 1)
+    assert [line.rpartition("; ")[2] for line in problems(tmp_path, text)] == expected
+
+
+def test_a_cluster_without_a_free_slot_is_sent_to_a_larger_address_space(tmp_path: Path) -> None:
+    path = tmp_path / "dev.yaml"
+    path.write_text(two_clusters("10.48.0.0/13", (0, 0)))
+    with pytest.raises(InvalidFileError) as refused:
+        load_region(str(path), CATALOG)
+    assert str(refused.value).endswith("; all slots are used: write address_space: 10.48.0.0/12, or move a cluster to another region")
+    path.write_text(two_clusters("10.48.0.0/12", (0, 1)))
+    assert len(load_region(str(path), CATALOG).clusters) == 2

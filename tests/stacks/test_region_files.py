@@ -41,13 +41,13 @@ MISTAKES = [
     (
         "a slot taken twice",
         ("slot: 1\n    purpose", "slot: 0\n    purpose"),
-        r"clusters\[1\]\.slot: 0 is the slot of cluster research-a; the lowest free slot is 1",
+        r"clusters\[1\]\.slot: 0 is the slot of cluster research-a; slot 1 is free",
     ),
     ("a cluster name taken twice", ("name: research-b", "name: research-a"), r"clusters\[1\]\.name: .*is the name of cluster research-a"),
     (
         "a slot beyond the block",
         ("slot: 2\n    purpose", "slot: 7\n    purpose"),
-        r"clusters\[2\]\.slot: 7 is beyond the 7 cluster slots of 10\.0\.0\.0/11; use a slot of 0 to 6",
+        r"clusters\[2\]\.slot: 7 is beyond the 7 cluster slots of 10\.0\.0\.0/11, 0 to 6; slot 2 is free",
     ),
     (
         "pools on the same subnets",
