@@ -37,6 +37,7 @@ class ErrorLocation:
     tags: tuple[str, ...]
     tag_key: str
     choices: tuple[UnionChoice, ...]
+    beside: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ def locate(model: type[BaseModel], location: Sequence[str | int], data: object) 
     field: FieldInfo | None = None
     owner: type[BaseModel] | None = None
     choices: list[UnionChoice] = []
+    beside: frozenset[str] = frozenset()
     kind = _kind(model)
     for element in location:
         if _is_arm(kind, element, data):
@@ -64,12 +66,13 @@ def locate(model: type[BaseModel], location: Sequence[str | int], data: object) 
         owner = next((arm for arm in models if element in known_keys(arm)), models[0] if models else None)
         found = known_keys(owner).get(str(element)) if owner else None
         inside, below = _below(data, element)
+        beside = frozenset(map(str, data)) if isinstance(data, dict) else frozenset()
         if not found and not inside:
             continue
         path, data = (*path, element), below
         kind = _kind(found.annotation, found.discriminator) if found else _kind(_entry(kind, element))
         field = found or field
-    return ErrorLocation(path, field, owner, tuple(kind.tagged), kind.tag_key, tuple(choices))
+    return ErrorLocation(path, field, owner, tuple(kind.tagged), kind.tag_key, tuple(choices), beside=beside)
 
 
 def known_keys(model: type[BaseModel]) -> dict[str, FieldInfo]:

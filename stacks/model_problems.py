@@ -262,7 +262,7 @@ def _known(location: ErrorLocation) -> str:
     if space := WIDE_SPACE.search(str(location.path[-1])):
         return f"write a space in place of character U+{ord(space[0]):04X}"
     if near := _nearest(location):
-        return f"did you mean {near}?"
+        return f"leave it out: {near} is there already" if near in location.beside else f"did you mean {near}?"
     if owners := _owners(location):
         return f"it is a key of {' and of '.join(owners)}: indent it below {'it' if len(owners) == 1 else 'one of them'}"
     return f"the keys here are {', '.join(known_keys(location.model))}" if location.model else "leave it out"
@@ -326,9 +326,22 @@ def _form(given: object, location: ErrorLocation) -> str:
     """Return the remedy of a mapping's tag, or of a value whose text does not match the field's pattern; otherwise an empty string."""
     if given in location.tags:
         return f"write {{{location.tag_key}: {given}}}"
-    patterns = [getattr(item, "pattern", None) for item in location.field.metadata] if location.field else []
+    if location.field is None or not isinstance(given, bool | int | float):
+        return ""
+    patterns = [getattr(item, "pattern", None) for item in location.field.metadata]
     wrong = [pattern for pattern in patterns if pattern in FORMS and not re.fullmatch(pattern, shown(given))]
-    return f"write {FORMS[wrong[0]]}" if wrong and isinstance(given, bool | int | float) else ""
+    return f"write {FORMS[wrong[0]]}" if wrong else _refusal(location.field, shown(given))
+
+
+def _refusal(field: FieldInfo, text: str) -> str:
+    """Return the remedy with which a validator of a field refuses a text; an empty string if it accepts it."""
+    expected: Any = Annotated[field.annotation, field]
+    try:
+        TypeAdapter(expected).validate_python(text, strict=True)
+    except ValidationError as error:
+        refused = [details["ctx"]["error"] for details in error.errors() if details["type"] == "value_error"]
+        return _split(str(refused[0]), "")[1] if refused else ""
+    return ""
 
 
 def _raised(message: str, given: object, otherwise: str) -> tuple[str, str]:

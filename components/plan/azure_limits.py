@@ -6,7 +6,7 @@ https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscr
 from __future__ import annotations
 
 from components.plan.limit import Limit
-from components.plan.pools import PLACEMENT_GROUPS
+from components.spec.pool import PLACEMENT_GROUPS
 
 _DOCS = "https://github.com/MicrosoftDocs/azure-docs/blob/"
 _COMPUTE = "https://github.com/MicrosoftDocs/azure-compute-docs/blob/"

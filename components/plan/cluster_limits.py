@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from components.plan.limit import Limit
-from components.plan.pools import PLACEMENT_GROUPS
-from components.spec.pool import NODE_SUBNET_SLOTS, NODES_PER_CLUSTER
+from components.spec.pool import NODE_SUBNET_SLOTS, NODES_PER_CLUSTER, PLACEMENT_GROUPS
 
 _DOCS = "https://github.com/MicrosoftDocs/azure-docs/blob/"
 NAT = f"{_DOCS}00595da9da44c880f778908815c2180ad72f60c8/articles/nat-gateway/nat-gateway-resource.md"

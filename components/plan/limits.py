@@ -116,7 +116,7 @@ def _pool(where: str, cluster: ClusterPlan, pool: PoolPlan) -> Iterator[LimitRow
     usable = addresses.usable(addresses.Network(f"10.0.0.0/{addresses.NODE_SUBNET_LENGTH}"))
     yield compare(cluster_limits.PODS_PER_NODE, where, spec.pods_per_node)
     yield compare(azure_limits.NIC_ADDRESSES, where, pool.addresses_per_machine)
-    yield _node_subnets(where, pool)
+    yield _node_subnets(where, cluster, pool)
     yield compare(azure_limits.SUBNET_ADDRESSES, where, min(pool.machines_per_subnet, spec.nodes) * pool.addresses_per_machine, usable)
     yield compare(azure_limits.SET_SIZE, where, spec.machines_per_set or pool.machines_per_set, bound, reason)
     if spec.interconnect is Interconnect.INFINIBAND and spec.largest_gang:
@@ -126,11 +126,19 @@ def _pool(where: str, cluster: ClusterPlan, pool: PoolPlan) -> Iterator[LimitRow
         yield compare(cluster_limits.ALLOCATED, where, allocated, spec.nodes)
 
 
-def _node_subnets(where: str, pool: PoolPlan) -> LimitRow:
-    """Return the row of a pool's last slot; a lower first slot is a remedy only if the pool fits in all slots together."""
-    last, first = int(pool.subnet_roles[-1].removeprefix("nodes-")), pool.spec.slot
-    fits_lower = first > 0 and last - first < NODE_SUBNET_SLOTS
-    return compare(cluster_limits.NODE_SUBNETS, where, last, remedy="give the pool a lower slot, or lower its nodes" if fits_lower else "")
+def _node_subnets(where: str, cluster: ClusterPlan, pool: PoolPlan) -> LimitRow:
+    """Return the row of a pool's last slot; the remedy is the lowest run of slots that is free for the pool, if there is one."""
+    last, length = _slot(pool.subnet_roles[-1]), len(pool.subnet_roles)
+    used = {_slot(role) for other in cluster.pools if other is not pool for role in other.subnet_roles}
+    starts = range(NODE_SUBNET_SLOTS - length + 1)
+    free = next((start for start in starts if used.isdisjoint(range(start, start + length))), None)
+    remedy = f"give the pool slot {free}, or lower its nodes" if free is not None and last >= NODE_SUBNET_SLOTS else ""
+    return compare(cluster_limits.NODE_SUBNETS, where, last, remedy=remedy)
+
+
+def _slot(role: str) -> int:
+    """Return the slot of a node subnet's role."""
+    return int(role.removeprefix("nodes-"))
 
 
 def _etcd(where: str, cluster: ClusterPlan, etcd: EtcdPlan) -> Iterator[LimitRow]:

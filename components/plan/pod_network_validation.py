@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from components.plan.cluster_limits import PODS_PER_NODE
 from components.plan.invalid_value import InvalidValue, Path, Raw, nearest, whole_number
 from components.plan.vm_sizes import VM_SIZES, VmSize
 from components.spec.pod_network import Cni, Internet
@@ -12,6 +13,11 @@ from components.spec.pod_network import Cni, Internet
 MOST_PODS_OF_AZURE_VNET = 150
 """Pods of a node that are created at the same time; with more, calls of azure-vnet time out on its lock:
 https://github.com/Azure/azure-container-networking/issues/2817"""
+
+MOST_PODS = int(PODS_PER_NODE.bound or 0)
+"""Pods per node that Kubernetes is tested to; the limit's check refuses more."""
+MOST_MBIT = 400_000
+"""Largest machine_mbit of the model."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ def _azure_vnet(pools: tuple[_Pool, ...]) -> Iterator[InvalidValue]:
     for pool in pools:
         if pool.pods > MOST_PODS_OF_AZURE_VNET:
             reason = f"is more pods than azure-vnet makes at once: beyond {MOST_PODS_OF_AZURE_VNET} its calls give up waiting for its lock"
-            yield InvalidValue((*pool.path, "pods_per_node"), pool.pods, reason, f"use {MOST_PODS_OF_AZURE_VNET} at most, or cni: native")
+            yield InvalidValue((*pool.path, "pods_per_node"), pool.pods, reason, f"use at most {MOST_PODS}")
 
 
 def _rate(internet: Raw, key: str) -> int | None:
@@ -75,7 +81,10 @@ def _rates(path: Path, internet: Raw, pools: tuple[_Pool, ...]) -> Iterator[Inva
     if fullest and floor * fullest.pods > machine:
         reason = f"times {fullest.pods} pods of a machine of pool {fullest.name} is more than machine_mbit, {machine}"
         most = machine // fullest.pods
-        remedy = f"use {most} at most, or raise machine_mbit" if most else f"raise machine_mbit to {floor * fullest.pods}"
+        fastest = min([MOST_MBIT, *(pool.size.network_mbit for pool in pools if pool.size and pool.size.network_mbit)])
+        raised = f"raise machine_mbit to {floor * fullest.pods}" if floor * fullest.pods <= fastest else ""
+        lowered = f"use {most} at most" if most else "" if raised else f"use 1, and raise machine_mbit to {fullest.pods}"
+        remedy = ", or ".join(filter(None, (lowered, raised)))
         yield InvalidValue((*path, "floor_mbit"), floor, reason, remedy)
     if ceiling is not None and floor > ceiling:
         yield InvalidValue((*path, "ceiling_mbit"), ceiling, f"is less than floor_mbit, {floor}", "raise it, or lower floor_mbit")

@@ -8,14 +8,8 @@ from components.plan import addresses, naming
 from components.plan.model import ImagePlan, PoolPlan, ScaleSetPlan
 from components.plan.vm_sizes import VmSize
 from components.spec.images import ImageStore
-from components.spec.pool import NODES_PER_CLUSTER, Capacity, Interconnect, Pool
+from components.spec.pool import NODES_PER_CLUSTER, SET_BOUND_INFINIBAND, Capacity, Interconnect, Pool
 
-PLACEMENT_GROUPS = (
-    "https://github.com/MicrosoftDocs/azure-compute-docs/blob/0c6223e9484d9281f960129ff81c76e16e2eb2cf/"
-    "articles/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups.md"
-)
-SET_BOUND_INFINIBAND = 100
-"""Machines of a scale set in one placement group, which InfiniBand requires: PLACEMENT_GROUPS."""
 SET_BOUND_MANAGED_IMAGE = 600
 """Machines of a scale set over several placement groups, from a managed image: PLACEMENT_GROUPS."""
 SET_BOUND_GALLERY_IMAGE = 1_000

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 from components.plan import addresses, azure_limits
+from components.plan.cluster_limits import ETCD_MEMBERS, PODS_PER_NODE
 from components.plan.image_validation import suitable_sizes, validate_image
 from components.plan.invalid_value import SIZES_LISTED, InvalidValue, Path, Raw, nearest, whole_number
 from components.plan.locations import ZONAL_LOCATIONS
-from components.plan.pod_network_validation import validate_pod_network
+from components.plan.pod_network_validation import MOST_PODS, validate_pod_network
 from components.plan.pools import addresses_per_machine, layout, subnet_slots
 from components.plan.subscription_limits import ALL_FAMILIES, SPOT_FAMILY
 from components.plan.vm_sizes import VM_SIZES
@@ -23,6 +24,10 @@ from components.spec.pool import NODE_SUBNET_SLOTS, NODES_PER_CLUSTER, Interconn
 from components.spec.types import INTERNAL, RegionName
 
 RESERVED_NAME = "base"
+MOST_PODS_OF_MODEL = 255
+"""Largest pods_per_node of the model: with the machine's own, Azure's 256 addresses of a network interface."""
+MOST_MACHINES_OF_GROUP = 10_000
+"""Largest count of the model."""
 SHORTEST_BLOCK, LONGEST_BLOCK = 9, 13
 """Prefix lengths of the largest and the smallest address space of a region."""
 MOST_BLOCKS = 32
@@ -173,6 +178,7 @@ def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) 
     for where, pool in _mappings(cluster, (*path, "pools")):
         yield from _machines(where, pool, Role.NODE, cluster, catalog, location)
         yield from _interconnect(where, pool)
+        yield from _pods(where, pool)
     yield from _repeated(cluster, (*path, "pools"), "name", "pool")
     yield from _subnet_overlaps(path, cluster, catalog)
     yield from _tenants(path, cluster)
@@ -185,8 +191,32 @@ def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCa
     size, pin = group.get("vm_size"), group.get("image")
     if isinstance(size, str) and size not in VM_SIZES:
         yield InvalidValue((*path, "vm_size"), size, UNKNOWN_SIZE, nearest(size, suitable_sizes(role, group, catalog)))
+    if role is not Role.NODE:
+        yield from _count(path, role, group)
     if isinstance(pin, str):
         yield from validate_image((*path, "image"), pin, role, group, cluster, catalog, location)
+
+
+def _count(path: Path, role: Role, group: Raw) -> Iterator[InvalidValue]:
+    """Yield more machines of a control plane than the model accepts, with the bound of the plan, which is lower."""
+    count = whole_number(group.get("count"))
+    if count is None or count <= MOST_MACHINES_OF_GROUP:
+        return
+    most = addresses.usable(addresses.control_subnet(addresses.hub_block(str(INTERNAL)), "api")) - 1
+    reason, remedy = (
+        ("is more than the 7 members that etcd suggests", ETCD_MEMBERS.remedy)
+        if role is Role.ETCD
+        else (f"is more than the {most} API servers that their subnet holds", f"write at most {most}")
+    )
+    yield InvalidValue((*path, "count"), count, reason, remedy, instead=True)
+
+
+def _pods(path: Path, pool: Raw) -> Iterator[InvalidValue]:
+    """Yield more pods per node than the model accepts, with the bound of the plan, which is lower."""
+    pods = whole_number(pool.get("pods_per_node"))
+    if pods is not None and pods > MOST_PODS_OF_MODEL:
+        reason = f"is more than {MOST_PODS}: {PODS_PER_NODE.reason}"
+        yield InvalidValue((*path, "pods_per_node"), pods, reason, f"write at most {MOST_PODS}", instead=True)
 
 
 def _interconnect(path: Path, pool: Raw) -> Iterator[InvalidValue]:

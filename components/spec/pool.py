@@ -13,6 +13,13 @@ from components.spec.types import ImagePin, LabelKey, LabelValue, Model, PoolNam
 NODES_PER_CLUSTER = 7_500
 """Largest cluster of the published design: https://openai.com/index/scaling-kubernetes-to-7500-nodes/"""
 
+PLACEMENT_GROUPS = (
+    "https://github.com/MicrosoftDocs/azure-compute-docs/blob/0c6223e9484d9281f960129ff81c76e16e2eb2cf/"
+    "articles/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups.md"
+)
+SET_BOUND_INFINIBAND = 100
+"""Machines of a scale set in one placement group, which InfiniBand requires: PLACEMENT_GROUPS."""
+
 NODE_SUBNET_SLOTS = 24
 """Node subnets in the address block of a cluster."""
 
@@ -105,6 +112,10 @@ class Pool(Model):
         """Require at least as many machines in the pool as in its largest gang."""
         nodes = info.data.get("nodes")
         if value is not None and nodes is not None and value > nodes:
-            remedy = f"write at most {nodes}" if nodes else "leave largest_gang out"
-            raise ValueError(f"is more than the pool's {nodes} machines; {remedy}, or raise nodes")
+            bound = SET_BOUND_INFINIBAND if info.data.get("interconnect") is Interconnect.INFINIBAND else NODES_PER_CLUSTER
+            remedies = [
+                f"write at most {min(nodes, bound)}" if nodes else "leave largest_gang out",
+                "raise nodes" if value <= bound else "",
+            ]
+            raise ValueError(f"is more than the pool's {nodes} machines; {', or '.join(filter(None, remedies))}")
         return value

@@ -205,7 +205,7 @@ def test_a_pool_is_sent_to_a_lower_slot_only_where_one_helps() -> None:
 
         return [row.remedy for row in planned("southcentralus", apply) if row.limit == "last node-subnet slot"]
 
-    assert remedies(20, 1_000) == ["give the pool a lower slot, or lower its nodes"]
+    assert remedies(20, 1_000) == ["give the pool slot 0, or lower its nodes"]
     assert remedies(0, 7_500) == remedies(4, 7_500) == ["lower pods_per_node or nodes, or move nodes to another cluster"]
 
 

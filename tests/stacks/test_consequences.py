@@ -98,13 +98,23 @@ def two_clusters(address_space: str, slots: tuple[int, int]) -> str:
         ([("slot: 1\n    p", "slot: 0\n    p"), ("slot: 2\n    p", "slot: 31\n    p")], ["slot 1 is free", "slot 2 is free"]),
         ([("machines: 375", "machines: 9000")], ["write at most 7500"]),
         ([("10.0.0.0/11", "10.48.0.0/12")], ["10.0.0.0/12 is free"]),
+        ([("pods_per_node: 7", "pods_per_node: 256")], ["write at most 110"]),
+        ([("count: 5", "count: 10001")], ["write at most 250"]),
+        ([("count: 3", "count: 10001")], ["use 3, 5 or 7 members"]),
+        ([("largest_gang: 64", "largest_gang: 1801")], ["write at most 100"]),
+        ([("nodes: 1800\n", "nodes: 0\n")], ["leave largest_gang out, or raise nodes"]),
+        ([("how: reimage", "how: reimage\n      hoe: replace")], ["leave it out: how is there already"]),
+        (
+            [("tenant: 7b0c9a44-2f0e-4f57-9c39-6a1f0f0f5a10", "tenant: 5")],
+            ["write 8-4-4-4-12 hexadecimal digits (Entra ID tenant of people and managed identities)"],
+        ),
     ],
 )
 def test_each_remedy_of_a_file_names_a_value_that_is_accepted(tmp_path: Path, edits: list[tuple[str, str]], expected: list[str]) -> None:
     text = TEXT
     for old, new in edits:
         text = text.replace(old, new, 1)
-    assert [line.rpartition("; ")[2] for line in problems(tmp_path, text)] == expected
+    assert [line.split("; ", 1)[1] for line in problems(tmp_path, text)] == expected
 
 
 def test_a_cluster_without_a_free_slot_is_sent_to_a_larger_address_space(tmp_path: Path) -> None:
