@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import pulumi
 
+from components.captures import known_id
 from components.plan.model import ImagePlan
 
 
@@ -43,7 +44,7 @@ class BaseOutputs:
     def image_id(self, image: ImagePlan) -> pulumi.Input[str]:
         """Return the id of an image for machines: its gallery version, which must exist, or its managed image."""
         if not image.in_gallery:
-            return image.machine_image_id
+            return known_id(image, image.machine_image_id)
         return pulumi.Output.from_input(self.image_version_ids).apply(lambda ids: _known(ids, image.pin, "image"))
 
 

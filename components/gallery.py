@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_azure_native import compute
 
+from components.captures import known_id
 from components.plan.model import ImagePlan, RegionPlan
 from components.spec.images import ImageDefinition
 
@@ -72,7 +73,7 @@ class Gallery(pulumi.ComponentResource):
             gallery_name=gallery.name,
             resource_group_name=args.resource_group,
             location=location,
-            storage_profile=compute.GalleryImageVersionStorageProfileArgs(source=source(image.capture)),
+            storage_profile=compute.GalleryImageVersionStorageProfileArgs(source=source(known_id(image, image.capture))),
             publishing_profile=compute.GalleryImageVersionPublishingProfileArgs(
                 target_regions=[target],
                 # Every machine has an exact version; latest is not used.
@@ -96,8 +97,8 @@ def features(definition: ImageDefinition) -> list[compute.GalleryImageFeatureArg
     return [compute.GalleryImageFeatureArgs(name="DiskControllerTypes", value="SCSI, NVMe")]
 
 
-def source(capture: str) -> compute.GalleryArtifactVersionFullSourceArgs:
+def source(capture: pulumi.Input[str]) -> compute.GalleryArtifactVersionFullSourceArgs:
     """Return the source of a version: a machine or a managed image, by its resource id."""
-    if "/virtualMachines/" in capture:
+    if isinstance(capture, str) and "/virtualMachines/" in capture:
         return compute.GalleryArtifactVersionFullSourceArgs(virtual_machine_id=capture)
     return compute.GalleryArtifactVersionFullSourceArgs(id=capture)

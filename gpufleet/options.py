@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -89,6 +89,12 @@ def azure_options(command: Callable[..., None]) -> Callable[..., None]:
 def has_files(folder: Path) -> bool:
     """Return whether a directory exists and is not empty; without files, a verb that changes nothing writes nothing there."""
     return folder.is_dir() and any(folder.iterdir())
+
+
+def print_notes(console: Console, notes: Iterable[str]) -> None:
+    """Print one line per note."""
+    for note in notes:
+        console.print(f"note: {note}", markup=False, soft_wrap=True)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import time
 
 import click
 
-from gpufleet.consoles import result_console
-from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, has_files, report_refusals
+from gpufleet.consoles import progress_console, result_console
+from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, has_files, print_notes, report_refusals
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_output import print_outcome, shown
 from stacks.load import load_plan, load_siblings
@@ -45,8 +45,7 @@ def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss
     began = time.monotonic()
     plan = load_plan(region)
     raise_if_broken(plan, load_siblings(region).plans)
-    for missing in missing_captures(plan):
-        click.echo(f"note: {missing}", err=True)
+    print_notes(progress_console(), missing_captures(plan))
     scenario = azure.load_scenario()
     if (work := work_for_engine(plan, region, azure, engine)) is not None:
         from rehearsal.pulumi_cli import region_commands

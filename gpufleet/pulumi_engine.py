@@ -52,13 +52,15 @@ def work_for_engine(plan: RegionPlan, region: str, azure: AzureOptions, engine: 
     if not engine.use_pulumi:
         return None
     from rehearsal.local_cluster.hub.hub_network import unavailable_reason
+    from rehearsal.local_up.assumed_captures import with_assumed_captures
     from rehearsal.pulumi_cli.engine_choice import choose_engine
 
     factor = _factor(engine.clock)
     choice = choose_engine(unavailable_reason)
     progress_console().print(choice.line, markup=False, soft_wrap=True)
     if choice.programs is not None:
-        return Work(plan, region, azure.state or short_path(OUT / plan.name / "engine"), choice.programs, azure.scenario, factor)
+        folder = azure.state or short_path(OUT / plan.name / "engine")
+        return Work(with_assumed_captures(plan), region, folder, choice.programs, azure.scenario, factor)
     if engine.no_fallback:
         click.echo("refused: --no-fallback requires Pulumi's own engine; nothing was changed", err=True)
         sys.exit(EXIT_REFUSED)

@@ -93,6 +93,8 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
     _delete_results(folder)
     _check_writable(folder)
     outcome = _up(plan, timings, progress)
+    # Ids of missing captures are assumed in the outcome's plan. The notes are about the region file's own plan.
+    noted, plan = (*notes(region, plan), *differing_quotas(region, plan, siblings.plans)), outcome.plan
     base, clusters = outcome.graphs
     with _phase("cross-checks", timings, progress):
         findings = (*cross_check(plan, base, clusters), *check_machines(plan, outcome.cloud))
@@ -103,7 +105,7 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
         report = write_report(
             out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, timeline=timeline, cost=cost
         )
-    hints = (*notes(region, plan), *differing_quotas(region, plan, siblings.plans), *siblings.left_out)
+    hints = (*noted, *siblings.left_out)
     return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, hints, timings, report, cost)
 
 

@@ -1,10 +1,11 @@
-"""Notes on a region for its operator before `pulumi up`: example identities and missing stack files."""
+"""Notes on a region for its operator before `pulumi up`: missing captures of images, example identities and missing stack files."""
 
 from __future__ import annotations
 
 import pathlib
 from collections.abc import Iterator, Sequence
 
+from components.captures import missing_captures_text
 from components.plan.model import RegionPlan
 from components.plan.subscription_limits import quotas
 from stacks.load import REGIONS, ROOT, place, region_path
@@ -34,7 +35,7 @@ def placeholders(plan: RegionPlan) -> tuple[str, ...]:
     access = plan.spec.access
     found = ["access.ssh_public_key"] if access.ssh_public_key.split()[1] == EXAMPLE_SSH_KEY else []
     found += [path for path, value in _ids(plan) if value in EXAMPLE_IDS or not value.strip("0-")]
-    if any(image.capture.split("/")[2] in EXAMPLE_IDS for image in plan.gallery.images):
+    if any(image.capture is not None and image.capture.split("/")[2] in EXAMPLE_IDS for image in plan.gallery.images):
         found.append("captures in node-images/versions.yaml")
     return tuple(dict.fromkeys(found))
 
@@ -71,11 +72,10 @@ def differing_quotas(region: str, plan: RegionPlan, siblings: Sequence[RegionPla
 
 STACKS = ROOT / "stacks"
 GUIDE = "docs/add-a-region.md"
-CAPTURES = "docs/node-images.md, The captures of a version"
 
 
 def notes(region: str, plan: RegionPlan) -> tuple[str, ...]:
-    """Return one line per note: missing captures, identities of the examples, and missing stack files of a region under stacks/regions.
+    """Return one line per note: missing captures, identities of the shipped examples, and missing stack files under stacks/regions.
 
     region is the name or path that the plan was loaded from.
     """
@@ -87,15 +87,10 @@ def notes(region: str, plan: RegionPlan) -> tuple[str, ...]:
     )
 
 
-def missing_captures(plan: RegionPlan) -> tuple[str, ...]:
-    """Return at most one line: the pinned image versions without a capture in the region's location, and the remedy."""
-    images = (*plan.gallery.images, *(pool.image for cluster in plan.clusters for pool in cluster.pools))
-    pins = sorted({image.pin for image in images if not image.captured})
-    if not pins:
-        return ()
-    are, them = ("is", "it") if len(pins) == 1 else ("are", "them")
-    what = f"{', '.join(pins)} {are} not captured in {plan.spec.location}"
-    return (f"{what}, and a gallery takes versions from its own location only: build {them} there before pulumi up ({CAPTURES})",)
+def missing_captures(plan: RegionPlan) -> Iterator[str]:
+    """Yield one line with all images that have no capture in the region's location."""
+    if pins := plan.pins_without_capture:
+        yield f"{missing_captures_text(plan, pins)}. pulumi up refuses this; check and the embedded Azure assume the captures"
 
 
 def _placeholders(path: pathlib.Path, plan: RegionPlan) -> Iterator[str]:

@@ -1,23 +1,25 @@
-"""Components of a stack (the base of a region, or its clusters), and the process of its program: garbage collection, Azure's address."""
+"""Components of a stack (the base of a region, or its clusters), and garbage collection of its program."""
 
 from __future__ import annotations
 
 import gc
-import os
-from collections.abc import Mapping
-from ipaddress import ip_address
 
 import pulumi
 
 from components.aliases import drop_version_aliases
 from components.base import RegionBase, RegionBaseArgs
 from components.base_outputs import BaseOutputs
+from components.captures import require_captures
 from components.plan.model import RegionPlan
 from components.region import RegionClusters, RegionClustersArgs
 
 
 def make(plan: RegionPlan, stack: str) -> None:
-    """Register one stack of a planned region and its outputs; stack is the plan's base_stack or stack."""
+    """Register one stack of a planned region and its outputs; stack is the plan's base_stack or stack.
+
+    Raise MissingCapturesError before the first resource if an image has no capture in the region's location; a preview warns instead.
+    """
+    require_captures(plan)
     drop_version_aliases()
     if stack == plan.base_stack:
         exports = RegionBase(plan.name, RegionBaseArgs(plan)).exports
@@ -36,12 +38,3 @@ its end. The defaults (700, 10, 10) use half of a program's CPU, growing faster 
 def collect_rarely() -> None:
     """Set the thresholds for the rest of this process."""
     gc.set_threshold(*THRESHOLDS)
-
-
-def serves_azure_here(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return True if the endpoints of Azure for this run are on the loopback interface, where only the embedded Azure can be."""
-    host = environment.get("ARM_METADATA_HOST", "").rpartition(":")[0].strip("[]")
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

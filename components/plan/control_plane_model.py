@@ -19,9 +19,9 @@ INGRESS_PORTS = ((80, 30_080), (443, 30_443))
 class ImagePlan:
     """One published image version: gallery ids, and the number of replicas for concurrent creates in the region.
 
-    capture is the resource id from the build: a managed image is used directly, without a version in the gallery. If captured is False,
-    the version has no capture in the region's location, and capture is an id that exists in no subscription: it serves the embedded
-    Azure, and the program refuses to send it to Azure.
+    capture is the resource id from the build in the region's location: a managed image is used directly, without a version in the
+    gallery. None means that node-images/versions.yaml has no capture there. The program then refuses an update, and the embedded Azure
+    assumes an id (rehearsal/local_up/assumed_captures.py).
     """
 
     pin: str
@@ -29,8 +29,7 @@ class ImagePlan:
     version: str
     definition_id: str
     version_id: str
-    capture: str
-    captured: bool
+    capture: str | None
     replicas: int
 
     @property
@@ -39,8 +38,8 @@ class ImagePlan:
         return self.definition.store is ImageStore.GALLERY
 
     @property
-    def machine_image_id(self) -> str:
-        """Resource id of the image that machines are created from."""
+    def machine_image_id(self) -> str | None:
+        """Resource id of the image that machines are created from; None for a managed image without a capture."""
         return self.version_id if self.in_gallery else self.capture
 
 

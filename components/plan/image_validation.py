@@ -31,8 +31,7 @@ def validate_image(
 ) -> Iterator[InvalidValue]:
     """Yield the invalid values of an image pin; group is the raw group of machines of a raw cluster that pins it at path, name@version.
 
-    location is the raw region's. A version that is not captured there is valid, since only a deployment to Azure needs the capture:
-    ImagePlan.captured.
+    location is the raw region's. A version without a capture there is not invalid: the plan contains it, and stacks.notes reports it.
     """
     if pin not in catalog.pins():
         yield _unpublished(path, pin, suitable_images(role, group, cluster, catalog, location), catalog)

@@ -167,6 +167,11 @@ class ClusterPlan:
         return sum(pool.spec.nodes for pool in self.pools)
 
     @property
+    def images(self) -> tuple[ImagePlan, ...]:
+        """Images of the API servers, both etcd clusters and the pools."""
+        return (self.api_servers.image, self.etcd.image, self.events_etcd.image, *(pool.image for pool in self.pools))
+
+    @property
     def private_addresses(self) -> int:
         """Private addresses in use in the cluster's virtual network: nodes, control plane, front ends and endpoints."""
         members = len(self.etcd.members) + len(self.events_etcd.members)
@@ -223,3 +228,8 @@ class RegionPlan:
     def nodes(self) -> int:
         """Nodes of all clusters."""
         return sum(cluster.nodes for cluster in self.clusters)
+
+    @property
+    def pins_without_capture(self) -> tuple[str, ...]:
+        """Pins (name@version) of machines' images that have no capture in the region's location, sorted."""
+        return tuple(sorted({image.pin for cluster in self.clusters for image in cluster.images if image.capture is None}))

@@ -63,9 +63,6 @@ VAULT_SECRETS = {
 }
 """Secrets of a cluster by vault; a machine's identity can read one vault. Certificate and key of each etcd member are added."""
 
-NO_SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
-"""Subscription in the id of a capture that does not exist; Azure has none with this id."""
-
 
 def _creates(pin: str, cluster: Cluster, catalog: ImageCatalog) -> int:
     """Return the number of machines of a cluster that are created in parallel from an image version."""
@@ -82,21 +79,19 @@ def _image(region: Region, catalog: ImageCatalog, pin: str) -> ImagePlan:
     group, gallery = naming.base_resource_group(region.name), naming.gallery(region.name)
     creates = sum(_creates(pin, cluster, catalog) for cluster in region.clusters)
     path = ("galleries", gallery, "images", name)
-    capture = catalog.captures(pin).get(region.location)
     return ImagePlan(
         pin=pin,
         definition=catalog.definition(pin),
         version=version,
         definition_id=naming.resource_id(region.subscription, group, "Microsoft.Compute", *path),
         version_id=naming.resource_id(region.subscription, group, "Microsoft.Compute", *path, "versions", version),
-        capture=capture or naming.resource_id(NO_SUBSCRIPTION, "not-captured", "Microsoft.Compute", "images", f"{name}-{version}"),
-        captured=capture is not None,
+        capture=catalog.captures(pin).get(region.location),
         replicas=max(1, math.ceil(creates / MACHINES_PER_REPLICA)),
     )
 
 
 def gallery_pins(region: Region, catalog: ImageCatalog) -> tuple[str, ...]:
-    """Return the pins in the region's gallery, sorted: those of its machines, and the other captured versions of the same images.
+    """Return the pins in the region's gallery, sorted: all pinned versions, and of each pinned image the versions captured in its location.
 
     A version leaves the gallery when it leaves node-images/versions.yaml, not when a pin changes, since machines may still run it.
     """
@@ -104,8 +99,7 @@ def gallery_pins(region: Region, catalog: ImageCatalog) -> tuple[str, ...]:
     pins = [group.image for plane in planes for group in (plane.api_servers, plane.etcd, plane.events_etcd)]
     pins += [pool.image for cluster in region.clusters for pool in cluster.pools]
     names = {pin.partition("@")[0] for pin in pins}
-    captured = (pin for pin in catalog.pins(region.location) if pin.partition("@")[0] in names)
-    return tuple(sorted({*pins, *captured}))
+    return tuple(sorted({*pins, *(pin for pin in catalog.pins(region.location) if pin.partition("@")[0] in names)}))
 
 
 def _vault(region: Region, subscription: str, cluster: str, role: str, secrets: tuple[str, ...]) -> VaultPlan:

@@ -12,6 +12,7 @@ from rehearsal.azure.region_cloud import new_region_cloud
 from rehearsal.azure.resource import Request
 from rehearsal.azure.scenario import NOTHING_WRONG
 from rehearsal.azure.stack_records import StackRecord, stacks_of
+from rehearsal.local_up.assumed_captures import with_assumed_captures
 from rehearsal.local_up.backend import ModelBackend
 from rehearsal.local_up.deleted_vaults import deleted_vaults_of, refuse_reserved_names
 from rehearsal.local_up.deletion import StackDeletion, record_losses
@@ -64,11 +65,13 @@ class UpOutcome:
 def bring_up(plan: RegionPlan, cloud: Cloud, allowed: Approvals, progress: Progress) -> UpOutcome:
     """Bring a model to the state of a plan: the base stack, then the clusters, then the deletions.
 
+    A missing capture of an image is assumed: the outcome has the plan with the assumed ids.
     Raises ReservedVaultNameError and UnknownProtectedNameError before any request. Raises UpdateRefusedError for an effect without
     approval, and ProgramError where the program fails: the model is then incomplete, and the caller loads it again from its file.
     """
     refuse_unknown(allowed, (record for _, record in stacks_of(cloud)))
     refuse_reserved_names(plan, cloud)
+    plan = with_assumed_captures(plan)
     before, began = take_snapshot(cloud), cloud.now
     scheduler = RequestScheduler(cloud, allowed.parallel)
     updates, graphs = [], []

@@ -64,11 +64,10 @@ def _plugin_script(module: str) -> str:
 
 FOREIGN_VARIABLES = ("PULUMI_", "ARM_", "AZURE_", "KUBE")
 """Prefixes of variables that the CLI never inherits from the user's shell: a rehearsal uses no real cloud, state or cluster."""
+PROGRAM = Path(__file__).parent.resolve() / "program"
+"""Folder of the program that the CLI runs. No variable or setting chooses it, so that a real deployment cannot run it by mistake."""
 COPIED_SETTINGS = ("config",)
 """Keys of a stack's settings that a rehearsal copies. The others concern the encryption key of the real stack's state."""
-
-EMBEDDED_AZURE = {f"{PROJECT}:embedded-azure": "true"}
-"""Setting with which the program updates a region whose images are not captured: stacks/__main__.py."""
 
 
 class WorkspaceError(GpufleetError):
@@ -145,7 +144,7 @@ class EngineFolder:
         for stack in (plan.base_stack, plan.stack):
             path = self.project / f"Pulumi.{stack}.yaml"
             unchanged = {key: value for key, value in _read_yaml(path).items() if key not in COPIED_SETTINGS}
-            _write_yaml(path, {**unchanged, "config": {**_stack_config(stack), **EMBEDDED_AZURE, **_region_file_setting(plan, region)}})
+            _write_yaml(path, {**unchanged, "config": {**_stack_config(stack), **_region_file_setting(plan, region)}})
 
     def environment(self, programs: PulumiPrograms, more: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of the CLI and its child processes; more contains the variables for the embedded Azure."""
@@ -178,12 +177,12 @@ class EngineFolder:
 
 
 def _project_settings() -> dict[str, Any]:
-    """Return the repository's Pulumi.yaml, with absolute paths of the program's folder and of this virtual environment."""
+    """Return the repository's Pulumi.yaml, with the rehearsal's program and absolute paths of its folder and of this environment."""
     found = _read_yaml(ROOT / "Pulumi.yaml")
     runtime = found["runtime"]
     options = {**runtime["options"], "virtualenv": sys.prefix}
     rest = {key: value for key, value in found.items() if key != "stackConfigDir"}
-    return {**rest, "runtime": {**runtime, "options": options}, "main": str(ROOT / found["main"])}
+    return {**rest, "runtime": {**runtime, "options": options}, "main": str(PROGRAM)}
 
 
 def _stack_config(stack: str) -> dict[str, Any]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
+from components.plan.region import plan_region
 from components.plan.validation import validate_region
 from components.spec.images import ImageCatalog, ImageStore
-from stacks.load import REGIONS, load_catalog, region_names
+from rehearsal.local_up.assumed_captures import with_assumed_captures
+from stacks.load import REGIONS, load_catalog, load_plan, load_region, region_names
 
 CATALOG = load_catalog()
 MACHINE = "/subscriptions/3f1d2c5a-6b7e-4c8d-9e0f-1a2b3c4d5e6f/resourceGroups/builds/providers/Microsoft.Compute/virtualMachines/build-7"
@@ -33,6 +36,13 @@ def with_store(name: str, store: ImageStore, capture: str | None = None) -> Imag
     return CATALOG.model_copy(
         update={"definitions": {**CATALOG.definitions, name: definition}, "published": {**CATALOG.published, name: entries}}
     )
+
+
+def captured_elsewhere(name: str, store: ImageStore = ImageStore.GALLERY) -> ImageCatalog:
+    """The shipped catalog with one image in a store, captured in another location than southcentralus only."""
+    catalog = with_store(name, store)
+    entries = tuple(entry.model_copy(update={"captures": {"swedencentral": MACHINE}}) for entry in CATALOG.published[name])
+    return catalog.model_copy(update={"published": {**catalog.published, name: entries}})
 
 
 def without(name: str, package: str) -> ImageCatalog:
@@ -63,9 +73,32 @@ def test_a_gallery_takes_a_captured_machine_and_a_managed_image_alike() -> None:
     assert found(with_store("nd-h100", ImageStore.MANAGED_IMAGE)) == []
 
 
-def test_an_image_that_is_captured_elsewhere_only_is_valid() -> None:
-    entries = tuple(entry.model_copy(update={"captures": {"swedencentral": MACHINE}}) for entry in CATALOG.published["nd-a100"])
-    assert found(CATALOG.model_copy(update={"published": {**CATALOG.published, "nd-a100": entries}})) == []
+def test_an_image_that_is_captured_elsewhere_only_is_valid_and_planned_without_a_capture() -> None:
+    catalog = captured_elsewhere("nd-a100")
+    assert found(catalog) == []
+    plan = plan_region(load_region("southcentralus", CATALOG), catalog)
+    assert plan.pins_without_capture == ("nd-a100@2026.11.0",)
+    assert [image.pin for image in plan.gallery.images if image.definition.name == "nd-a100"] == ["nd-a100@2026.11.0"]
+
+
+@pytest.mark.parametrize("store", list(ImageStore))
+def test_only_the_embedded_azure_gets_an_assumed_id_for_a_missing_capture(store: ImageStore) -> None:
+    plan = plan_region(load_region("southcentralus", CATALOG), captured_elsewhere("nd-a100", store))
+    assumed = with_assumed_captures(plan)
+    assert assumed.pins_without_capture == ()
+    pool, filled = plan.clusters[2].pools[1].image, assumed.clusters[2].pools[1].image
+    assert (pool.capture, filled.capture) == (
+        None,
+        f"/subscriptions/{plan.spec.subscription}/resourceGroups/assumed-captures/providers/Microsoft.Compute/images/nd-a100-2026.11.0",
+    )
+    assert filled.machine_image_id == (filled.version_id if store is ImageStore.GALLERY else filled.capture)
+    assert replace(filled, capture=None) == pool
+    assert [one for one in assumed.gallery.images if one.pin != pool.pin] == [one for one in plan.gallery.images if one.pin != pool.pin]
+
+
+def test_a_plan_with_all_captures_is_not_changed() -> None:
+    plan = load_plan("southcentralus")
+    assert with_assumed_captures(plan) is plan
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,16 @@ def test_the_examples_key_is_known_under_another_comment_and_its_danger_is_named
     )
 
 
+def test_images_without_a_capture_in_the_location_are_one_note_with_the_remedy(tmp_path: Path) -> None:
+    document = own_dev().spec.model_dump(mode="json") | {"location": "westeurope"}
+    (line,) = notes(str(tmp_path / "dev.yaml"), plan_region(Region.model_validate(document), own_catalog()))
+    assert line == (
+        "dev: api-server@2026.11.0, cpu@2026.11.0, etcd@2026.11.0 and nc-a100@2026.11.0 have no capture in westeurope, and a gallery takes "
+        "a version from its own location only: build each in westeurope, and enter each resource id under captures in "
+        "node-images/versions.yaml (docs/node-images.md). pulumi up refuses this; check and the embedded Azure assume the captures"
+    )
+
+
 def test_a_cluster_in_an_examples_subscription_is_named() -> None:
     document = own_dev().spec.model_dump(mode="json")
     document["clusters"][0]["subscription"] = load_plan("southcentralus").spec.subscription

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import runpy
+from functools import partial
 from pathlib import Path
 
 import pulumi
 import pytest
 import yaml
+from pulumi.runtime.rpc import UNKNOWN
 
 from components.boot import machine
 from rehearsal.program.accepting_cloud import AcceptingCloud
+from rehearsal.program.graph import Graph
 from rehearsal.program.run import ProgramError, run_program
+from rehearsal.pulumi_cli.workspace import PROGRAM
 from stacks.__main__ import run
 from stacks.load import REGIONS, ROOT, load_plan, region_names
-from stacks.program import make, serves_azure_here
+from stacks.program import make
 
 STACKS = [stack for region in region_names() for stack in (region, f"{region}-base")]
 ENCRYPTION = {"secretsprovider", "encryptedkey", "encryptionsalt"}
@@ -32,6 +38,51 @@ def test_a_plan_that_breaks_limits_is_refused_before_anything_is_made(tmp_path: 
     assert broken.read_text() != text
     with pytest.raises(pulumi.RunError, match="etcd"):
         run(str(broken))
+
+
+@pytest.fixture
+def uncaptured(tmp_path: Path) -> str:
+    """A copy of dev in a location where no image is captured, and in a subscription that no other region shares."""
+    draft, document = tmp_path / "dev.yaml", yaml.safe_load((REGIONS / "dev.yaml").read_text())
+    draft.write_text(json.dumps({**document, "location": "westeurope", "subscription": "11111111-2222-4333-8444-555555555555"}))
+    return str(draft)
+
+
+@pytest.mark.parametrize("stack", ["dev-base", "dev"])
+def test_a_missing_capture_is_refused_in_one_line_before_the_first_resource(uncaptured: str, stack: str) -> None:
+    counts: list[int] = []
+    with pytest.raises(ProgramError, match=r"nc-a100@2026\.11\.0 have no capture in westeurope, .*docs/node-images\.md\)$") as caught:
+        run_program(lambda: run(stack, uncaptured), "gpufleet", stack, backend=AcceptingCloud(), progress=counts.append)
+    assert isinstance(caught.value.__cause__, pulumi.RunError)
+    assert "\n" not in str(caught.value)
+    assert counts == [1], "only the stack itself, which Pulumi registers"
+
+
+def test_a_preview_warns_of_a_missing_capture_and_makes_no_id_up(uncaptured: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", warnings.append)
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    graph = run_program(lambda: run("dev-base", uncaptured), "gpufleet", "dev-base", backend=AcceptingCloud())
+    sources = [one.inputs["storageProfile"]["source"]["id"] for one in graph if one.type.endswith(":GalleryImageVersion")]
+    assert len(sources) == 4
+    assert set(sources) == {UNKNOWN}
+    (line,) = warnings
+    assert "have no capture in westeurope" in line
+
+
+def test_only_the_rehearsals_program_assumes_captures(uncaptured: str) -> None:
+    """The same settings reach both programs, and Pulumi.yaml alone chooses one."""
+
+    def ran(folder: Path) -> Graph:
+        config = {"gpufleet:region-file": uncaptured}
+        program = partial(runpy.run_path, str(folder), run_name="__main__")
+        return run_program(lambda: program() and None, "gpufleet", "dev-base", backend=AcceptingCloud(), config=config)
+
+    versions = [str(one.inputs) for one in ran(PROGRAM) if one.type.endswith(":GalleryImageVersion")]
+    assert len(versions) == 4
+    assert all("/assumed-captures/" in inputs for inputs in versions)
+    with pytest.raises(ProgramError, match="have no capture in westeurope"):
+        ran(ROOT / yaml.safe_load((ROOT / "Pulumi.yaml").read_text())["main"])
 
 
 def test_boot_files_that_azure_would_refuse_end_both_kinds_of_run_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,31 +126,3 @@ def test_the_project_finds_program_stacks_and_environment() -> None:
 
 def test_the_program_only_wires() -> None:
     assert len((ROOT / "stacks" / "__main__.py").read_text().splitlines()) < 40
-
-
-def uncaptured(folder: Path) -> tuple[str, str]:
-    """Write a draft of dev in a location without captures; return its path and the name of its base stack."""
-    draft = folder / "norwayeast.yaml"
-    text = (REGIONS / "dev.yaml").read_text().replace("name: dev\n", "name: norwayeast\n", 1)
-    space = next(line for line in text.splitlines() if line.startswith("address_space:"))
-    draft.write_text(text.replace("location: swedencentral", "location: norwayeast").replace(space, "address_space: 10.160.0.0/13"))
-    return str(draft), "norwayeast-base"
-
-
-def test_missing_captures_end_an_update_before_anything_is_registered_and_not_a_preview_or_rehearsal(tmp_path: Path) -> None:
-    draft, stack = uncaptured(tmp_path)
-    backend = AcceptingCloud()
-    with pytest.raises(
-        ProgramError, match=r"etcd@2026\.11\.0, nc-a100@2026\.11\.0 are not captured in norwayeast.*build them there before pulumi up"
-    ):
-        run_program(lambda: run(stack, draft), "gpufleet", stack, backend=backend)
-    rehearsed = run_program(lambda: run(stack, draft, rehearsed=True), "gpufleet", stack, backend=backend)
-    assert len(rehearsed.of_type("azure-native:compute:GalleryImageVersion")) == 4
-
-
-@pytest.mark.parametrize(
-    ("host", "here"),
-    [("127.0.0.1:8443", True), ("[::1]:443", True), ("management.azure.com:443", False), ("management.azure.com", False), ("", False)],
-)
-def test_azure_is_served_here_only_on_the_loopback_interface(host: str, here: bool) -> None:
-    assert serves_azure_here({"ARM_METADATA_HOST": host}) is here

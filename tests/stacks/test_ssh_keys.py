@@ -41,7 +41,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("key", [KEY, f"{LABEL} {CODE}", f"{KEY} of the fleet", rsa_key(2048)])
+@pytest.mark.parametrize(
+    "key", [KEY, f"{LABEL} {CODE}", f"{KEY} of the fleet", rsa_key(2048)], ids=["with comment", "without comment", "with spaces", "RSA"]
+)
 def test_a_key_that_azure_accepts_is_accepted(key: str) -> None:
     assert ssh_public_key(key) == key
 

@@ -111,7 +111,7 @@ def node_set(plan: RegionPlan, cluster: ClusterPlan, name: str, model: Model) ->
 def _image(plan: RegionPlan, cluster: ClusterPlan, name: str, image_id: str) -> ImagePlan:
     """Return the published image of machines."""
     for one in (*plan.gallery.images, *(pool.image for pool in cluster.pools)):
-        if one.machine_image_id.lower() == image_id.lower():
+        if one.machine_image_id is not None and one.machine_image_id.lower() == image_id.lower():
             return one
     raise NodeBootError(name, f"its machines have {image_id or 'no image'}, which is not an image of the plan", "bring the region up again")
 

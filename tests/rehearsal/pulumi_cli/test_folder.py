@@ -34,7 +34,7 @@ def test_the_project_is_the_repositorys_by_paths_that_hold_from_anywhere(folder:
     project = yaml.safe_load((folder.project / "Pulumi.yaml").read_text())
     ours = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
     assert project["name"] == ours["name"]
-    assert project["main"] == str(ROOT / "stacks")
+    assert project["main"] == str(ROOT / "rehearsal" / "pulumi_cli" / "program")
     assert project["runtime"] == {"name": "python", "options": {"toolchain": "uv", "virtualenv": sys.prefix}}
     assert "stackConfigDir" not in project
 
@@ -42,8 +42,7 @@ def test_the_project_is_the_repositorys_by_paths_that_hold_from_anywhere(folder:
 @pytest.mark.parametrize("stack", ["dev-base", "dev"])
 def test_a_stack_has_the_configuration_of_the_repositorys(folder: EngineFolder, stack: str) -> None:
     settings = yaml.safe_load((folder.project / f"Pulumi.{stack}.yaml").read_text())
-    of_repository = yaml.safe_load((ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
-    assert settings == {"config": {**of_repository, "gpufleet:embedded-azure": "true"}}
+    assert settings == {"config": yaml.safe_load((ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]}
 
 
 def test_what_the_cli_has_added_to_a_stacks_settings_stays(tmp_path: Path) -> None:

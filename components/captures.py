@@ -1,0 +1,52 @@
+"""Captures of images in the program: refusal of an update without them, and their resource ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+from pulumi.runtime.rpc import UNKNOWN
+
+from components.errors import GpufleetError
+from components.plan.model import ImagePlan, RegionPlan
+
+
+class MissingCapturesError(GpufleetError):
+    """Images that have no capture in the region's location; its text is one line."""
+
+
+def missing_captures_text(plan: RegionPlan, pins: Sequence[str]) -> str:
+    """Return one sentence with the location, the images and the remedy."""
+    location, one = plan.spec.location, len(pins) == 1
+    return (
+        f"{plan.name}: {_listed(pins)} {'has' if one else 'have'} no capture in {location}, and a gallery takes a version from its own "
+        f"location only: build {'it' if one else 'each'} in {location}, and enter {'its' if one else 'each'} resource id under captures in "
+        "node-images/versions.yaml (docs/node-images.md)"
+    )
+
+
+def require_captures(plan: RegionPlan) -> None:
+    """Raise MissingCapturesError if an image has no capture in the region's location; in a preview, log it as a warning."""
+    if not (pins := plan.pins_without_capture):
+        return
+    text = missing_captures_text(plan, pins)
+    if not pulumi.runtime.is_dry_run():
+        raise MissingCapturesError(text)
+    pulumi.log.warn(f"{text}. pulumi up refuses the stack until then")
+
+
+def known_id(image: ImagePlan, resource_id: str | None) -> pulumi.Input[str]:
+    """Return the resource id of a capture; in a preview without a capture, an unknown value, so that no id is made up.
+
+    Raise MissingCapturesError outside a preview.
+    """
+    if resource_id is not None:
+        return resource_id
+    if not pulumi.runtime.is_dry_run():
+        raise MissingCapturesError(f"{image.pin} has no capture in the region's location")
+    return pulumi.Output.from_input(UNKNOWN)
+
+
+def _listed(pins: Sequence[str]) -> str:
+    """Return pins as words: a, b and c."""
+    return " and ".join(part for part in (", ".join(pins[:-1]), pins[-1]) if part)
