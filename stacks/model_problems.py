@@ -86,7 +86,7 @@ def model_problems(
     """Return the errors of a validation as problems with their paths, at most MAX_PROBLEMS + 1 of them.
 
     A path that is missing in the document gets the position of its nearest ancestor. For a union without discriminator, only the errors of
-    the best matching member are reported. A missing key is not reported if an unknown key in the same mapping is meant. The message of a
+    the best matching member are reported. A missing key is not reported if an unknown key of its mapping is meant for it. The message of a
     ValueError from a validator has the form "reason; remedy"; unless the value is a list or mapping, the value is the subject of the reason
     ("is no UUID; write ..."). A PydanticCustomError has a complete message. The errors of a ValidationError from a validator are reported
     separately.
@@ -106,7 +106,7 @@ def model_problems(
     return problems
 
 
-def merged(document: Document, found: Sequence[tuple[Path, FileProblem]]) -> list[FileProblem]:
+def merge_problems(document: Document, found: Sequence[tuple[Path, FileProblem]]) -> list[FileProblem]:
     """Return the problems of a document and those that its model found, without those that only follow from others.
 
     The model gets an ambiguous scalar as text. Therefore the model's problem with it is not reported, but it decides the remedy.

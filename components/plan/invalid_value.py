@@ -17,14 +17,14 @@ Raw = Mapping[str, Any]
 class InvalidValue:
     """One invalid value: its path in the file, the value, the reason, and the remedy.
 
-    instead means that the model's error at the path is not reported: its bound allows values that the plan refuses.
+    replaces_model_error is True if this error is reported in place of the model's error at the path, whose bound the plan refuses too.
     """
 
     path: Path
     value: Any
     reason: str
     remedy: str
-    instead: bool = False
+    replaces_model_error: bool = False
 
 
 def nearest(value: object, known: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from components.plan.cluster_limits import PODS_PER_NODE
 from components.plan.invalid_value import InvalidValue, Path, Raw, nearest, whole_number
 from components.plan.vm_sizes import VM_SIZES, VmSize
-from components.spec.pod_network import Cni, Internet
+from components.spec.pod_network import MOST_MBIT, Cni, Internet
 
 MOST_PODS_OF_AZURE_VNET = 150
 """Pods of a node that are created at the same time; with more, calls of azure-vnet time out on its lock:
@@ -16,8 +16,6 @@ https://github.com/Azure/azure-container-networking/issues/2817"""
 
 MOST_PODS = int(PODS_PER_NODE.bound or 0)
 """Pods per node that Kubernetes is tested to; the limit's check refuses more."""
-MOST_MBIT = 400_000
-"""Largest machine_mbit of the model."""
 
 
 @dataclass(frozen=True)

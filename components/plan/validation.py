@@ -19,15 +19,12 @@ from components.plan.pod_network_validation import MOST_PODS, validate_pod_netwo
 from components.plan.pools import addresses_per_machine, layout, subnet_slots
 from components.plan.subscription_limits import ALL_FAMILIES, SPOT_FAMILY
 from components.plan.vm_sizes import VM_SIZES
+from components.spec.cluster import MOST_MACHINES_PER_GROUP
 from components.spec.images import ImageCatalog, Role
-from components.spec.pool import NODE_SUBNET_SLOTS, NODES_PER_CLUSTER, Interconnect
+from components.spec.pool import MOST_PODS_PER_NODE, NODE_SUBNET_SLOTS, NODES_PER_CLUSTER, Interconnect
 from components.spec.types import INTERNAL, RegionName
 
 RESERVED_NAME = "base"
-MOST_PODS_OF_MODEL = 255
-"""Largest pods_per_node of the model: with the machine's own, Azure's 256 addresses of a network interface."""
-MOST_MACHINES_OF_GROUP = 10_000
-"""Largest count of the model."""
 SHORTEST_BLOCK, LONGEST_BLOCK = 9, 13
 """Prefix lengths of the largest and the smallest address space of a region."""
 MOST_BLOCKS = 32
@@ -36,6 +33,7 @@ REGION_NAME = re.compile(get_args(RegionName)[1].pattern)
 """Form of a region's name; a name without this form is reported only by the model of components.spec."""
 UNKNOWN_SIZE = f"is no VM size that {SIZES_LISTED} lists (a new one is a row of components/plan/vm_sizes.py)"
 MOST_ADDRESSES = int(azure_limits.VNET_ADDRESSES.bound or 0)
+"""Private addresses of a virtual network."""
 ENDPOINT_MARGIN = 32
 """Addresses that a corrected pods_per_node leaves to front ends and private endpoints."""
 GROUPS = {"api_servers": Role.API_SERVER, "etcd": Role.ETCD, "events_etcd": Role.ETCD}
@@ -126,7 +124,7 @@ def _slots(document: Raw, others: Mapping[str, str]) -> Iterator[InvalidValue]:
             remedy = f"slot {lowest} is free" if lowest is not None else _larger_block(own, wanted, [*map(_network, others.values())])
             last = f"{count} cluster slots of {own}, 0 to {count - 1}" if count > 1 else f"only cluster slot of {own}, 0"
             reason = f"is beyond the {last}" if beyond else f"is the slot of cluster {names[slot]}"
-            yield InvalidValue((*where, "slot"), slot, reason, remedy, instead=beyond)
+            yield InvalidValue((*where, "slot"), slot, reason, remedy, replaces_model_error=beyond)
         names.setdefault(slot, cluster.get("name", where[-1]))
 
 
@@ -200,7 +198,7 @@ def _machines(path: Path, group: Raw, role: Role, cluster: Raw, catalog: ImageCa
 def _count(path: Path, role: Role, group: Raw) -> Iterator[InvalidValue]:
     """Yield more machines of a control plane than the model accepts, with the bound of the plan, which is lower."""
     count = whole_number(group.get("count"))
-    if count is None or count <= MOST_MACHINES_OF_GROUP:
+    if count is None or count <= MOST_MACHINES_PER_GROUP:
         return
     most = addresses.usable(addresses.control_subnet(addresses.hub_block(str(INTERNAL)), "api")) - 1
     reason, remedy = (
@@ -208,15 +206,15 @@ def _count(path: Path, role: Role, group: Raw) -> Iterator[InvalidValue]:
         if role is Role.ETCD
         else (f"is more than the {most} API servers that their subnet holds", f"write at most {most}")
     )
-    yield InvalidValue((*path, "count"), count, reason, remedy, instead=True)
+    yield InvalidValue((*path, "count"), count, reason, remedy, replaces_model_error=True)
 
 
 def _pods(path: Path, pool: Raw) -> Iterator[InvalidValue]:
     """Yield more pods per node than the model accepts, with the bound of the plan, which is lower."""
     pods = whole_number(pool.get("pods_per_node"))
-    if pods is not None and pods > MOST_PODS_OF_MODEL:
+    if pods is not None and pods > MOST_PODS_PER_NODE:
         reason = f"is more than {MOST_PODS}: {PODS_PER_NODE.reason}"
-        yield InvalidValue((*path, "pods_per_node"), pods, reason, f"write at most {MOST_PODS}", instead=True)
+        yield InvalidValue((*path, "pods_per_node"), pods, reason, f"write at most {MOST_PODS}", replaces_model_error=True)
 
 
 def _interconnect(path: Path, pool: Raw) -> Iterator[InvalidValue]:
@@ -281,7 +279,7 @@ def _pool_slots(pool: Raw, catalog: ImageCatalog) -> range | None:
     numbers: dict[str, Callable[[int], bool]] = {
         "slot": lambda value: 0 <= value < NODE_SUBNET_SLOTS,
         "nodes": lambda value: 0 <= value <= NODES_PER_CLUSTER,
-        "pods_per_node": lambda value: 1 <= value <= 255,
+        "pods_per_node": lambda value: 1 <= value <= MOST_PODS_PER_NODE,
     }
     values = {key: whole_number(pool.get(key)) for key in numbers}
     if any(value is None or not numbers[key](value) for key, value in values.items()):
@@ -290,7 +288,7 @@ def _pool_slots(pool: Raw, catalog: ImageCatalog) -> range | None:
     if pool.get("interconnect") not in tuple(Interconnect) or not isinstance(pin, str) or pin not in catalog.pins():
         return None
     given = whole_number(pool.get("machines_per_set"))
-    per_set = given if given and 1 <= given <= 7_500 else None
+    per_set = given if given and 1 <= given <= NODES_PER_CLUSTER else None
     _, per_subnet = layout(Interconnect(pool["interconnect"]), catalog.definition(pin).store, values["pods_per_node"] or 1, per_set)
     return subnet_slots(values["slot"] or 0, values["nodes"] or 0, per_subnet)
 
@@ -338,7 +336,7 @@ def _budget(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     nodes = sum(known)
     if machines is not None and len(known) == len(counts) and machines > nodes > 0:
         reason = f"is more than the cluster's {nodes:,} machines"
-        yield InvalidValue((*path, "rotation", "budget", "machines"), machines, reason, f"write at most {nodes}", instead=True)
+        yield InvalidValue((*path, "rotation", "budget", "machines"), machines, reason, f"write at most {nodes}", replaces_model_error=True)
 
 
 FAMILIES = (*sorted({size.family for size in VM_SIZES.values()}), ALL_FAMILIES, SPOT_FAMILY)

@@ -12,6 +12,9 @@ from components.spec.pool import Pool, Zone
 from components.spec.tenancy import Observability, Rotation, Tenancy
 from components.spec.types import ClusterName, ImagePin, KubernetesVersion, Model, TeamName, Uuid, VmSizeName
 
+MOST_MACHINES_PER_GROUP = 10_000
+"""Machines of one role of a control plane."""
+
 
 class Commons(Model):
     """Purpose of a cluster that all research teams share."""
@@ -39,7 +42,7 @@ class Connectivity(StrEnum):
 class MachineGroup(Model):
     """Control-plane machines of one role."""
 
-    count: Annotated[int, Field(ge=1, le=10_000)]
+    count: Annotated[int, Field(ge=1, le=MOST_MACHINES_PER_GROUP)]
     """Number of machines."""
     vm_size: VmSizeName
     """Azure VM size of each machine."""

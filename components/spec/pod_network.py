@@ -9,6 +9,9 @@ from pydantic import Field
 
 from components.spec.types import Model, OutsideRange, TeamName
 
+MOST_MBIT = 400_000
+"""Mbit/s of a machine or of a pod."""
+
 
 class Cni(StrEnum):
     """CNI plugins that assign addresses of the machine's network interface to pods."""
@@ -22,12 +25,12 @@ class Internet(Model):
 
     shaping: bool = False
     """True: divide the machine's rate among its pods. False: only count traffic."""
-    machine_mbit: Annotated[int, Field(ge=1, le=400_000)] = 1_000
+    machine_mbit: Annotated[int, Field(ge=1, le=MOST_MBIT)] = 1_000
     """Mbit/s that all pods of a machine together may send to the internet, and the same rate for receiving. With the default, 50 machines
     fill a NAT gateway (50 Gbit/s: https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource)."""
-    floor_mbit: Annotated[int, Field(ge=1, le=400_000)] = 5
+    floor_mbit: Annotated[int, Field(ge=1, le=MOST_MBIT)] = 5
     """Guaranteed Mbit/s of each pod; multiplied by the pool's pods_per_node, it must not exceed machine_mbit."""
-    ceiling_mbit: Annotated[int, Field(ge=1, le=400_000)] | None = None
+    ceiling_mbit: Annotated[int, Field(ge=1, le=MOST_MBIT)] | None = None
     """Maximum Mbit/s of one pod, also if other pods are idle; machine_mbit if not given."""
     weights: dict[TeamName, Annotated[int, Field(ge=1, le=100)]] = Field(default_factory=dict, max_length=200)
     """Weight of a team's pods when the rate above the floors is divided; every other pod has weight 1."""

@@ -23,6 +23,9 @@ SET_BOUND_INFINIBAND = 100
 NODE_SUBNET_SLOTS = 24
 """Node subnets in the address block of a cluster."""
 
+MOST_PODS_PER_NODE = 255
+"""Pods of a machine: with its own address, the 256 addresses of an Azure network interface."""
+
 
 class Zone(StrEnum):
     """Availability zone of an Azure region."""
@@ -71,7 +74,7 @@ class Pool(Model):
     """Availability zone of all machines of the pool."""
     interconnect: Interconnect
     """infiniband: scale sets of at most 100 machines, each one InfiniBand domain; ethernet: up to 1,000."""
-    pods_per_node: Annotated[int, Field(ge=1, le=255)]
+    pods_per_node: Annotated[int, Field(ge=1, le=MOST_PODS_PER_NODE)]
     """Pods with their own address per machine; the machine uses one more address."""
     image: ImagePin
     """The pool's only image pin, name@version, as published in node-images/versions.yaml."""
