@@ -16,8 +16,8 @@ from gpufleet.cost import prices_option
 from stacks.file_problems import InvalidFileError
 from stacks.prices import load_prices, replace_prices, write_prices
 
-KEPT_SHOWN = 20
-"""Lines about prices that keep their older date; the others are counted."""
+MOST_OLD_PRICES = 20
+"""Maximum lines about prices that stay with their older date; the others are counted."""
 
 
 @click.group(short_help="Refresh the list prices of VM sizes.")
@@ -35,7 +35,7 @@ def refresh(location: str | None, url: str | None, prices_file: Path) -> None:
     \b
     The API needs no account: https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices
     One query per VM size gets its prices in all locations: Linux, pay-as-you-go, US dollars; neither Windows nor spot nor low
-    priority. The file is replaced at the end, in one step. A price that the API did not answer stays with its older date.
+    priority. The file is replaced at the end, in one step. A price that the API did not return stays with its older date.
       gpufleet prices refresh
       gpufleet prices refresh --location swedencentral
 
@@ -61,7 +61,7 @@ def refresh(location: str | None, url: str | None, prices_file: Path) -> None:
         write_prices(prices_file, new)
     except OSError as error:
         raise RetailPricesError(f"{prices_file}: cannot be written: {error.strerror}; give another file with --prices") from None
-    for line in (*_changes(old, selection.prices), *_kept(old, selection.prices, location, day), *_ambiguous(selection.ambiguous)):
+    for line in (*_changes(old, selection.prices), *_not_returned(old, selection.prices, location, day), *_ambiguous(selection.ambiguous)):
         click.echo(line)
     sizes, places = ({key[part] for key in selection.prices} for part in (0, 1))
     click.echo(
@@ -93,12 +93,12 @@ def _changes(old: ListPrices, received: Mapping[tuple[str, str], Decimal]) -> It
     yield f"unchanged: {same:,}"
 
 
-def _kept(old: ListPrices, received: Mapping[tuple[str, str], Decimal], location: str | None, day: str) -> list[str]:
-    """Return a line per price that the API did not answer, and that keeps its older date."""
+def _not_returned(old: ListPrices, received: Mapping[tuple[str, str], Decimal], location: str | None, day: str) -> list[str]:
+    """Return a line per price that the API did not return, and that stays with its older date."""
     keys = sorted(key for key in old if key not in received and location in (None, key[1]) and old[key].date != day)
-    lines = [f"not answered, kept: {size} in {place}: {old[size, place].usd_per_hour} of {old[size, place].date}" for size, place in keys]
-    more = [f"not answered, kept: {len(lines) - KEPT_SHOWN:,} more"] if len(lines) > KEPT_SHOWN else []
-    return [*lines[:KEPT_SHOWN], *more]
+    lines = [f"not returned, kept: {size} in {place}: {old[size, place].usd_per_hour} of {old[size, place].date}" for size, place in keys]
+    more = [f"not returned, kept: {len(lines) - MOST_OLD_PRICES:,} more"] if len(lines) > MOST_OLD_PRICES else []
+    return [*lines[:MOST_OLD_PRICES], *more]
 
 
 def _ambiguous(found: Mapping[tuple[str, str], tuple[Decimal, ...]]) -> Iterator[str]:

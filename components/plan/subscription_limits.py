@@ -194,7 +194,7 @@ def quotas(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> dict[tuple[str, 
 def _different(declared: Iterable[DeclaredQuota]) -> tuple[str, str]:
     """Return reason and remedy of an exceeded quota that region files declare differently."""
     values = ", and ".join(f"{one.region}.yaml declares {one.vcpus:,}" for one in declared)
-    remedy = "write in all of them what Azure has granted (az vm list-usage), and ask for more if the plan needs it"
+    remedy = "write in all of them what Azure has granted (az vm list-usage), and request more if the plan needs it"
     return f"{values}; the lowest counts", remedy
 
 

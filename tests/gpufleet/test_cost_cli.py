@@ -155,7 +155,7 @@ def test_a_refresh_takes_the_linux_price_of_every_page_and_keeps_what_was_not_an
     lines = result.stdout.splitlines()
     assert lines[:2] == [f"{SMALL} in swedencentral: 0.122 -> 0.125 US$ per hour", "unchanged: 1"]
     assert f"several prices, none taken: {SMALL} in westus3: 1, 2" in lines
-    assert f"not answered, kept: {len(old) - 2 - 20:,} more" in lines
+    assert f"not returned, kept: {len(old) - 2 - 20:,} more" in lines
     assert ": 2 prices of " in lines[-1]
     assert "prices: HTTP 429; next attempt in 1 s" in result.stderr
     assert "prices: HTTP 503; next attempt in 1 s" in result.stderr
