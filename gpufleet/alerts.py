@@ -18,7 +18,7 @@ EXAMPLE = "https://docs.example/runbooks/{page}.html#{section}"
 
 
 def check_pattern(context: click.Context, parameter: click.Parameter, pattern: str | None) -> str | None:
-    """Return a pattern of runbook URLs; BadParameter if it is not one."""
+    """Return a pattern of runbook URLs; raise BadParameter if it is not one."""
     if pattern is None:
         return None
     rest = pattern.replace("{page}", "").replace("{section}", "")

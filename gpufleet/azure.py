@@ -93,7 +93,7 @@ def azure(
 
 
 def _region(region: str | None, former_region: str | None) -> str:
-    """Return the region of the argument, or of the former option, which prints a warning; UsageError without or with both."""
+    """Return the region of the argument, or of the former option, which prints a warning; raise UsageError for none or both."""
     if former_region is None:
         if region is None:
             raise click.UsageError("Missing argument 'REGION'.", click.get_current_context())

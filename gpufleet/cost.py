@@ -152,7 +152,7 @@ def _row_json(row: CostRow) -> dict[str, object]:
 
 
 def _total_json(sums: CostTotal) -> dict[str, object]:
-    """Return a total; its amounts are those of the machines with a price, and complete tells whether these are all."""
+    """Return a total; its amounts are those of the machines with a price, and complete is true if every machine has one."""
     return {
         "machines": sums.machines,
         "gpus": sums.gpus,

@@ -31,5 +31,5 @@ class Directory(click.Path):
         super().__init__(file_okay=False, path_type=Path)
 
     def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path as it is printed; click.BadParameter for a file."""
+        """Return the path as it is printed; raise click.BadParameter for a file."""
         return short_path(Path(os.fsdecode(super().convert(value, param, ctx))))

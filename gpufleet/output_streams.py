@@ -22,14 +22,14 @@ class ResultStream(io.TextIOWrapper):
     """Standard output: a write that no reader can receive ends the command with EXIT_OUTPUT_CLOSED."""
 
     def write(self, text: str) -> int:
-        """Write a text; OutputClosedError if the reader has ended."""
+        """Write a text; raise OutputClosedError if the reader has ended."""
         try:
             return super().write(text)
         except BrokenPipeError:
             raise self._closed() from None
 
     def flush(self) -> None:
-        """Write what is buffered; OutputClosedError if the reader has ended."""
+        """Write what is buffered; raise OutputClosedError if the reader has ended."""
         try:
             super().flush()
         except BrokenPipeError:

@@ -29,6 +29,7 @@ class ErrorLocation:
     `path` contains keys and indices of the document, without the names of union members that pydantic adds. `field` is the nearest field at
     or above the path, `model` the model whose key the path ends with. `tags` are the discriminator values of a union at the path, `tag_key`
     is their key. `choices` has a member for each union on the path.
+    `beside` contains all keys of the mapping in which the path ends.
     """
 
     path: Path

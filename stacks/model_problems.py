@@ -323,7 +323,7 @@ def _kind_right(given: object, expected: str) -> str:
 
 
 def _form(given: object, location: ErrorLocation) -> str:
-    """Return the remedy of a mapping's tag, or of a value whose text does not match the field's pattern; otherwise an empty string."""
+    """Return the remedy for the tag of a mapping in its place, or for a number that would be invalid as text; otherwise an empty string."""
     if given in location.tags:
         return f"write {{{location.tag_key}: {given}}}"
     if location.field is None or not isinstance(given, bool | int | float):

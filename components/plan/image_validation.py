@@ -53,7 +53,9 @@ def suitable_sizes(role: Role, group: Raw, catalog: ImageCatalog) -> tuple[str, 
     pin = group.get("image")
     if isinstance(pin, str) and pin in catalog.pins():
         driver = _drives_gpus(catalog.definition(pin))
-        fitting = [size for size in sizes if not any(_of_size((), pin, catalog.definition(pin), size)) and bool(size.gpus) == driver]
+        fitting = [
+            size for size in sizes if not any(_disk_controller((), pin, catalog.definition(pin), size)) and bool(size.gpus) == driver
+        ]
         sizes = fitting or sizes
     return tuple(size.name for size in sizes)
 
@@ -91,7 +93,7 @@ def _faults(
     if isinstance(location, str) and location in captures:
         yield from _store(path, pin, definition, captures[location])
     if (size := _size(group)) is not None:
-        yield from _of_size(path, pin, definition, size, example)
+        yield from _disk_controller(path, pin, definition, size, example)
     yield from _kubernetes(path, pin, definition, cluster, example)
 
 
@@ -142,8 +144,8 @@ def _store(path: Path, pin: str, definition: ImageDefinition, capture: str) -> I
         )
 
 
-def _of_size(path: Path, pin: str, definition: ImageDefinition, size: VmSize, example: str = "") -> Iterator[InvalidValue]:
-    """Yield a pin of an image that a machine of a size cannot boot from its NVMe disk controller."""
+def _disk_controller(path: Path, pin: str, definition: ImageDefinition, size: VmSize, example: str = "") -> Iterator[InvalidValue]:
+    """Yield a pin of an image that does not boot from the NVMe disk controller of a VM size."""
     if size.disk_controller == "NVMe" and not definition.nvme_disk_controller:
         reason = f"does not boot from the NVMe disk controller of {size.name}"
         yield InvalidValue(path, pin, reason, f"pin an image with nvme_disk_controller: true{example}, or choose a v5 size")

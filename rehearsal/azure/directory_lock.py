@@ -99,7 +99,7 @@ def _holder(descriptor: int) -> LockHolder | None:
 
 
 def _used_by(holder: LockHolder | None) -> str:
-    """Return who uses a directory, and the remedy."""
+    """Return the end of a sentence about a directory: the process that uses it, and the remedy."""
     if holder is None:
         return "is in use by another process; wait until it ends, or give another directory with --state"
     if holder.alive:

@@ -1,4 +1,4 @@
-"""Marker of a directory that gpufleet may write: its contents, so that no command writes into somebody's own files."""
+"""Marker of a directory that gpufleet may write: its contents, so that no command writes into a user's own files."""
 
 from __future__ import annotations
 
