@@ -43,7 +43,8 @@ def known_id(image: ImagePlan, resource_id: str | None) -> pulumi.Input[str]:
     if resource_id is not None:
         return resource_id
     if not pulumi.runtime.is_dry_run():
-        raise MissingCapturesError(f"{image.pin} has no capture in the region's location")
+        remedy = "build it there, and enter its resource id under captures in node-images/versions.yaml"
+        raise MissingCapturesError(f"{image.pin} has no capture in the region's location; {remedy}")
     return pulumi.Output.from_input(UNKNOWN)
 
 

@@ -56,7 +56,7 @@ def _azure_vnet(pools: tuple[_Pool, ...]) -> Iterator[InvalidValue]:
     for pool in pools:
         if pool.pods > MOST_PODS_OF_AZURE_VNET:
             reason = f"is more pods than azure-vnet makes at once: beyond {MOST_PODS_OF_AZURE_VNET} its calls give up waiting for its lock"
-            yield InvalidValue((*pool.path, "pods_per_node"), pool.pods, reason, f"use at most {MOST_PODS}")
+            yield InvalidValue((*pool.path, "pods_per_node"), pool.pods, reason, f"use at most {MOST_PODS}, to which Kubernetes is tested")
 
 
 def _rate(internet: Raw, key: str) -> int | None:
