@@ -28,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 REGIONS = ROOT / "stacks" / "regions"
 IMAGES = ROOT / "node-images"
 PUBLISHED = "versions.yaml"
+ONLY_YAML = "only files that end in .yaml are read"
 
 
 def load_plan(region: str) -> RegionPlan:
@@ -59,11 +60,10 @@ def load_siblings(region: str) -> Siblings:
             left_out.append(
                 f"{file} is not counted{compared}: it has {count} problem{'s' * (count != 1)}, which gpufleet check {file} lists"
             )
-    others = sorted({*REGIONS.glob("*.yml"), *region_path(region).resolve().parent.glob("*.yml")})
+    folders = (REGIONS, region_path(region).resolve().parent)
+    others = sorted({path for folder in folders for path in folder.glob("*.[yY][mM][lL]")})
     left_out += [
-        f"{_shown(path)} is not counted: only files that end in .yaml are read; rename it to {path.stem}.yaml"
-        for path in others
-        if path.parent == REGIONS or _is_region(path)
+        f"{_shown(path)} is not counted: {ONLY_YAML}; {_rename(path)}" for path in others if path.parent == REGIONS or _is_region(path)
     ]
     return Siblings(tuple(plans), tuple(left_out))
 
@@ -112,18 +112,24 @@ def region_names() -> tuple[str, ...]:
 
 def region_path(region: str) -> pathlib.Path:
     """Return the path of a region given by name or by path; raise InvalidFileError, with the nearest name, if it is unknown."""
-    if "/" in region or region.endswith((".yaml", ".yml")):
+    if "/" in region or region.lower().endswith((".yaml", ".yml")):
         path = pathlib.Path(region)
-        if path.suffix == ".yml" and _is_region(path):
-            raise _unreadable(_shown(path), "ends in .yml, and only files that end in .yaml are read", f"rename it to {path.stem}.yaml")
+        if path.suffix.lower() == ".yml" and path.is_file():
+            raise _unreadable(_shown(path), f"ends in {path.suffix}, and {ONLY_YAML}", _rename(path))
         return path
     if region in region_names():
         return REGIONS / f"{region}.yaml"
     if (other := REGIONS / f"{region}.yml").exists():
-        raise _unreadable(_shown(other), "ends in .yml, and only files that end in .yaml are read", f"rename it to {region}.yaml")
+        raise _unreadable(_shown(other), f"ends in .yml, and {ONLY_YAML}", _rename(other))
     near = get_close_matches(region, region_names(), n=1)
     remedy = f"did you mean {near[0]}?" if near else f"known: {', '.join(region_names())}; or give a path to a file"
     raise invalid_file([problem("stacks/regions", (), None, region, f"{shown(region)} is no region", remedy)])
+
+
+def _rename(path: pathlib.Path) -> str:
+    """Return the remedy for a region file whose name does not end in .yaml."""
+    right = path.with_suffix(".yaml")
+    return f"{right.name} is there too, so delete one of the two" if right.exists() else f"rename it to {right.name}"
 
 
 def _siblings(path: pathlib.Path) -> dict[str, pathlib.Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from string import hexdigits
 from typing import Annotated
 from uuid import UUID
 
@@ -65,7 +66,11 @@ def uuid_text(value: str) -> str:
     try:
         canonical = str(UUID(value))
     except ValueError as error:
-        raise ValueError("is no UUID; write 8-4-4-4-12 hexadecimal digits") from error
+        wrong = next((letter for letter in value if letter not in f"{hexdigits}-"), None)
+        reason = (
+            f"{len(value.replace('-', ''))} hexadecimal digits, not 32" if wrong is None else f"{wrong!r}, which is no hexadecimal digit"
+        )
+        raise ValueError(f"is no UUID: it has {reason}; write 8-4-4-4-12 hexadecimal digits") from error
     if canonical != value:
         raise ValueError(f"is not in canonical form; write {canonical}")
     return value

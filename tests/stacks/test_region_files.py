@@ -145,6 +145,16 @@ MISTAKES = [
         ("clusters:\n", "prices:\n  - {vm_size: Standard_E16s_v4, usd_per_hour: 1}\nclusters:\n"),
         r"prices\[0\]\.vm_size: 'Standard_E16s_v4' is no VM size .*did you mean Standard_D16s_v5\?",
     ),
+    (
+        "a UUID with a digit too few",
+        ("-6a1f0f0f5a10", "-6a1f0f0f5a1"),
+        r"access\.tenant: .* is no UUID: it has 31 hexadecimal digits, not 32; write",
+    ),
+    (
+        "a UUID with a letter",
+        ("-6a1f0f0f5a10", "-6a1f0f0f5a1o"),
+        r"access\.tenant: .* is no UUID: it has 'o', which is no hexadecimal digit; write",
+    ),
     ("no clusters", (TEXTS["southcentralus"][TEXTS["southcentralus"].index("clusters:") :], "clusters: []\n"), r"clusters: .*at least 1"),
 ]
 

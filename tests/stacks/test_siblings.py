@@ -143,3 +143,7 @@ def test_a_file_that_ends_in_yml_is_named_with_its_remedy(tmp_path: Path) -> Non
     with pytest.raises(InvalidFileError) as refused:
         load_plan(str(other))
     assert str(refused.value) == f"{other}: ends in .yml, and {reason}; rename it to other.yaml"
+    path.rename(tmp_path / "other.YML")
+    other.rename(tmp_path / "other.yaml")
+    with pytest.raises(InvalidFileError, match=r"ends in \.YML, and only files .* are read; other\.yaml is there too, so delete one"):
+        load_plan(str(tmp_path / "other.YML"))
