@@ -64,6 +64,8 @@ def mark(folder: Path, contents: DirectoryContents) -> None:
         return
     part = folder / f".{MARKER}.{os.getpid()}"
     try:
+        # Like every file in the directory, for its owner alone.
+        part.touch(mode=0o600)
         part.write_text(f"{contents.name}\ngpufleet wrote this directory, and may change or delete its files.\n")
         part.replace(marker)
     except OSError:

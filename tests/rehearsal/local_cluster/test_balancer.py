@@ -149,6 +149,8 @@ def test_established_connections_outlive_the_readiness_of_their_server(balanced:
 
 
 def test_without_a_ready_server_a_connection_is_reset(balanced: Balanced) -> None:
+    # A first probe under way would otherwise still be answered with 200.
+    balanced.wait_up(0, 1, 2)
     for server in balanced.servers:
         server.status = 500
     balanced.wait_up()
