@@ -48,7 +48,7 @@ def group() -> None:
       pulumi up -s southcentralus --continue-on-error   the clusters, from inside the hub's network
 
     Exit status: 0 success; 1 a limit is exceeded or a check failed; 2 the file or the command line is invalid; 130 interrupted;
-    141 the reader of the output ended first, as in gpufleet check dev | head -1.
+    141 the reader of the output ended before all of it was written (| head -1).
     """
 
 

@@ -214,7 +214,8 @@ def _content(path: pathlib.Path) -> bytes:
         with path.open("rb") as stream:
             return stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise _unreadable(path, "there is no such file", "check the name") from None
+        named = path.parent == pathlib.Path() and path.stem in region_names()
+        raise _unreadable(path, "there is no such file", f"write {path.stem} alone" if named else "check the name") from None
     except PermissionError:
         raise _unreadable(path, "may not be read", "request permission to read it") from None
     except (OSError, ValueError) as error:
