@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from api_client import Api
+from api_client import MERGE, Api, eventually, service_account
 from rehearsed_regions import rehearsed
 
+from components.manifests.owned import FLEET_NAMESPACE
+from components.plan.access import PREFLIGHT_ACCOUNT, ROTATION_ACCOUNT
 from rehearsal.local_cluster.control_plane import ControlPlane
 from rehearsal.local_cluster.objects.apply import apply
 from rehearsal.local_cluster.objects.program_objects import objects_of
 from rehearsal.local_cluster.objects.results import KubernetesObject
+
+PROBED_NODE = "admission-probed"
+REFUSED_BY_POLICY: tuple[tuple[str, str, dict[str, object]], ...] = (
+    (PREFLIGHT_ACCOUNT, "PATCH", {}),
+    (ROTATION_ACCOUNT, "PATCH", {"metadata": {"labels": {"gpufleet.io/pool": "other"}}}),
+    (ROTATION_ACCOUNT, "DELETE", {}),
+)
+"""One request on a node for each policy, which RBAC allows and the policy refuses: account, method and body."""
 
 
 @pytest.fixture(scope="session")
@@ -29,10 +40,25 @@ def kubeconfig(control_plane: ControlPlane) -> Path:
 
 
 @pytest.fixture(scope="session")
-def api(kubeconfig: Path, declared: tuple[KubernetesObject, ...]) -> Iterator[Api]:
-    """Return a client of the API servers, which have the program's objects."""
+def api(kubeconfig: Path, declared: tuple[KubernetesObject, ...], control_plane: ControlPlane) -> Iterator[Api]:
+    """Return a client of the API servers, which have the program's objects and apply its admission policies."""
     applied = apply(kubeconfig, declared, print)
     assert applied.complete, (applied.failed, applied.conflicts)
-    server = Api(kubeconfig)
-    yield server
-    server.close()
+    with closing(Api(kubeconfig)) as server:
+        server.make("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": PROBED_NODE}})
+        for machine in control_plane.api_servers:
+            with closing(Api(control_plane.direct_kubeconfig(machine))) as one:
+                eventually(lambda one=one: _applies_every_policy(one), f"the admission policies on {machine.name}")
+        server.remove(f"/api/v1/nodes/{PROBED_NODE}")
+        yield server
+
+
+def _applies_every_policy(api: Api) -> bool:
+    """Each API server reads new policies once per second on its own, so it may apply one later than it stores it."""
+    for account, method, body in REFUSED_BY_POLICY:
+        caller = service_account(FLEET_NAMESPACE, account)
+        kind = MERGE if method == "PATCH" else "application/json"
+        reply = api.request(method, f"/api/v1/nodes/{PROBED_NODE}?dryRun=All", body, by=caller, kind=kind)
+        if "ValidatingAdmissionPolicy" not in reply.message:
+            return False
+    return True
