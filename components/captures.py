@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pulumi
 from pulumi.runtime.rpc import UNKNOWN
 
 from components.errors import GpufleetError
+from components.plan.missing_captures import missing_captures_text
 from components.plan.model import ImagePlan, RegionPlan
 
 
 class MissingCapturesError(GpufleetError):
     """Images that have no capture in the region's location; its text is one line."""
-
-
-def missing_captures_text(plan: RegionPlan, pins: Sequence[str]) -> str:
-    """Return one sentence with the location, the images and the remedy."""
-    location, one = plan.spec.location, len(pins) == 1
-    return (
-        f"{plan.name}: {_listed(pins)} {'has' if one else 'have'} no capture in {location}, and a gallery takes a version from its own "
-        f"location only: build {'it' if one else 'each'} in {location}, and enter {'its' if one else 'each'} resource id under captures in "
-        "node-images/versions.yaml (docs/node-images.md)"
-    )
 
 
 def require_captures(plan: RegionPlan) -> None:
@@ -46,8 +35,3 @@ def known_id(image: ImagePlan, resource_id: str | None) -> pulumi.Input[str]:
         remedy = "build it there, and enter its resource id under captures in node-images/versions.yaml"
         raise MissingCapturesError(f"{image.pin} has no capture in the region's location; {remedy}")
     return pulumi.Output.from_input(UNKNOWN)
-
-
-def _listed(pins: Sequence[str]) -> str:
-    """Return pins as words: a, b and c."""
-    return " and ".join(part for part in (", ".join(pins[:-1]), pins[-1]) if part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Iterator, Sequence
 
-from components.captures import missing_captures_text
+from components.plan.missing_captures import missing_captures_text
 from components.plan.model import RegionPlan
 from components.plan.subscription_limits import quotas
 from stacks.load import REGIONS, ROOT, place, region_path
