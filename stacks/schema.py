@@ -114,6 +114,8 @@ def _type(field: Schema) -> str:
     if "patternProperties" in field:
         ((key, value),) = field["patternProperties"].items()
         return f"mapping of {FORMS.get(key, 'string')} to {_type(value)}"
+    if field.get("format") == "date":
+        return 'a date in quotes: "2026-12-19"'
     if field.get("type") == "object":
         return f"mapping to {_type(field.get('additionalProperties', {}))}"
     if "const" in field:

@@ -104,5 +104,7 @@ class Region(Model):
     """Granted vCPUs per VM family and subscription."""
     prices: tuple[NegotiatedPrice, ...] = Field(default=(), max_length=100)
     """Negotiated prices per VM size; a size without one has its list price."""
+    clusters_rotating_at_once: Annotated[int, Field(ge=1, le=32)] = 1
+    """Clusters of the region on which rotation may run at the same time; they share the call limits of their subscription."""
     clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=31)
     """The region's clusters."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+from datetime import date
 from string import hexdigits
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
 
 from components.spec.ssh_key import ssh_public_key
 
@@ -21,6 +23,8 @@ SHORTEST_RANGE = 8
 RESERVED_LABELS = ("kubernetes.io", "k8s.io", "gpufleet.io")
 """Domains of labels that a region file must not set: kubelets refuse unknown keys of the first two; the plan sets those of the third:
 https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction"""
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+"""Form of a date."""
 
 
 class Model(BaseModel):
@@ -81,6 +85,18 @@ def team_name(value: str) -> str:
     if value == "default" or value.startswith(("kube-", "gpufleet-")):
         raise ValueError("is a system namespace; give the team another name")
     return value
+
+
+def calendar_date(value: object) -> object:
+    """Return the date of a text YYYY-MM-DD, and a date unchanged; otherwise raise ValueError."""
+    if isinstance(value, date):
+        return value
+    if not isinstance(value, str) or not DATE.fullmatch(value):
+        raise ValueError('is no date; write year, month and day in quotes: "2026-12-19"')
+    try:
+        return date.fromisoformat(value)
+    except ValueError as error:
+        raise ValueError(f"is no day of the calendar ({error}); correct the month or the day") from error
 
 
 def free_label_key(value: str) -> str:
@@ -159,6 +175,14 @@ LabelValue = Annotated[
     ),
 ]
 TimeOfDay = Annotated[str, form(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", 'a time of day in quotes, "00:00" to "23:59"')]
+TimeZone = Annotated[
+    str,
+    form(
+        r"^[A-Za-z][A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}$",
+        "UTC, or a time zone of the IANA database, Area/City: America/Chicago",
+    ),
+]
+Date = Annotated[date, BeforeValidator(calendar_date)]
 ReservationGroupId = Annotated[
     str,
     form(
