@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lifecycle.rotation.policy import Policy
 
 CLUSTER = "cluster"
 """Compartment of the whole cluster."""
+ROUNDING = 1e-6
+"""Tokens of a rate that are lost to rounding."""
 DOMAINS = "scale sets at once"
 """Compartment of the scale sets that a gang may take below their own budget."""
 
@@ -24,6 +26,31 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """Nodes of a start, and their numbers per compartment."""
+
+    nodes: tuple[str, ...]
+    sets: Mapping[str, int]
+    pools: Mapping[str, int]
+    teams: Mapping[str, int]
+
+    @classmethod
+    def of(cls, places: Mapping[str, Place], names: Iterable[str]) -> Need:
+        """Count nodes, whose places are known."""
+        nodes = tuple(names)
+        if len(nodes) == 1:
+            place = places[nodes[0]]
+            return cls(nodes, {place.scale_set: 1}, {place.pool: 1}, {place.team: 1})
+        found = [places[name] for name in nodes]
+        return cls(
+            nodes,
+            Counter(place.scale_set for place in found),
+            Counter(place.pool for place in found),
+            Counter(place.team for place in found),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Shortage:
     """A budget that a start would exceed: the compartment's key, machines (or scale sets) it uses, its bound, and the number requested."""
 
@@ -32,6 +59,10 @@ class Shortage:
     used: int
     bound: int
     requested: int
+
+    def needs(self) -> str:
+        """Return the text of a request that is larger than the bound."""
+        return f"{self.requested}, more than the budget of {self.bound} of {self.what}"
 
     def __str__(self) -> str:
         unit = "scale sets down" if self.key == DOMAINS else "machines unavailable"
@@ -63,11 +94,14 @@ class Ledger:
 
     def record(self, name: str, place: Place, unavailable: bool) -> None:
         """Record a machine's compartments, and whether it is unavailable."""
+        counted = name in self.unavailable
         before = self.places.get(name)
-        if before is not None and before != place and name in self.unavailable:
-            self._count(name, before, -1)
-        self.places[name] = place
-        if unavailable != (name in self.unavailable):
+        if before != place:
+            if counted and before is not None:
+                self._count(name, before, -1)
+                counted = False
+            self.places[name] = place
+        if unavailable != counted:
             self._count(name, place, 1 if unavailable else -1)
 
     def _count(self, name: str, place: Place, change: int) -> None:
@@ -82,34 +116,43 @@ class Ledger:
         self.pools[place.pool] += change
         self.teams[place.team] += change
 
-    def shortages(self, names: Iterable[str], *, gang: bool) -> Iterator[Shortage]:
-        """Yield each budget that making these machines unavailable would exceed; machines that already are unavailable cost nothing.
+    def is_down(self, scale_set: str) -> bool:
+        """Return whether a scale set has more than per_scale_set unavailable machines."""
+        return self.sets[scale_set] > self.policy.per_scale_set
 
-        A unit of a gang may exceed the budget of its scale set, which then counts as down.
+    def shortages(self, need: Need, *, gang: bool) -> list[Shortage]:
+        """Return each budget that a start would exceed; machines that already are unavailable cost nothing.
+
+        A gang may exceed the budget of its scale set, which then counts as down.
         """
-        policy = self.policy
-        places = [self.places[name] for name in names if name not in self.unavailable]
-        if not places:
-            return
-        if len(self.unavailable) + len(places) > policy.machines:
-            yield Shortage(CLUSTER, CLUSTER, len(self.unavailable), policy.machines, len(places))
-        yield from _exceeded("pool", Counter(place.pool for place in places), self.pools, policy.pools)
-        yield from _exceeded("team", Counter(place.team for place in places), self.teams, policy.teams)
-        sets = Counter(place.scale_set for place in places)
+        if not self.unavailable.isdisjoint(need.nodes):
+            need = Need.of(self.places, (name for name in need.nodes if name not in self.unavailable))
+        if not need.nodes:
+            return []
+        policy, count, found = self.policy, len(need.nodes), []
+        if len(self.unavailable) + count > policy.machines:
+            found.append(Shortage(CLUSTER, CLUSTER, len(self.unavailable), policy.machines, count))
+        if policy.pools:
+            found += _exceeded("pool", need.pools, self.pools, policy.pools)
+        if policy.teams:
+            found += _exceeded("team", need.teams, self.teams, policy.teams)
+        bound = policy.per_scale_set
         if not gang:
-            bounds = dict.fromkeys(sets, policy.per_scale_set)
-            yield from _exceeded("scale set", sets, self.sets, bounds)
-            return
-        taken = sum(1 for name, count in sets.items() if self.sets[name] <= policy.per_scale_set < self.sets[name] + count)
+            found += _exceeded("scale set", need.sets, self.sets, dict.fromkeys(need.sets, bound))
+            return found
+        taken = sum(1 for name, added in need.sets.items() if self.sets[name] <= bound < self.sets[name] + added)
         if taken and self.down + taken > policy.scale_sets_at_once:
-            yield Shortage(DOMAINS, CLUSTER, self.down, policy.scale_sets_at_once, taken)
+            found.append(Shortage(DOMAINS, CLUSTER, self.down, policy.scale_sets_at_once, taken))
+        return found
 
 
-def _exceeded(kind: str, added: Counter[str], used: Counter[str], bounds: Mapping[str, int]) -> Iterator[Shortage]:
+def _exceeded(kind: str, added: Mapping[str, int], used: Counter[str], bounds: Mapping[str, int]) -> list[Shortage]:
+    found = []
     for name, count in added.items():
         bound = bounds.get(name)
         if bound is not None and used[name] + count > bound:
-            yield Shortage(f"{kind} {name}", f"{kind} {name}", used[name], bound, count)
+            found.append(Shortage(f"{kind} {name}", f"{kind} {name}", used[name], bound, count))
+    return found
 
 
 @dataclass
@@ -133,7 +176,8 @@ class Rate:
         """Return the seconds until a request of count tokens is allowed; 0 if it is now."""
         self._refill(now)
         short = min(float(count), self.capacity) - self.tokens
-        return max(0.0, short * 60.0 / self.per_minute)
+        # A rest of rounding must not make a caller wait for no time.
+        return short * 60.0 / self.per_minute if short > ROUNDING else 0.0
 
     def take(self, count: int, now: float) -> None:
         """Take tokens; the rest may become negative."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 DAYS_AHEAD = 400
@@ -60,6 +61,10 @@ class Calendar:
         """Return the time at which a local day begins."""
         return datetime.combine(day, time(), self._zone).astimezone(UTC).timestamp()
 
+    def tomorrow(self, now: float) -> float:
+        """Return the time at which the next local day begins."""
+        return self.midnight(self.day(now) + timedelta(days=1))
+
     def span(self, now: float) -> tuple[bool, float]:
         """Return whether starts are allowed now, and the next time at which this can change.
 
@@ -113,6 +118,6 @@ class Calendar:
         for number in range(-1, 3):
             edges.add(min(max(self.midnight(self.day(begins) + timedelta(days=number)), begins), ends))
         ordered = sorted(edges)
-        for start, end in zip(ordered, ordered[1:], strict=False):
+        for start, end in pairwise(ordered):
             if self.freeze(start) is None:
                 yield start, end

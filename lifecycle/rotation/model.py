@@ -109,8 +109,8 @@ class NodeObservation:
     exists: the Node object and the Azure instance exist. ready: its kubelet reports Ready. cordoned_by: owner of the cordon, "" if the
     node is not cordoned. load and gangs: of its evictable pods; pods is their number. replaced_at: time at which its present OS disk was
     created. booted_at: time of its present boot. current: machine and node are on the target image, model and boot files.
-    operating: an operation of Azure on it runs. operation_error: Azure's error code of the last operation, "" if it succeeded or runs.
-    verdict: of the present boot.
+    operating: an operation of Azure on it runs. operation_error: Azure's error code of the last operation, which ended at operation_at; ""
+    if it succeeded or runs. verdict: of the present boot.
     """
 
     name: str
@@ -128,6 +128,7 @@ class NodeObservation:
     current: bool = False
     operating: bool = False
     operation_error: str = ""
+    operation_at: float = 0.0
     verdict: Verdict = Verdict.UNKNOWN
 
     @property

@@ -41,7 +41,7 @@ class Policy:
     """Bounds of one run, all enforced together; machines are counted whoever made them unavailable.
 
     machines: of the cluster. per_scale_set: of a scale set, for starts without a gang. scale_sets_at_once: scale sets with more than
-    per_scale_set unavailable. pools, teams: of each pool and team that has a bound of its own. starts_per_minute and starts_per_day: machines.
+    per_scale_set unavailable. pools, teams: of each pool and team with a bound of its own. starts_per_minute, starts_per_day: machines.
     calls_per_minute: requests to Azure, this cluster's share. deadlines: seconds from the checkpoint signal to eviction, by load.
     idle_only_until: before this time only nodes without jobs of normal or high priority start. canaries: machines of each pool.
     failed_share of the last failed_of verdicts stops the run. give_up_after: seconds until pending nodes are blocked.
