@@ -54,6 +54,7 @@ class ApiServersArgs:
     image_id: pulumi.Input[str]
     custom_data: str
     provisioned: Sequence[pulumi.Resource]
+    shrink_guard: pulumi.ResourceHookBinding
 
 
 class ApiServers(pulumi.ComponentResource):
@@ -129,7 +130,7 @@ class ApiServers(pulumi.ComponentResource):
             tags=args.plan.tags,
             # A machine reads its keys from the vault at its first boot, so role assignment and secrets must exist before. So must etcd: a
             # server without etcd never becomes ready, and automatic repairs would replace it repeatedly.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=args.provisioned),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=args.provisioned, hooks=args.shrink_guard),
         )
 
 

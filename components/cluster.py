@@ -31,12 +31,13 @@ from components.vault_secrets import VaultSecrets, VaultSecretsArgs
 
 @dataclass(frozen=True)
 class ClusterArgs:
-    """One cluster of a region: base_provider acts in the base stack's subscription."""
+    """One cluster of a region: base_provider acts in the base stack's subscription; shrink_guard is the hook of all scale sets."""
 
     region: RegionPlan
     plan: ClusterPlan
     base: BaseOutputs
     base_provider: pulumi.ProviderResource
+    shrink_guard: pulumi.ResourceHookBinding
 
 
 class Cluster(pulumi.ComponentResource):
@@ -113,6 +114,7 @@ class Cluster(pulumi.ComponentResource):
                 image_id=args.base.image_id(plan.image),
                 custom_data=boot,
                 provisioned=(*foundation.provisioned, *etcd_clusters),
+                shrink_guard=args.shrink_guard,
             ),
             child,
         )
@@ -149,6 +151,7 @@ class Cluster(pulumi.ComponentResource):
                 backend_pool_id=backend if pool.spec.load_balanced else None,
                 custom_data=tuple(map(custom_data, boot_nodes(args.region, plan, pool))),
                 provisioned=foundation.provisioned,
+                shrink_guard=args.shrink_guard,
             )
             NodePool(f"{name}-pool-{pool.name}", pool_args, child)
 

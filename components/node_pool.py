@@ -39,13 +39,14 @@ class NodePoolArgs:
     backend_pool_id: pulumi.Input[str] | None
     custom_data: tuple[str, ...]
     provisioned: Sequence[pulumi.Resource]
+    shrink_guard: pulumi.ResourceHookBinding
 
 
 class NodePool(pulumi.ComponentResource):
     """The scale sets of one pool.
 
-    Each is protected: an update that removes or replaces one is refused until a person has drained its machines and unprotected it. A lower
-    capacity is not refused; Azure then chooses the machines that it deletes, drained or not.
+    Each is protected: an update that removes or replaces one is refused until a person has drained its machines and unprotected it. The
+    shrink guard refuses a capacity below the number of live machines, of which Azure would choose some to delete, drained or not.
     """
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -73,7 +74,7 @@ class NodePool(pulumi.ComponentResource):
                 identity=shared.identity,
                 virtual_machine_profile=shared.machine(plan, custom_data),
                 tags=shared.tags,
-                opts=pulumi.ResourceOptions(parent=self, depends_on=after, protect=True),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=after, protect=True, hooks=args.shrink_guard),
             )
         self.register_outputs({})
 

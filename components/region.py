@@ -11,13 +11,18 @@ import pulumi_azure_native as azure
 from components.base_outputs import BaseOutputs
 from components.cluster import Cluster, ClusterArgs
 from components.inside_hub import InsideHub, InsideHubArgs
+from components.live_instances import InstanceReader, deployer_instances
 from components.plan.model import RegionPlan
+from components.shrink_guard import shrink_guard
 
 
 @dataclass(frozen=True)
 class RegionClustersArgs:
+    """Clusters of a region; read_instances replaces the reader of live instances in Azure."""
+
     plan: RegionPlan
     base: BaseOutputs
+    read_instances: InstanceReader | None = None
 
 
 class RegionClusters(pulumi.ComponentResource):
@@ -36,9 +41,10 @@ class RegionClusters(pulumi.ComponentResource):
             # Outside the hub's network the update could not complete, so it stops before the first request to Azure.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[inside]),
         )
+        guard = shrink_guard(f"{name}-shrink-guard", args.read_instances or deployer_instances(base_provider))
         clusters = {
             cluster.name: Cluster(
-                f"{name}-{cluster.name}", ClusterArgs(plan, cluster, args.base, base_provider), pulumi.ResourceOptions(parent=self)
+                f"{name}-{cluster.name}", ClusterArgs(plan, cluster, args.base, base_provider, guard), pulumi.ResourceOptions(parent=self)
             )
             for cluster in plan.clusters
         }

@@ -23,7 +23,7 @@ from stacks.notes import missing_captures
     "--accept-loss-of",
     type=click.IntRange(1),
     metavar="N",
-    help="Allow Azure to delete exactly N machines, drained or not, if the region file reduces the number.",
+    help="Allow the deletion of exactly N machines, drained or not, if the region file removes their scale sets.",
 )
 @click.option("--diff", "everything", is_flag=True, help="Print every resource with its changed values, without the limit of one screen.")
 def up(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: int | None, everything: bool) -> None:

@@ -10,12 +10,15 @@ from components.aliases import drop_version_aliases
 from components.base import RegionBase, RegionBaseArgs
 from components.base_outputs import BaseOutputs
 from components.captures import require_captures
+from components.live_instances import InstanceReader
 from components.plan.model import RegionPlan
 from components.region import RegionClusters, RegionClustersArgs
 
 
-def make(plan: RegionPlan, stack: str) -> None:
+def make(plan: RegionPlan, stack: str, read_instances: InstanceReader | None = None) -> None:
     """Register one stack of a planned region and its outputs; stack is the plan's base_stack or stack.
+
+    read_instances replaces the reader of live instances in Azure.
 
     Raise MissingCapturesError before the first resource if an image has no capture in the region's location; a preview warns instead.
     """
@@ -25,7 +28,7 @@ def make(plan: RegionPlan, stack: str) -> None:
         exports = RegionBase(plan.name, RegionBaseArgs(plan)).exports
     else:
         reference = pulumi.StackReference(f"{pulumi.get_organization()}/{pulumi.get_project()}/{plan.base_stack}")
-        exports = RegionClusters(plan.name, RegionClustersArgs(plan, BaseOutputs.from_stack(reference))).exports
+        exports = RegionClusters(plan.name, RegionClustersArgs(plan, BaseOutputs.from_stack(reference), read_instances)).exports
     for key, value in exports.items():
         pulumi.export(key, value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from concurrent.futures import Future
 from copy import deepcopy
@@ -18,7 +19,7 @@ from rehearsal.local_up.ignore_changes import with_old_values
 from rehearsal.local_up.machine_counts import capacity_of_body, is_scale_set, machine_count, requested_count
 from rehearsal.local_up.request_scheduler import Failure
 from rehearsal.local_up.update_state import BlockedDeletion, Update, WorkSpan
-from rehearsal.program.registration import Registration, RegistrationResponse, RegistrationResult
+from rehearsal.program.registration import PriorResource, Registration, RegistrationResponse, RegistrationResult
 
 FIXED = ("PropertyChangeNotAllowed", "InvalidResourceLocation")
 """Error codes of Azure for properties that are fixed at creation."""
@@ -86,11 +87,26 @@ class _ResourceUpdate:
         self.update.scheduler.send(self._request(None), self.finish)
 
     def change(self, record: StackRecord | None, existing: Resource) -> None:
-        """Send a PUT for an existing resource; replace it where a property is fixed at creation."""
-        before = machine_count(existing)
-        if is_scale_set(existing) and capacity_of_body(self.body) < before:
-            self.update.losses[existing.id.name] = before - capacity_of_body(self.body)
+        """Run the program's hooks, then send a PUT for an existing resource; replace it where a property is fixed at creation.
 
+        Pulumi's engine learns from the provider, before any hook, that a replacement is necessary, and then does not run these hooks.
+        """
+        if self.registration.before_update is not None:
+            hooks = asyncio.ensure_future(self.registration.before_update(self._prior(existing)))
+            hooks.add_done_callback(lambda done: self._after_hooks(done, record, existing))
+        else:
+            self._send_change(record, existing)
+
+    def _after_hooks(self, hooks: asyncio.Future[str | None], record: StackRecord | None, existing: Resource) -> None:
+        """Record a refusal, and continue: the update ends as refused, its model is dropped, and later hooks give their reasons, too."""
+        if hooks.exception() is not None:
+            self.future.set_exception(hooks.exception())
+            return
+        if reason := hooks.result():
+            self.update.refused.append(reason)
+        self._send_change(record, existing)
+
+    def _send_change(self, record: StackRecord | None, existing: Resource) -> None:
         def ended(failure: Failure | None) -> None:
             if failure is not None and failure.code in FIXED and record is not None:
                 self.replace(record, existing, failure.message)
@@ -132,9 +148,7 @@ class _ResourceUpdate:
             self.update.failures[self.registration.urn] = failure or Failure("ResourceNotFound", f"{self.id} does not exist any more")
             self.future.set_result(RegistrationResponse("", {}, RegistrationResult.FAIL))
             return
-        view = self.cloud.resource_type_of(found.id).view(self.cloud, found, {})
-        outputs = {"name": found.id.name, **from_arm(self.registration.type, view)}
-        self.future.set_result(RegistrationResponse(found.id.text, outputs))
+        self.future.set_result(RegistrationResponse(found.id.text, self._outputs(found)))
 
     def _set_body(self, existing: Resource | None) -> None:
         """Build the request body from the inputs; properties in ignore_changes retain their old values."""
@@ -142,6 +156,15 @@ class _ResourceUpdate:
         if existing is not None and self.registration.ignore_changes:
             inputs = with_old_values(inputs, from_arm(self.registration.type, existing.sent), self.registration.ignore_changes)
         self.body = to_arm(self.registration.type, inputs)
+
+    def _prior(self, existing: Resource) -> PriorResource:
+        """Return the resource before its update, as Pulumi's state has it."""
+        inputs, outputs = from_arm(self.registration.type, existing.sent), self._outputs(existing)
+        return PriorResource(existing.id.text, inputs, outputs)
+
+    def _outputs(self, found: Resource) -> dict[str, Any]:
+        view = self.cloud.resource_type_of(found.id).view(self.cloud, found, {})
+        return {"name": found.id.name, **from_arm(self.registration.type, view)}
 
     def _request(self, existing: Resource | None) -> Request:
         """Return the PUT request; properties that other resources write have their current values."""

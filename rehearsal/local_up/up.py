@@ -16,6 +16,7 @@ from rehearsal.local_up.assumed_captures import with_assumed_captures
 from rehearsal.local_up.backend import ModelBackend
 from rehearsal.local_up.deleted_vaults import deleted_vaults_of, refuse_reserved_names
 from rehearsal.local_up.deletion import StackDeletion, record_losses
+from rehearsal.local_up.model_instances import ModelInstances
 from rehearsal.local_up.request_scheduler import Failure, RequestScheduler
 from rehearsal.local_up.snapshot import Snapshot, take_snapshot
 from rehearsal.local_up.update_state import Approvals, Update, UpdateRefusedError, refuse_unknown
@@ -160,7 +161,7 @@ def _run(plan: RegionPlan, update: Update, began: float, progress: Progress) -> 
     cloud, stacks = update.scheduler.cloud, stacks_of(update.scheduler.cloud)
     progress(update.name, 0, cloud.now - began)
     graph = run_program(
-        lambda: make(plan, update.name),
+        lambda: make(plan, update.name, ModelInstances(update)),
         PROJECT,
         update.name,
         backend=ModelBackend(update, tenant=plan.spec.access.tenant),
@@ -173,13 +174,14 @@ def _run(plan: RegionPlan, update: Update, began: float, progress: Progress) -> 
 
 
 def _refuse(updates: Iterable[Update], allowed: Approvals) -> None:
-    """Raise UpdateRefusedError for a protected resource, or where the number of lost machines is not the approved one."""
+    """Raise UpdateRefusedError for a protected resource, a hook's refusal, or another number of lost machines than the approved one."""
     guarded = [one for update in updates for one in update.guarded]
     losses = {name: count for update in updates for name, count in update.losses.items()}
     if sum(losses.values()) in (0, allowed.machines):
         losses = {}
-    if guarded or losses:
-        raise UpdateRefusedError(guarded, losses, allowed)
+    refused = [reason for update in updates for reason in update.refused]
+    if guarded or losses or refused:
+        raise UpdateRefusedError(guarded, losses, allowed, refused)
 
 
 def _undeclared(update: Update) -> list[StackRecord]:

@@ -65,18 +65,22 @@ class BlockedDeletion:
 class UpdateRefusedError(GpufleetError):
     """An update that was refused because it has effects without approval: one paragraph per reason.
 
-    guarded are the protected resources that it would delete, losses the machines by scale set.
+    guarded are the protected resources that it would delete, losses the machines by scale set, refused the reasons of the program's hooks,
+    a line each.
     """
 
     exit_status = 1
 
-    def __init__(self, guarded: Iterable[BlockedDeletion], losses: Mapping[str, int], allowed: Approvals) -> None:
+    def __init__(
+        self, guarded: Iterable[BlockedDeletion], losses: Mapping[str, int], allowed: Approvals, refused: Iterable[str] = ()
+    ) -> None:
         self.guarded, self.losses = tuple(guarded), dict(losses)
         by_reason: dict[str, list[BlockedDeletion]] = {}
         for one in self.guarded:
             by_reason.setdefault(one.why, []).append(one)
         texts = [_guarded(group) for group in by_reason.values()]
-        super().__init__("\n".join([*texts, _lost(self.losses, allowed)] if self.losses else texts))
+        texts += [_lost(self.losses, allowed)] if self.losses else []
+        super().__init__("\n".join([*texts, *refused]))
 
 
 def _guarded(group: Sequence[BlockedDeletion]) -> str:
@@ -101,8 +105,8 @@ def _lost(losses: Mapping[str, int], allowed: Approvals) -> str:
     counts += f", and more of {len(names) - SCALE_SETS_NAMED} others" if len(names) > SCALE_SETS_NAMED else ""
     given = f" (--accept-loss-of {allowed.machines} is not that number)" if allowed.machines is not None else ""
     return (
-        f"{_machines(total)} would be lost ({counts}){given}: Azure would choose which, drained or not; restore the number, or drain "
-        f"machines and delete them by instance, or accept the loss of exactly this number: --accept-loss-of {total}"
+        f"{_machines(total)} would be lost ({counts}){given}: they go with their scale set, drained or not; put it back into the "
+        f"region file, or drain machines and delete them by instance, or accept the loss of exactly this number: --accept-loss-of {total}"
     )
 
 
@@ -131,6 +135,8 @@ class Update:
     skipped: dict[str, str] = field(default_factory=dict)
     spans: dict[str, WorkSpan] = field(default_factory=dict)
     guarded: list[BlockedDeletion] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """Reasons of the program's hooks that refused an update of a resource."""
     losses: dict[str, int] = field(default_factory=dict)
     """Machines that would be lost without a deletion by instance, by the name of their scale set."""
 

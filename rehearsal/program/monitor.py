@@ -14,6 +14,7 @@ from typing_extensions import override
 from rehearsal.program.dispatch import BackendMocks
 from rehearsal.program.dynamic_providers import DynamicProviders
 from rehearsal.program.graph import Graph, Resource, Secret, reveal
+from rehearsal.program.hooks import Hooks, InlineCallbacks
 from rehearsal.program.pulumi_values import decode_as_sent, encode
 from rehearsal.program.registration import Registration, RegistrationError, RegistrationResponse, RegistrationResult, one_line
 
@@ -26,9 +27,10 @@ FEATURES = (
     resource_pb2.RESOURCE_MONITOR_FEATURE_DELETED_WITH,
     resource_pb2.RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
     resource_pb2.RESOURCE_MONITOR_FEATURE_REPLACEMENT_TRIGGER,
+    resource_pb2.RESOURCE_MONITOR_FEATURE_RESOURCE_HOOKS,
 )
-"""Features that a program may use. Transforms, hooks, remote components and state migrations run in the engine and its plugins. The SDK
-refuses features that are not announced; otherwise the graph would silently lack their effect."""
+"""Features that a program may use. Transforms, error hooks, remote components and state migrations run in the engine and its plugins. The
+SDK refuses features that are not announced; otherwise the graph would silently lack their effect."""
 
 
 class Monitor(MockMonitor):
@@ -51,6 +53,8 @@ class Monitor(MockMonitor):
         """Resources in the order of registration; None until the response, and permanently after a failure."""
         self._registered_count = 0
         self._exports: Mapping[str, Any] = {}
+        self.callbacks = InlineCallbacks(self)
+        self._hooks = Hooks(self.callbacks)
 
     def take_graph(self) -> Graph:
         """Return and clear the recorded graph. Pulumi's settings keep the monitor alive after the run."""
@@ -113,6 +117,11 @@ class Monitor(MockMonitor):
         return empty_pb2.Empty()
 
     @override
+    def RegisterResourceHook(self, request: resource_pb2.RegisterResourceHookRequest) -> empty_pb2.Empty:
+        self._hooks.register(request)
+        return empty_pb2.Empty()
+
+    @override
     def ReadResource(self, request: resource_pb2.ReadResourceRequest) -> resource_pb2.ReadResourceResponse:
         urn = self.make_urn(request.parent, request.type, request.name)
         inputs = decode_as_sent(request.properties)
@@ -150,6 +159,7 @@ class Monitor(MockMonitor):
             protect=request.protect,
             retain_on_delete=request.retainOnDelete,
             ignore_changes=tuple(request.ignoreChanges),
+            before_update=self._hooks.before_update(request, urn, inputs),
         )
 
     def _resource(

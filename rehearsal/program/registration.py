@@ -1,6 +1,6 @@
 """Registration of a resource by a program: the request, the response, and its error."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -20,12 +20,25 @@ class RegistrationResult(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class PriorResource:
+    """A resource before its update: the provider's id, and its inputs and outputs with plaintext secrets."""
+
+    id: str
+    inputs: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+
+
+BeforeUpdate = Callable[[PriorResource], Awaitable[str | None]]
+"""Function that runs a resource's hooks before its update, and returns the reason of the first that failed, or None."""
+
+
+@dataclass(frozen=True, slots=True)
 class Registration:
     """One resource that a program registers.
 
     `inputs` have the provider's names and plaintext secrets; `provider` holds the inputs of its explicit provider resource, and is empty
     without one. `waits_for` are URNs: of its parent, its provider, and everything that it depends on through an input or `depends_on`.
-    `ignore_changes` holds paths as sent, in the provider's names.
+    `ignore_changes` holds paths as sent, in the provider's names. `before_update` runs the resource's hooks, None without hooks.
     """
 
     urn: str
@@ -39,6 +52,7 @@ class Registration:
     protect: bool = False
     retain_on_delete: bool = False
     ignore_changes: tuple[str, ...] = ()
+    before_update: BeforeUpdate | None = None
 
 
 @dataclass(frozen=True, slots=True)

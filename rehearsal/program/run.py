@@ -85,6 +85,7 @@ def _run_to_end(program: Coroutine[Any, Any, None], advance: Callable[[], bool])
 async def _run(program: Callable[[], None], project: str, stack: str, monitor: Monitor, config: Mapping[str, str]) -> None:
     # Pulumi stores its settings in context variables; those of this task end with the task.
     settings = Settings(project, stack, monitor=monitor, organization="organization", dry_run=False)
+    settings.callbacks = monitor.callbacks
     configure(settings)
     set_all_config(dict(config))
     try:

@@ -123,16 +123,15 @@ def _run_in_order(
 
 
 def _refuse_losses(plan: RegionPlan, records: Iterable[StackRecord], allowed: Approvals) -> None:
-    """Raise UpdateRefusedError where a scale set would shrink or be deleted: Azure would choose the machines, drained or not."""
-    declared = {scale_set_id(cluster, name).lower(): capacity for cluster in plan.clusters for name, capacity, _ in scale_sets(cluster)}
+    """Raise UpdateRefusedError where a scale set would be deleted with its machines; the program itself refuses to shrink one."""
+    declared = {scale_set_id(cluster, name).lower() for cluster in plan.clusters for name, _, _ in scale_sets(cluster)}
     guarded, losses = [], {}
     for record in records:
-        if record.type.rpartition(":")[2] != SCALE_SET or not record.id:
+        if record.type.rpartition(":")[2] != SCALE_SET or not record.id or record.id.lower() in declared:
             continue
-        missing = _capacity(record) - declared.get(record.id.lower(), 0)
-        if missing > 0:
-            losses[record.id.rpartition("/")[2]] = missing
-        if record.id.lower() not in declared and record.protect and not allowed.opens(record):
+        if machines := _capacity(record):
+            losses[record.id.rpartition("/")[2]] = machines
+        if record.protect and not allowed.opens(record):
             guarded.append(
                 protected_resource(record, "no longer declared, so that it would be deleted", "put it back into the region file")
             )

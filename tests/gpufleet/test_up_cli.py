@@ -97,7 +97,7 @@ def test_a_refusal_exits_1_and_leaves_the_state(state: Path, tmp_path: Path) -> 
     before = snapshot(state)
     result = run("up", region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 7\n"), "--state", state)
     assert result.returncode == 1
-    assert "refused; nothing was changed\n3 machines would be lost" in result.stdout
+    assert "refused; nothing was changed\nscale set dev-cpu-000: has 10 machines, but capacity 7 is wanted" in result.stdout
     assert snapshot(state) == before
 
 

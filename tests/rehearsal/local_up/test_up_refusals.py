@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from embedded_regions import CPU, GPU, delete_by_hand, named, planned, pool, scale_set, standing, updated
 
+from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import state_of
+from rehearsal.azure.compute.views import INSTANCE
+from rehearsal.azure.errors import AzureError
 from rehearsal.azure.persistence import save
 from rehearsal.azure.region_cloud import OtherRegionError, open_region_cloud
+from rehearsal.azure.resource import Request
+from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.scenario import Scenario
 from rehearsal.azure.state_directory import StateDirectory
 from rehearsal.local_up.up import tear_down
@@ -25,22 +31,82 @@ def refusal(cloud: Cloud, plan: object, allowed: Approvals | None = None) -> str
 
 
 def test_a_smaller_number_is_refused_with_the_machines_that_would_go() -> None:
-    message = refusal(standing(), planned(pool(CPU, nodes=7)))
-    assert message == (
-        "3 machines would be lost (3 of dev-cpu-000): Azure would choose which, drained or not; restore the number, or drain "
-        "machines and delete them by instance, or accept the loss of exactly this number: --accept-loss-of 3"
+    assert refusal(standing(), planned(pool(CPU, nodes=7))) == (
+        "scale set dev-cpu-000: has 10 machines, but capacity 7 is wanted, which would delete 3 machines that were not drained; drain and "
+        'delete them by instance first (docs/everyday-commands.md, "Remove machines from a pool"), or restore the number in the region file'
     )
 
 
-def test_another_number_than_the_loss_allows_nothing() -> None:
-    message = refusal(standing(), planned(pool(CPU, nodes=7)), Approvals(machines=4))
-    assert "(--accept-loss-of 4 is not that number)" in message
+def test_no_approval_lets_a_number_fall() -> None:
+    assert "would delete 3 machines" in refusal(standing(), planned(pool(CPU, nodes=7)), Approvals(frozenset({"all"}), machines=3))
 
 
-def test_exactly_the_loss_is_taken() -> None:
+def all_smaller(cluster: dict[str, Any]) -> None:
+    pool(CPU, nodes=7)(cluster)
+    pool(GPU, nodes=1, largest_gang=1)(cluster)
+    cluster["control_plane"]["api_servers"]["count"] = 1
+
+
+def test_each_scale_set_that_would_shrink_has_a_line_of_its_own() -> None:
+    lines = refusal(standing(), planned(all_smaller)).splitlines()
+    assert [line.partition(", but")[0] for line in sorted(lines)] == [
+        "scale set dev-api: has 2 machines",
+        "scale set dev-cpu-000: has 10 machines",
+        "scale set dev-gpu-000: has 2 machines",
+    ]
+
+
+def test_a_number_between_the_machines_left_and_the_old_one_is_reached_from_below() -> None:
     cloud = standing()
-    assert updated(planned(pool(CPU, nodes=7)), cloud, Approvals(machines=3)).complete
-    assert len(state_of(scale_set(cloud, "dev-cpu-000")).living()) == 7
+    delete_by_hand(cloud, "dev-cpu-000", 3)
+    assert updated(planned(pool(CPU, nodes=8)), cloud).complete
+    assert len(state_of(scale_set(cloud, "dev-cpu-000")).living()) == 8
+
+
+def test_a_number_below_the_machines_left_is_refused_although_some_were_deleted() -> None:
+    cloud = standing()
+    delete_by_hand(cloud, "dev-cpu-000", 3)
+    assert "has 7 machines, but capacity 6 is wanted, which would delete 1 machine that was not drained" in refusal(
+        cloud, planned(pool(CPU, nodes=6))
+    )
+
+
+def test_machines_that_are_still_being_deleted_are_waited_for() -> None:
+    cloud = standing()
+    found = scale_set(cloud, "dev-cpu-000")
+    cloud.handle(Request("POST", parse(found.id.text), "delete", body={"instanceIds": ["0", "1", "2"]}, principal="an operator"))
+    message = refusal(cloud, planned(pool(CPU, nodes=8)))
+    assert message.startswith("scale set dev-cpu-000: Azure is still deleting 3 of its 10 machines")
+
+
+def test_machines_that_cannot_be_read_are_not_taken_for_none() -> None:
+    cloud = standing()
+    cloud.admission_checks.append(Unreadable(503))
+    message = refusal(cloud, planned(pool(CPU, nodes=11)))
+    assert message == (
+        "scale set dev-cpu-000: its live machines could not be read, so that capacity 11 could delete some: Azure answered 503 "
+        "ServiceUnavailable: no instance can be read; run the command again when Azure answers"
+    )
+
+
+def test_a_reading_that_azure_delays_is_repeated_in_azures_time() -> None:
+    cloud = standing()
+    cloud.admission_checks.append(Unreadable(429, times=2))
+    assert updated(planned(pool(CPU, nodes=11)), cloud).complete
+    assert len(state_of(scale_set(cloud, "dev-cpu-000")).living()) == 11
+
+
+class Unreadable:
+    """An Azure that refuses to list instances: the first `times` requests, or all of them."""
+
+    def __init__(self, status: int, times: int | None = None) -> None:
+        self.status, self.left = status, times
+
+    def admit(self, _cloud: Cloud, request: Request, kind: ResourceType) -> dict[str, str]:
+        if kind.type == INSTANCE and request.action == "list" and self.left != 0:
+            self.left = None if self.left is None else self.left - 1
+            raise AzureError(self.status, "ServiceUnavailable", "no instance can be read", headers={"Retry-After": "30"})
+        return {}
 
 
 def test_machines_that_were_taken_out_by_instance_let_the_number_fall() -> None:
