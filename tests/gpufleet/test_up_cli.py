@@ -93,9 +93,10 @@ def test_a_preview_shows_the_change_and_makes_none(state: Path, tmp_path: Path) 
     assert snapshot(state) == before
 
 
-def test_a_refusal_exits_1_and_leaves_the_state(state: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("verb", ["up", "preview"])
+def test_a_refusal_exits_1_and_leaves_the_state(verb: str, state: Path, tmp_path: Path) -> None:
     before = snapshot(state)
-    result = run("up", region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 7\n"), "--state", state)
+    result = run(verb, region_with(tmp_path / "drafts", "nodes: 10\n", "nodes: 7\n"), "--state", state)
     assert result.returncode == 1
     assert "refused; nothing was changed\nscale set dev-cpu-000: has 10 machines, but capacity 7 is wanted" in result.stdout
     assert snapshot(state) == before
