@@ -175,7 +175,7 @@ INSTANCE_CALLS = Limit(
     "requests/min",
     _THROTTLING,
     "Azure refills its bucket at 500 per minute and answers 429 beyond it",
-    "lower rotation.azure_calls_per_minute of the subscription's clusters",
+    "lower rotation.azure_calls_per_minute of the subscription's clusters, or clusters_rotating_at_once",
 )
 PEERINGS = Limit(
     "peerings of the hub", 500, "peerings", _NETWORK, "Azure accepts no more", "set connectivity: private-link on some clusters"

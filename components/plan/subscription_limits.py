@@ -137,7 +137,15 @@ def uses(plan: RegionPlan) -> Uses:
     for cluster in plan.clusters:
         for limit, use in _of_cluster(cluster).items():
             found[cluster.subscription, limit] += use
+    for subscription in {cluster.subscription for cluster in plan.clusters}:
+        found[subscription, azure_limits.INSTANCE_CALLS] = _instance_calls(plan, subscription)
     return found
+
+
+def _instance_calls(plan: RegionPlan, subscription: str) -> int:
+    """Return the calls per minute of the region's rotating clusters, if they are those of the subscription with the most calls."""
+    calls = (cluster.spec.rotation.azure_calls_per_minute for cluster in plan.clusters if cluster.subscription == subscription)
+    return sum(sorted(calls, reverse=True)[: plan.spec.clusters_rotating_at_once])
 
 
 def _of_cluster(cluster: ClusterPlan) -> dict[Limit, int]:
@@ -151,7 +159,6 @@ def _of_cluster(cluster: ClusterPlan) -> dict[Limit, int]:
         azure_limits.VNETS: 1,
         azure_limits.SECURITY_GROUPS: len(cluster.network.security_groups),
         azure_limits.RESOURCE_GROUPS: 1,
-        azure_limits.INSTANCE_CALLS: cluster.spec.rotation.azure_calls_per_minute,
     }
 
 

@@ -138,7 +138,7 @@ REFUSED = [
     ),
     (
         "a rotation faster than Azure's bucket",
-        edit("clusters.0.rotation.azure_calls_per_minute", 400),
+        edit("clusters.0.rotation.azure_calls_per_minute", 501),
         "instance operations per minute and subscription",
         "429",
     ),
