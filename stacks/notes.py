@@ -1,4 +1,4 @@
-"""Notes on a region for its operator before `pulumi up`: missing captures of images, example identities and missing stack files."""
+"""Notes on a region for its operator: missing captures of images, example identities, missing stack files, and effects of rotation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from components.plan.missing_captures import missing_captures_text
 from components.plan.model import RegionPlan
+from components.plan.rotation_bounds import rotation_notes
 from components.plan.subscription_limits import quotas
+from stacks.file_problems import path_text
 from stacks.load import REGIONS, ROOT, place, region_path
 
 EXAMPLE_IDS = frozenset(
@@ -75,7 +77,7 @@ GUIDE = "docs/add-a-region.md"
 
 
 def notes(region: str, plan: RegionPlan) -> tuple[str, ...]:
-    """Return one line per note: missing captures, identities of the shipped examples, and missing stack files under stacks/regions.
+    """Return one line per note: captures, identities of the shipped examples, rotation, and missing stack files under stacks/regions.
 
     region is the name or path that the plan was loaded from.
     """
@@ -83,6 +85,7 @@ def notes(region: str, plan: RegionPlan) -> tuple[str, ...]:
     return (
         *missing_captures(plan),
         *_placeholders(path, plan),
+        *(f"{place(region, plan.name, note.path)}: {path_text(note.path)}: {note.text}" for note in rotation_notes(plan)),
         *(missing_stack_files(plan, STACKS) if path.resolve().parent == REGIONS else ()),
     )
 

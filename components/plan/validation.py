@@ -17,6 +17,7 @@ from components.plan.invalid_value import SIZES_LISTED, InvalidValue, Path, Raw,
 from components.plan.locations import ZONAL_LOCATIONS
 from components.plan.pod_network_validation import MOST_PODS, validate_pod_network
 from components.plan.pools import addresses_per_machine, layout, subnet_slots
+from components.plan.rotation_validation import validate_rotation
 from components.plan.subscription_limits import ALL_FAMILIES, SPOT_FAMILY
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.cluster import MOST_MACHINES_PER_GROUP
@@ -180,7 +181,7 @@ def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) 
     yield from _repeated(cluster, (*path, "pools"), "name", "pool")
     yield from _subnet_overlaps(path, cluster, catalog)
     yield from _tenants(path, cluster)
-    yield from _budget(path, cluster)
+    yield from validate_rotation(path, cluster)
     yield from validate_pod_network(path, cluster)
 
 
@@ -324,19 +325,6 @@ def _tenants(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     owner = purpose.get("team") if isinstance(purpose, Mapping) and purpose.get("kind") == "dedicated" else None
     if isinstance(owner, str) and isinstance(tenancy.get("teams"), list) and owner not in teams:
         yield InvalidValue((*path, "purpose", "team"), owner, "is no team of this cluster", nearest(owner, teams))
-
-
-def _budget(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
-    """Yield a rotation budget of more machines than the cluster has."""
-    rotation = cluster.get("rotation")
-    budget = rotation.get("budget") if isinstance(rotation, Mapping) else None
-    machines = whole_number(budget.get("machines")) if isinstance(budget, Mapping) else None
-    counts = [whole_number(pool.get("nodes")) for _, pool in _mappings(cluster, (*path, "pools"))]
-    known = [count for count in counts if count is not None and 0 <= count <= NODES_PER_CLUSTER]
-    nodes = sum(known)
-    if machines is not None and len(known) == len(counts) and machines > nodes > 0:
-        reason = f"is more than the cluster's {nodes:,} machines"
-        yield InvalidValue((*path, "rotation", "budget", "machines"), machines, reason, f"write at most {nodes}", replaces_model_error=True)
 
 
 FAMILIES = (*sorted({size.family for size in VM_SIZES.values()}), ALL_FAMILIES, SPOT_FAMILY)

@@ -25,6 +25,8 @@ RESERVED_LABELS = ("kubernetes.io", "k8s.io", "gpufleet.io")
 https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction"""
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 """Form of a date."""
+YEARS = range(2000, 2100)
+"""Years of dates."""
 
 
 class Model(BaseModel):
@@ -88,15 +90,18 @@ def team_name(value: str) -> str:
 
 
 def calendar_date(value: object) -> object:
-    """Return the date of a text YYYY-MM-DD, and a date unchanged; otherwise raise ValueError."""
+    """Return the date of a text YYYY-MM-DD of this century, and a date unchanged; otherwise raise ValueError."""
     if isinstance(value, date):
         return value
     if not isinstance(value, str) or not DATE.fullmatch(value):
         raise ValueError('is no date; write year, month and day in quotes: "2026-12-19"')
     try:
-        return date.fromisoformat(value)
+        found = date.fromisoformat(value)
     except ValueError as error:
         raise ValueError(f"is no day of the calendar ({error}); correct the month or the day") from error
+    if found.year not in YEARS:
+        raise ValueError(f"is not in the years {YEARS[0]} to {YEARS[-1]}; correct the year")
+    return found
 
 
 def free_label_key(value: str) -> str:

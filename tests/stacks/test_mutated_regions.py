@@ -44,7 +44,7 @@ WRONG: dict[type, list[Any]] = {
 }
 BEYOND = {"nodes": 7_501, "slot": 31, "pods_per_node": 256, "count": 10_001, "percent": 51, "hours": 25, "vcpus": 100_000_001}
 """The first number beyond what a key accepts anywhere."""
-NULLABLE = ("largest_gang", "ceiling_mbit")
+NULLABLE = ("largest_gang", "ceiling_mbit", "per_pool_percent", "per_team_percent")
 """Keys of the shipped files that may as well be null."""
 FREE_TEXT = ("domain", "labels", "name", "team")
 """Places where another text is as good; a changed team or pool name is a problem only where others speak of it."""
