@@ -18,21 +18,27 @@ DOMAINS = "scale sets at once"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Compartments of one machine; team is "" without an allocation."""
+    """Compartments of one machine; team is "" without an allocation. keys: those of the budgets that a start on it uses."""
 
     scale_set: str
     pool: str
     team: str
+    keys: frozenset[str] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        keys = (CLUSTER, f"scale set {self.scale_set}", f"pool {self.pool}", f"team {self.team}", f"growth of pool {self.pool}")
+        object.__setattr__(self, "keys", frozenset(keys))
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Nodes of a start, and their numbers per compartment."""
+    """Nodes of a start, their numbers per compartment, and the keys of these compartments without the scale sets."""
 
     nodes: tuple[str, ...]
     sets: Mapping[str, int]
     pools: Mapping[str, int]
     teams: Mapping[str, int]
+    keys: frozenset[str]
 
     @classmethod
     def of(cls, places: Mapping[str, Place], names: Iterable[str]) -> Need:
@@ -40,14 +46,15 @@ class Need:
         nodes = tuple(names)
         if len(nodes) == 1:
             place = places[nodes[0]]
-            return cls(nodes, {place.scale_set: 1}, {place.pool: 1}, {place.team: 1})
-        found = [places[name] for name in nodes]
-        return cls(
-            nodes,
-            Counter(place.scale_set for place in found),
-            Counter(place.pool for place in found),
-            Counter(place.team for place in found),
-        )
+            return cls(nodes, {place.scale_set: 1}, {place.pool: 1}, {place.team: 1}, place.keys)
+        found = Counter(places[name] for name in nodes)
+        sets, pools, teams = Counter[str](), Counter[str](), Counter[str]()
+        for place, count in found.items():
+            sets[place.scale_set] += count
+            pools[place.pool] += count
+            teams[place.team] += count
+        keys = frozenset().union(*(place.keys for place in found)) - {f"scale set {name}" for name in sets}
+        return cls(nodes, sets, pools, teams, keys)
 
 
 @dataclass(frozen=True, slots=True)

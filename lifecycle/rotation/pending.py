@@ -9,12 +9,20 @@ from dataclasses import dataclass
 from lifecycle.rotation.budget import Need, Place
 from lifecycle.rotation.model import Gang, Load, NodeObservation
 
-BROKEN = ""
-"""Key in place of a scale set, for machines that are unavailable already, so that a start costs no budget."""
+BROKEN = Place("", "", "")
+"""Key in place of compartments, for machines that are unavailable already, so that a start costs no budget."""
 ORDER_SECONDS = 60.0
 """Seconds for which the order of gangs by cost is kept; costs change slowly."""
 SERVICES_FROM = Load.NORMAL
 """Pods of this and a higher priority count as jobs or services; those below may be evicted at any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """Where a node without a gang is filed."""
+
+    load: Load
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +49,9 @@ class PendingNodes:
 
     def __init__(self, observed: Mapping[str, NodeObservation], gangs: Mapping[str, Gang], places: Mapping[str, Place]) -> None:
         self._observed, self._known_gangs, self._places = observed, gangs, places
-        self._filed: dict[str, tuple[Load, str] | tuple[str, ...] | None] = {}
-        self._singles: dict[Load, dict[str, dict[str, None]]] = {load: defaultdict(dict) for load in Load}
+        self._filed: dict[str, Single | tuple[str, ...] | None] = {}
+        self._singles: dict[Load, dict[Place, dict[str, None]]] = {load: defaultdict(dict) for load in Load}
+        self._single_order: dict[Load, list[Place]] = {}
         self._of_gang: dict[str, dict[str, None]] = {}
         self._units: dict[str, Unit] = {}
         self._order: list[str] = []
@@ -73,8 +82,10 @@ class PendingNodes:
                 self._of_gang[gang][name] = None
                 self.forget_unit(gang)
             return
-        key = BROKEN if seen.unavailable else seen.scale_set
-        self._filed[name] = (seen.load, key)
+        key = BROKEN if seen.unavailable else self._places[name]
+        if key not in self._singles[seen.load]:
+            self._single_order.pop(seen.load, None)
+        self._filed[name] = Single(seen.load, key)
         self._singles[seen.load][key][name] = None
 
     def remove(self, name: str) -> None:
@@ -82,19 +93,18 @@ class PendingNodes:
         filed = self._filed.pop(name, None)
         if filed is None:
             return
-        if isinstance(filed[0], Load):
-            load, key = filed[0], str(filed[1])
-            names = self._singles[load][key]
+        if isinstance(filed, Single):
+            names = self._singles[filed.load][filed.place]
             del names[name]
             if not names:
-                del self._singles[load][key]
+                del self._singles[filed.load][filed.place]
             return
         for gang in filed:
-            names = self._of_gang[str(gang)]
+            names = self._of_gang[gang]
             del names[name]
-            self.forget_unit(str(gang))
+            self.forget_unit(gang)
             if not names:
-                del self._of_gang[str(gang)]
+                del self._of_gang[gang]
 
     def forget_unit(self, gang: str) -> None:
         """Compute the unit of a gang anew when it is needed next, and of the gangs with which it shared nodes."""
@@ -135,20 +145,28 @@ class PendingNodes:
             for name in list(self._singles[load].get(BROKEN, ())):
                 yield self.single(name)
 
-    def singles(self, loads: tuple[Load, ...], takes: Callable[[str], bool]) -> Iterator[Unit]:
-        """Yield available nodes without a gang: by load, then those of the scale sets with the most such nodes.
+    def singles(self, loads: tuple[Load, ...], takes: Callable[[Place], bool]) -> Iterator[Unit]:
+        """Yield available nodes without a gang: by load, then those of the scale sets that had the most such nodes.
 
-        takes returns whether a scale set can take one more start; it is called before each node.
+        takes returns whether compartments can take one more start; it is called before each node.
         """
         for load in loads:
-            by_set = self._singles[load]
-            for scale_set in sorted(by_set, key=lambda one: (-len(by_set[one]), one)):
-                if scale_set == BROKEN:
-                    continue
-                for name in list(by_set[scale_set]) if takes(scale_set) else ():
-                    if not takes(scale_set):
-                        break
+            by_place = self._singles[load]
+            for place in self._places_of(load):
+                while takes(place) and (names := by_place.get(place)):
+                    name = next(iter(names))
                     yield self.single(name)
+                    if name in names:
+                        break
+
+    def _places_of(self, load: Load) -> list[Place]:
+        """Return the compartments with nodes of a load, in the order of their number when the first of them was new."""
+        order = self._single_order.get(load)
+        if order is None:
+            by_place = self._singles[load]
+            order = sorted(by_place, key=lambda place: (-len(by_place[place]), place.scale_set, place.team))
+            self._single_order[load] = order = [place for place in order if place is not BROKEN]
+        return order
 
     def gang_ids(self, now: float) -> list[str]:
         """Return the gangs with pending nodes: of low priority first, then the cheapest to interrupt; the order is up to a minute old."""

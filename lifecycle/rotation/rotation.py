@@ -514,7 +514,7 @@ class Rotation:
             self._try_again(closed.until)
         elif self._try_starts:
             self._try_starts = False
-            reserved: set[str] = set()
+            reserved: dict[str, str] = {}
             for unit in self._candidates(batch.now, reserved):
                 refusal = self._refusal(unit, batch.now, reserved)
                 if refusal is None:
@@ -550,7 +550,7 @@ class Rotation:
         reason = f"frozen: {freeze.reason}" if freeze else "no window is open"
         return Wait(nodes, reason, None if changes == float("inf") else changes)
 
-    def _candidates(self, now: float, reserved: set[str]) -> Iterator[Unit]:
+    def _candidates(self, now: float, reserved: dict[str, str]) -> Iterator[Unit]:
         """Yield units in the order of their start; a gang that waits for budget comes first."""
         head = self._pending.unit(self._head) if self._head else None
         if head is None:
@@ -558,7 +558,11 @@ class Rotation:
         else:
             yield head
         yield from self._pending.broken()
-        yield from self._pending.singles((Load.EMPTY, Load.BALLOON, Load.LOW), self._takes_single)
+
+        def takes(place: Place) -> bool:
+            return self.ledger.sets[place.scale_set] < self.policy.per_scale_set and reserved.keys().isdisjoint(place.keys)
+
+        yield from self._pending.singles((Load.EMPTY, Load.BALLOON, Load.LOW), takes)
         seen: set[str] = set(head.gangs) if head else set()
         services = False
         for gang in list(self._pending.gang_ids(now)):
@@ -568,18 +572,21 @@ class Rotation:
             seen.update(unit.gangs)
             if unit.load >= SERVICES_FROM and not services:
                 services = True
-                yield from self._pending.singles((Load.NORMAL, Load.HIGH), self._takes_single)
+                yield from self._pending.singles((Load.NORMAL, Load.HIGH), takes)
             if DOMAINS not in reserved or all(map(self.ledger.is_down, unit.need.sets)):
                 yield unit
         if not services:
-            yield from self._pending.singles((Load.NORMAL, Load.HIGH), self._takes_single)
+            yield from self._pending.singles((Load.NORMAL, Load.HIGH), takes)
 
-    def _takes_single(self, scale_set: str) -> bool:
-        return self.ledger.sets[scale_set] < self.policy.per_scale_set
+    def _refusal(self, unit: Unit, now: float, reserved: dict[str, str]) -> Wait | None:
+        """Return why a unit cannot start now, None if it can.
 
-    def _refusal(self, unit: Unit, now: float, reserved: set[str]) -> Wait | None:
-        """Return why a unit cannot start now, None if it can; a gang that waits for budget reserves it, so that no other takes it."""
+        reserved: budgets that take no more starts now, and why; those for which a gang waits are added, and those that are used up.
+        """
         nodes = len(unit.nodes)
+        held = reserved.keys() & unit.need.keys
+        if held:
+            return Wait(nodes, reserved[min(held)])
         refusal = self._not_eligible(unit, now)
         if refusal is not None:
             self._drop_head(unit)
@@ -592,24 +599,22 @@ class Rotation:
         if shortages:
             if unit.gangs and self._will_free(shortages):
                 self._head = self._head or unit.gangs[0]
-                reserved.update(one.key for one in shortages)
-            elif shortages[0].key == CLUSTER and not unit.gangs:
-                reserved.add(CLUSTER)
+                reserved.update((one.key, f"the budget of {one.what} is reserved for {unit.name}") for one in shortages)
+            elif not unit.gangs:
+                reserved.update((one.key, str(one)) for one in shortages)
             return Wait(nodes, f"{unit.name}: {shortages[0]}")
-        held = reserved & self._keys(unit)
-        if held:
-            return Wait(nodes, f"the budget of {min(held)} is reserved for gang {self._head}")
-        return self._not_grown(unit) or self._beyond_rates(nodes, now, reserved)
+        return self._not_grown(unit, reserved) or self._beyond_rates(nodes, now, reserved)
 
-    def _beyond_rates(self, nodes: int, now: float, reserved: set[str]) -> Wait | None:
+    def _beyond_rates(self, nodes: int, now: float, reserved: dict[str, str]) -> Wait | None:
         """Return the wait for the starts per minute or per day, None without one; a unit larger than a day's share starts first."""
         used = self._day[1] if self._day[0] == self._today(now) else 0
         if used and used + nodes > self.policy.starts_per_day:
             return Wait(nodes, f"{used} of {self.policy.starts_per_day} starts of this day are used", self.policy.calendar.tomorrow(now))
         wait = self._starts.wait(nodes, now)
         if wait > 0:
-            reserved.add(CLUSTER)
-            return Wait(nodes, f"starts are limited to {self.policy.starts_per_minute} per minute", now + wait)
+            reason = f"starts are limited to {self.policy.starts_per_minute} per minute"
+            reserved[CLUSTER] = reason
+            return Wait(nodes, reason, now + wait)
         return None
 
     def _today(self, now: float) -> date | None:
@@ -641,21 +646,16 @@ class Rotation:
         cluster = next((one for one in shortages if one.key == CLUSTER), None)
         return self.in_rotation > 0 and (cluster is None or cluster.requested + others <= cluster.bound)
 
-    def _keys(self, unit: Unit) -> set[str]:
-        """Return the budgets that a start of a unit uses, without those of scale sets that are down already."""
-        need = unit.need
-        keys = {CLUSTER, *(f"pool {pool}" for pool in need.pools), *(f"team {team}" for team in need.teams)}
-        if unit.gangs and not all(map(self.ledger.is_down, need.sets)):
-            keys.add(DOMAINS)
-        return keys
-
-    def _not_grown(self, unit: Unit) -> Wait | None:
+    def _not_grown(self, unit: Unit, reserved: dict[str, str]) -> Wait | None:
         """Return why the canaries or the growth of its pools do not allow a unit yet; alone in its pool, any unit may start."""
         for pool, count in unit.need.pools.items():
             progress, window = self.pools[pool], self.window(pool)
             if progress.in_rotation and progress.in_rotation + count > window:
                 what = "canaries" if progress.good < self.policy.canaries else "growth"
-                return Wait(len(unit.nodes), f"{what} of pool {pool}: {progress.in_rotation} of {window} nodes are in rotation")
+                reason = f"{what} of pool {pool}: {progress.in_rotation} of {window} nodes are in rotation"
+                if count == 1:
+                    reserved[f"growth of pool {pool}"] = reason
+                return Wait(len(unit.nodes), reason)
         return None
 
     def window(self, pool: str) -> int:
@@ -703,7 +703,7 @@ class Rotation:
         if closed is not None:
             return [(closed, tuple(self._pending))]
         found: dict[str, tuple[Wait, list[str]]] = {}
-        reserved: set[str] = set()
+        reserved: dict[str, str] = {}
         explained: set[str] = set()
         head = self._head
         for unit in (*self._candidates(now, reserved), *(self._pending.single(name) for name in self._pending)):
