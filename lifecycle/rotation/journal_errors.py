@@ -6,10 +6,11 @@ from components.errors import GpufleetError
 
 
 class JournalCorruptError(GpufleetError):
-    """A journal that cannot be trusted: place (file or blob, byte offset), record number from 0, reason and remedy."""
+    """A journal that cannot be trusted: place (file or blob, byte offset), record number from 0 if it is known, reason and remedy."""
 
-    def __init__(self, place: str, record: int, reason: str, remedy: str) -> None:
-        super().__init__(f"{place}: record {record} of the journal: {reason}. Nothing was started. {remedy}")
+    def __init__(self, place: str, record: int | None, reason: str, remedy: str) -> None:
+        where = "the journal" if record is None else f"record {record} of the journal"
+        super().__init__(f"{place}: {where}: {reason}. Nothing was started. {remedy}")
         self.place, self.record, self.reason, self.remedy = place, record, reason, remedy
 
 

@@ -29,7 +29,7 @@ ACCOUNT = "devstoreaccount1"
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 600
 """Azurite reads some thousand files before it listens: 2 s on a machine that is idle."""
-CUT, FLIPPED = "cut", "flipped"
+CUT, FLIPPED, LOST = "cut", "flipped", "lost"
 
 
 @dataclass
@@ -37,7 +37,8 @@ class Storage:
     """A container: url of it, metadata (the machine's metadata service), authority (the file of who signed its certificate).
 
     faults maps "METHOD comp" ("PUT block", "GET list", "GET ") to what becomes of the next requests: a status, CUT (the connection ends
-    within the request) or FLIPPED (one bit of the answer's body differs); None lets one through.
+    within the request), FLIPPED (one bit of the answer's body differs) or LOST (the request is carried out, and its answer does not
+    arrive); None lets one through.
     """
 
     backend: int
@@ -113,6 +114,9 @@ def _front(storage: Storage) -> type[BaseHTTPRequestHandler]:
                 self.end_headers()
                 return
             status, headers, answer = storage.ask(self.command, self.path, dict(self.headers), body)
+            if fault == LOST:
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return
             if fault == FLIPPED:
                 answer = answer[:4096] + bytes([answer[4096] ^ 1]) + answer[4097:]
             self.send_response(status)
@@ -126,6 +130,7 @@ def _front(storage: Storage) -> type[BaseHTTPRequestHandler]:
 
         do_GET = serve  # noqa: N815 (the base class's names)
         do_PUT = serve  # noqa: N815
+        do_DELETE = serve  # noqa: N815
         do_HEAD = serve  # noqa: N815
 
         def log_message(self, *_: object) -> None:
