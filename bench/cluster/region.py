@@ -34,5 +34,7 @@ def _cluster(model: dict[str, Any], nodes: int) -> dict[str, Any]:
         machines["count"] = 1
     (pool,) = cluster["pools"]
     pool |= {"nodes": nodes, "create_at_once": min(nodes, pool["create_at_once"]), "largest_gang": min(nodes, pool["largest_gang"])}
+    budget = cluster["rotation"]["budget"]
+    budget["machines"] = min(nodes, budget["machines"])
     cluster["tenancy"]["allocations"] = [{"team": TEAM, "pool": pool["name"], "nodes": nodes}]
     return cluster

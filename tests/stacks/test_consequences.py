@@ -38,16 +38,16 @@ def problems(folder: Path, text: str) -> list[str]:
         ('zones: ["1", "2", "3"]', 'zones: ["1", "2, "3"]', ":36:22: the quote that opens here is not closed; close it on this line"),
         ("domain: fleet.internal", 'domain: "fleet.internal', ":8:9: the quote that opens here is not closed; close it on this line"),
         ("domain: fleet.internal", "domain: 'fleet.internal", ":8:9: the quote that opens here is not closed; close it on this line"),
-        ('opens: "06:00"', 'opens: "06:00', ":71:47: the quote that opens here is not closed"),
+        ('opens: "06:00"', 'opens: "06:00', ":78:47: the quote that opens here is not closed"),
         (
             "      - name: a100",
             "        name: a100",
-            "clusters[2].pools[1].name: repeats the keys of the entry above, which starts in line 147; put `- ` ",
+            "clusters[2].pools[1].name: repeats the keys of the entry above, which starts in line 165; put `- ` ",
         ),
         (
             "      - name: a100",
             "        name: h100\n      - name: a100",
-            "clusters[2].pools[0].name: the key is given twice: in line 147 and here",
+            "clusters[2].pools[0].name: the key is given twice: in line 165 and here",
         ),
         (
             "        - {name: pretraining, group: 0f8c1f0e-6a54-4b58-9e0a-1d8b8e2f4a02}\n        - {name: platform,",

@@ -95,7 +95,6 @@ def test_check_counts_what_a_neighbour_draws_on_and_breaks_on_the_sum(tmp_path: 
     assert (alone.exit_code, both.exit_code) == (0, 1)
     rows = [row for row in json.loads(both.output)["rows"] if row["broken"]]
     assert {(row["limit"], row["where"]) for row in rows} == {
-        ("instance operations per minute and subscription", "subscription a3c5e1f0, with near"),
         ("vCPUs granted", "subscription a3c5e1f0/standardLSv3Family, with near"),
         ("vCPUs granted", "subscription a3c5e1f0/standardNDSH100v5Family, with near"),
     }
