@@ -115,6 +115,9 @@ class NodeProgress:
     def _draining(self, batch: Batch, record: NodeRecord, seen: NodeObservation, hold: str) -> None:
         if seen.pods == 0:
             self._run.change(batch, record, NodeState.DRAINED, "has no pods")
+        elif record.evicting and self._run.is_over(record, batch.now) and not seen.ready:
+            # Its kubelet is dead, so no pod can end; replacing the OS disk ends them all.
+            self._run.change(batch, record, NodeState.DRAINED, "its kubelet does not report, so that its pods cannot end")
         elif record.evicting and self._run.is_over(record, batch.now):
             self._run.change(batch, record, NodeState.BLOCKED, f"{seen.pods} pods could not be evicted in time")
             batch.act(ActionKind.UNCORDON, (record.node.name,), "could not be drained")

@@ -70,7 +70,7 @@ class PendingNodes:
         """Add a pending node, or file it anew after its observation changed."""
         self.remove(name)
         seen = self._observed[name]
-        if seen.cordoned_by and not seen.gangs:
+        if (seen.cordoned_by or not seen.exists) and not seen.gangs:
             self._filed[name] = None
             return
         if seen.gangs:

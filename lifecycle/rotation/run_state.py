@@ -81,7 +81,11 @@ class Batch:
 
 
 class RunState:
-    """State that the parts of the decision core share; only its own methods change it."""
+    """State that the parts of the decision core share.
+
+    dirty: nodes to be looked at in the next step. held: nodes that continue when observations are fresh again. try_starts: something has
+    changed since nodes could not start.
+    """
 
     def __init__(self, nodes: Sequence[RunNode], policy: Policy, started: float) -> None:
         self.policy, self.started = policy, started
@@ -101,7 +105,6 @@ class RunState:
         self.verdicts: deque[bool] = deque(maxlen=policy.failed_of)
         self.dirty: dict[str, None] = {}
         self.held: dict[str, None] = {}
-        """Nodes that continue when observations are fresh again."""
         self._units: dict[tuple[float, tuple[str, ...]], list[str]] = {}
         self.timers: list[tuple[float, str]] = []
         self.day: tuple[date | None, int] = None, 0

@@ -146,6 +146,9 @@ class Starts:
     def _not_eligible(self, unit: Unit, now: float) -> Wait | None:
         """Return why a unit may not start whatever the budgets are, None if it may."""
         nodes = len(unit.nodes)
+        missing = next((name for name in unit.nodes if not self._run.observed[name].exists), None)
+        if missing is not None:
+            return Wait(nodes, f"{missing} does not exist")
         cordoned = next((seen for name in unit.nodes if (seen := self._run.observed[name]).cordoned_by), None)
         if cordoned is not None:
             return Wait(nodes, f"{cordoned.name} is cordoned by {cordoned.cordoned_by}")
@@ -199,25 +202,28 @@ class Starts:
         if batch.now < end:
             batch.wake(end)
             return
-        for wait, names in list(self.explain(batch.now)):
+        for wait, names in self.explain(batch.now):
             for name in names:
                 self._run.change(batch, self._run.records[name], NodeState.BLOCKED, f"not started in time: {wait.reason}")
 
     def explain(self, now: float) -> list[tuple[Wait, tuple[str, ...]]]:
         """Return for all pending nodes why they do not start, grouped by reason, in the order of their start."""
+        pending = [name for name, record in self._run.records.items() if record.state is NodeState.PENDING]
         closed = self._closed(now, self._run.not_fresh(now))
         if closed is not None:
-            return [(closed, tuple(self._run.pending))]
+            return [(closed, tuple(pending))]
         found: dict[str, tuple[Wait, list[str]]] = {}
         reserved: dict[str, str] = {}
         explained: set[str] = set()
         head = self._head
-        for unit in (*self._candidates(now, reserved), *(self._run.pending.single(name) for name in self._run.pending)):
+        read = [name for name in pending if name in self._run.observed]
+        for unit in (*self._candidates(now, reserved), *map(self._run.pending.single, read)):
             names = [name for name in unit.nodes if name not in explained]
-            if not names:
-                continue
-            explained.update(names)
-            refusal = self._refusal(unit, now, reserved) or Wait(len(names), "starts next")
-            found.setdefault(refusal.reason, (refusal, []))[1].extend(names)
+            if names:
+                explained.update(names)
+                refusal = self._refusal(unit, now, reserved) or Wait(len(names), "starts next")
+                found.setdefault(refusal.reason, (refusal, []))[1].extend(names)
         self._head = head
-        return [(Wait(len(names), wait.reason, wait.until), tuple(names)) for wait, names in found.values()]
+        unread = tuple(name for name in pending if name not in self._run.observed)
+        waits = [(Wait(len(names), wait.reason, wait.until), tuple(names)) for wait, names in found.values()]
+        return waits + ([(Wait(len(unread), "was not read yet"), unread)] if unread else [])
