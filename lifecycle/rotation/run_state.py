@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
 from components.spec.tenancy import Replacement
-from lifecycle.rotation.budget import Ledger, Place
+from lifecycle.rotation.budget import Ledger, Place, Rate
 from lifecycle.rotation.model import (
     ENDED,
     IN_ROTATION,
@@ -27,6 +27,11 @@ from lifecycle.rotation.model import (
 from lifecycle.rotation.pending import PendingNodes
 from lifecycle.rotation.policy import Policy
 
+STARTING = frozenset({NodeState.CORDONED, NodeState.DRAINING})
+"""States in which a start can still reach the node's gangs."""
+TESTED = frozenset({NodeState.REPLACING, NodeState.JOINING, NodeState.PREFLIGHT})
+"""States whose end is a verdict on the target."""
+
 
 class InvalidTransitionError(ValueError):
     """A transition of a node that is not in the run, or from a state that it cannot follow."""
@@ -36,8 +41,8 @@ class InvalidTransitionError(ValueError):
 class NodeRecord:
     """State of one node in the run, and since when.
 
-    unit: nodes that started together with it, and gangs: those that the start interrupts. replaced_from: time of the last request to
-    replace its OS disk. sent_at: time of the last action on it in this process.
+    unit: nodes that started together with it, and gangs: those that the start interrupts. cordoned_at: reading of nodes that first showed
+    its cordon, infinite before. replaced_from: time of the last request to replace its OS disk. sent_at: last action on it in this process.
     """
 
     node: RunNode
@@ -50,6 +55,7 @@ class NodeRecord:
     cause: str = ""
     unit: list[str] = field(default_factory=list)
     gangs: tuple[str, ...] = ()
+    cordoned_at: float = float("inf")
     replaced_from: float = 0.0
     sent_at: float = float("-inf")
 
@@ -107,19 +113,22 @@ class RunState:
         self.held: dict[str, None] = {}
         self._units: dict[tuple[float, tuple[str, ...]], list[str]] = {}
         self.timers: list[tuple[float, str]] = []
-        self.day: tuple[date | None, int] = None, 0
+        self.starts = Rate.full(policy.starts_per_minute, policy.starts_per_minute, started)
+        self.starting: Counter[str] = Counter()
+        """Nodes that are being cordoned or drained, by gang."""
+        self.give_up_from = started
+        self._day: date | None = None
+        self._starts_of_day = 0
         self.try_starts = True
 
-    def replay(self, transitions: Iterable[Transition]) -> None:
-        """Apply the transitions of a journal, oldest first; raise InvalidTransitionError."""
-        for transition in transitions:
-            record = self.records.get(transition.node)
-            if record is None:
-                raise InvalidTransitionError(f"{transition.node} is not in the run")
-            if transition.to not in NEXT_STATES[record.state]:
-                raise InvalidTransitionError(f"{transition.node} cannot change from {record.state} to {transition.to}")
-            self.apply(record, transition)
-        self.dirty.update(dict.fromkeys(self.records))
+    def replay(self, transition: Transition) -> None:
+        """Apply a transition of a journal; raise InvalidTransitionError."""
+        record = self.records.get(transition.node)
+        if record is None:
+            raise InvalidTransitionError(f"{transition.node} is not in the run")
+        if transition.to not in NEXT_STATES[record.state]:
+            raise InvalidTransitionError(f"{transition.node} cannot change from {record.state} to {transition.to}")
+        self.apply(record, transition)
 
     def resume(self) -> None:
         """Start nodes again after a stop; verdicts before it no longer count."""
@@ -167,9 +176,14 @@ class RunState:
     def count(self, name: str, record: NodeRecord | None) -> None:
         """Count a machine in the budgets: unavailable as observed, or because this run has taken it."""
         seen = self.observed.get(name)
+        in_rotation = record is not None and record.state in IN_ROTATION
         if seen is None:
+            # Replayed and not read yet: the place is known except for the team.
+            if record is not None and in_rotation:
+                self.ledger.record(name, Place(record.node.scale_set, record.node.pool, ""), True)
             return
-        unavailable = seen.unavailable or (record is not None and record.state in IN_ROTATION)
+        removed = record is not None and record.state is NodeState.REMOVED
+        unavailable = not removed and (seen.unavailable or in_rotation)
         if not unavailable and name in self.ledger.unavailable:
             self.try_starts = True
         place = self.ledger.places.get(name)
@@ -205,50 +219,63 @@ class RunState:
         before, to = record.state, transition.to
         name = record.node.name
         progress = self.pools[record.node.pool]
+        started = record.since
         record.state, record.since, record.until, record.cause = to, transition.at, transition.until, transition.cause
         record.attempt, record.evicting, record.method = transition.attempt, transition.evicting, transition.method
         if transition.until is not None:
             self.timer(transition.until, name)
         entered = (to in IN_ROTATION) - (before in IN_ROTATION)
-        if entered:
-            self.in_rotation += entered
-            progress.in_rotation += entered
+        self.in_rotation += entered
+        progress.in_rotation += entered
+        self.open -= (to in ENDED) - (before in ENDED)
+        if entered or to is NodeState.REMOVED:
             self.count(name, record)
-        if to in ENDED or before in ENDED:
-            self.open -= (to in ENDED) - (before in ENDED)
-        if to is NodeState.PENDING:
-            record.attempt, record.unit, record.gangs = 1, [], ()
-            if name in self.observed:
-                self.pending.file(name)
+        if entered < 0:
+            # Its place in the window is free, even where its machine stays unavailable.
             self.try_starts = True
-        elif before is NodeState.PENDING:
+        if before in STARTING:
+            self.starting.subtract(record.gangs)
+        match to:
+            case NodeState.PENDING:
+                self._apply_pending(record, transition, before, started)
+            case NodeState.CORDONED:
+                self._apply_start(record, transition)
+            case NodeState.DRAINING:
+                self.interrupted.update(transition.gangs)
+            case NodeState.REPLACING:
+                record.replaced_from = transition.at
+        if to in STARTING:
+            self.starting.update(record.gangs)
+        if before is NodeState.PENDING:
             self.pending.remove(name)
-        if to is NodeState.CORDONED:
-            self._count_start(transition.at)
-            # Nodes of one gang start in one step, and in only one unit of its gangs.
-            key = (transition.at, transition.gangs or (name,))
-            record.unit = self._units.setdefault(key, [])
-            record.unit.append(name)
-            record.gangs = transition.gangs
-        elif to is NodeState.DRAINING:
-            self.interrupted.update(transition.gangs)
-        elif to is NodeState.REPLACING:
-            record.replaced_from = transition.at
-        elif to is NodeState.READY and before is NodeState.PREFLIGHT:
-            progress.good += 1
-            self.verdicts.append(True)
-            self.try_starts = True
-        elif to in (NodeState.DRAINED, NodeState.FAILED) and before in (NodeState.REPLACING, NodeState.JOINING, NodeState.PREFLIGHT):
-            progress.failed += 1
-            self.verdicts.append(False)
+        if before in TESTED and to in (NodeState.READY, NodeState.DRAINED, NodeState.FAILED):
+            good = to is NodeState.READY
+            self.verdicts.append(good)
+            progress.good += good
+            progress.failed += not good
 
-    def _count_start(self, at: float) -> None:
-        day = self.today(at)
-        self.day = (day, self.day[1] + 1) if self.day[0] == day else (day, 1)
+    def _apply_pending(self, record: NodeRecord, transition: Transition, before: NodeState, started: float) -> None:
+        self._units.pop((started, record.gangs or (record.node.name,)), None)
+        record.attempt, record.unit, record.gangs, record.cordoned_at = 1, [], (), float("inf")
+        if record.node.name in self.observed:
+            self.pending.file(record.node.name)
+        self.try_starts = True
+        if before is NodeState.BLOCKED:
+            self.give_up_from = transition.at
 
-    def today(self, now: float) -> date | None:
-        """Return the local date; None if the starts of a day are not limited."""
-        return self.policy.calendar.day(now) if self.policy.starts_per_day < len(self.records) else None
+    def _apply_start(self, record: NodeRecord, transition: Transition) -> None:
+        # Nodes of one gang start in one step, and in only one unit of its gangs.
+        record.unit = self._units.setdefault((transition.at, transition.gangs or (record.node.name,)), [])
+        record.unit.append(record.node.name)
+        record.gangs = transition.gangs
+        self.starts.take(1, transition.at)
+        day = self.policy.calendar.day(transition.at)
+        self._starts_of_day = self._starts_of_day + 1 if day == self._day else 1
+        self._day = day
+
+    def starts_of_day(self, now: float) -> int:
+        """Return the number of nodes that have started on this local day."""
+        return self._starts_of_day if self._day == self.policy.calendar.day(now) else 0
 
     def wake(self, now: float) -> None:
         while self.timers and self.timers[0][0] <= now:
@@ -286,9 +313,6 @@ class RunState:
 
     def timer(self, at: float, name: str) -> None:
         heapq.heappush(self.timers, (at, name))
-
-    def is_over(self, record: NodeRecord, now: float) -> bool:
-        return record.until is not None and now >= record.until
 
     def send_again(self, batch: Batch, record: NodeRecord, kind: ActionKind, reason: str) -> None:
         """Repeat an action that has had no visible effect for a while, or that may not have been sent before a restart."""

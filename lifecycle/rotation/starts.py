@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lifecycle.rotation.budget import CLUSTER, DOMAINS, Place, Rate, Shortage
+from lifecycle.rotation.budget import CLUSTER, DOMAINS, Place, Shortage
 from lifecycle.rotation.model import ActionKind, Load, NodeState, Wait
 from lifecycle.rotation.pending import SERVICES_FROM, Unit
 from lifecycle.rotation.run_state import Batch, RunState
@@ -18,8 +18,9 @@ class Starts:
 
     def __init__(self, run: RunState) -> None:
         self._run = run
-        self._starts = Rate.full(run.policy.starts_per_minute, run.policy.starts_per_minute, run.started)
-        self._span: tuple[bool, float] = False, float("-inf")
+        self._is_open = False
+        self._known_from, self._known_until = float("inf"), float("-inf")
+        """Times between which the calendar is known to be open or closed."""
         self._head = ""
         """Gang that waits for budget."""
         self._try_at = float("inf")
@@ -60,15 +61,15 @@ class Starts:
             return Wait(nodes, hold)
         if self._run.stopped:
             return Wait(nodes, f"stopped: {self._run.stopped}")
-        if now >= self._span[1]:
-            self._span = self._run.policy.calendar.span(now)
+        if not self._known_from <= now < self._known_until:
+            self._is_open, self._known_until = self._run.policy.calendar.span(now)
+            self._known_from = now
             self._run.try_starts = True
-        is_open, changes = self._span
-        if is_open:
+        if self._is_open:
             return None
         freeze = self._run.policy.calendar.freeze(now)
         reason = f"frozen: {freeze.reason}" if freeze else "no window is open"
-        return Wait(nodes, reason, None if changes == float("inf") else changes)
+        return Wait(nodes, reason, None if self._known_until == float("inf") else self._known_until)
 
     def _candidates(self, now: float, reserved: dict[str, str]) -> Iterator[Unit]:
         """Yield units in the order of their start; a gang that waits for budget comes first."""
@@ -127,14 +128,16 @@ class Starts:
 
     def _beyond_rates(self, nodes: int, now: float, reserved: dict[str, str]) -> Wait | None:
         """Return the wait for the starts per minute or per day, None without one; a unit larger than a day's share starts first."""
-        used = self._run.day[1] if self._run.day[0] == self._run.today(now) else 0
-        if used and used + nodes > self._run.policy.starts_per_day:
-            return Wait(
-                nodes, f"{used} of {self._run.policy.starts_per_day} starts of this day are used", self._run.policy.calendar.tomorrow(now)
-            )
-        wait = self._starts.wait(nodes, now)
+        policy = self._run.policy
+        used = self._run.starts_of_day(now)
+        if used and used + nodes > policy.starts_per_day:
+            reason = f"{used} of {policy.starts_per_day} starts of this day are used"
+            if nodes == 1:
+                reserved[CLUSTER] = reason
+            return Wait(nodes, reason, policy.calendar.tomorrow(now))
+        wait = self._run.starts.wait(nodes, now)
         if wait > 0:
-            reason = f"starts are limited to {self._run.policy.starts_per_minute} per minute"
+            reason = f"starts are limited to {policy.starts_per_minute} per minute"
             reserved[CLUSTER] = reason
             return Wait(nodes, reason, now + wait)
         return None
@@ -157,6 +160,8 @@ class Starts:
         for gang in unit.gangs:
             if gang not in self._run.gangs:
                 return Wait(nodes, f"gang {gang} was not read yet")
+            if self._run.starting[gang]:
+                return Wait(nodes, f"gang {gang} is being drained from other nodes")
             if gang in self._run.interrupted:
                 return Wait(nodes, f"gang {gang} was interrupted before; its nodes wait until it ends")
         return None
@@ -193,12 +198,11 @@ class Starts:
         for name in unit.nodes:
             self._run.change(batch, self._run.records[name], NodeState.CORDONED, cause, self._run.policy.timeouts.cordon, gangs=unit.gangs)
             self._run.mark_sent(self._run.records[name], batch.now)
-        self._starts.take(len(unit.nodes), batch.now)
         batch.act(ActionKind.CORDON, unit.nodes, cause)
 
     def give_up(self, batch: Batch) -> None:
         """Block the nodes that are still pending when the run has lasted too long."""
-        end = self._run.started + self._run.policy.give_up_after
+        end = self._run.give_up_from + self._run.policy.give_up_after
         if batch.now < end:
             batch.wake(end)
             return
@@ -217,7 +221,7 @@ class Starts:
         explained: set[str] = set()
         head = self._head
         read = [name for name in pending if name in self._run.observed]
-        for unit in (*self._candidates(now, reserved), *map(self._run.pending.single, read)):
+        for unit in (*self._candidates(now, {}), *map(self._run.pending.single, read)):
             names = [name for name in unit.nodes if name not in explained]
             if names:
                 explained.update(names)
