@@ -98,6 +98,7 @@ class PendingNodes:
             del names[name]
             if not names:
                 del self._singles[filed.load][filed.place]
+                self._single_order.pop(filed.load, None)
             return
         for gang in filed:
             names = self._of_gang[gang]

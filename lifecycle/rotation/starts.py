@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from lifecycle.rotation.budget import CLUSTER, DOMAINS, Place, Shortage
 from lifecycle.rotation.model import ActionKind, Load, NodeState, Wait
@@ -79,6 +80,15 @@ class Starts:
         else:
             yield head
         yield from self._run.pending.broken()
+        if self._run.ledger.free <= 0:
+            # Only a start that costs no budget could follow; the next unit shows why no other can.
+            yield from islice(self._in_order(now, reserved), 1)
+        else:
+            yield from self._in_order(now, reserved)
+
+    def _in_order(self, now: float, reserved: dict[str, str]) -> Iterator[Unit]:
+        """Yield units that are available: nodes without jobs, low-priority gangs, services, then gangs by their cost."""
+        head = self._run.pending.unit(self._head) if self._head else None
 
         def takes(place: Place) -> bool:
             return self._run.ledger.sets[place.scale_set] < self._run.policy.per_scale_set and reserved.keys().isdisjoint(place.keys)
