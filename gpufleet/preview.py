@@ -28,7 +28,8 @@ def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss
 
     \b
     It updates a copy and compares the two. So it also prints the time that the update takes in Azure, the refusals and
-    failures of a scenario, and how many machines would keep an older model.
+    failures of a scenario, and how many machines would keep an older model. "Azure's time" is time on the model's clock,
+    which Azure would need; the seconds "here" are those of this machine.
       gpufleet preview dev                                after a change of the region file
       gpufleet preview dev --diff                         with every value
       gpufleet preview dev --scenario allocation-3-percent

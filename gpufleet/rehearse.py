@@ -47,7 +47,8 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     stack, whose resources become requests to a model of Azure, until every machine runs with its addresses; compare the
     registered resources with the plan, and check them for consistency (addresses, vCPUs, reachability); write
     <out>/<region>/report.html and both graphs. The model is then discarded; gpufleet up stores one. For an invalid file or
-    an exceeded limit, the report lists the errors or the limits, and nothing is created.
+    an exceeded limit, the report lists the errors or the limits, and nothing is created. "Azure's time" in the result is
+    time on the model's clock, which Azure would need; "took" is the time on this machine.
 
     With --real, the etcd members, API servers, controller managers and schedulers of one cluster then run on this machine,
     from the boot files of its machines. The program's Kubernetes objects are applied, machines join as at boot, and the
