@@ -261,8 +261,7 @@ def _overlaps(pools: Sequence[tuple[Path, Raw, range]]) -> Iterator[InvalidValue
         clash = next((slot for slot in slots if slot in taken), None)
         if clash is not None:
             used = proposed | {slot for place, _, others in pools if place != where for slot in others}
-            starts = range(NODE_SUBNET_SLOTS - len(slots) + 1)
-            free = next((start for start in starts if used.isdisjoint(range(start, start + len(slots)))), None)
+            free = addresses.free_slot(len(slots), used)
             proposed |= set(range(free, free + len(slots))) if free is not None else set()
             remedy = (
                 f"slot {free} is free for its {len(slots)}" if free is not None else "no run of free slots is left; use another cluster"
