@@ -22,7 +22,8 @@ from rehearsal.local_up.timeline import Timeline, timeline_of
 from rehearsal.local_up.up import UpOutcome, bring_up_anew
 from rehearsal.program.graph import Graph
 from rehearsal.program.run import rare_collections
-from rehearsal.report.page import PAGE, write_refusal, write_report, write_whole
+from rehearsal.report.page import PAGE, write_refusal, write_report
+from stacks.atomic_write import write_atomically
 from stacks.file_problems import InvalidFileError
 from stacks.load import load_plan, load_siblings, region_path
 from stacks.notes import differing_quotas, notes
@@ -144,10 +145,10 @@ def _delete_results(folder: Path) -> None:
 def _check_writable(folder: Path) -> None:
     """Check that the folder is writable before the rehearsal takes time; raise OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / PAGE, "").unlink()
+    write_atomically(folder / PAGE, "").unlink()
 
 
 def _write_graphs(folder: Path, base: Graph, clusters: Graph) -> None:
     """Write both graphs with masked secrets."""
     for name, graph in (("base", base), ("clusters", clusters)):
-        write_whole(folder / GRAPHS[name], graph.to_json())
+        write_atomically(folder / GRAPHS[name], graph.to_json())

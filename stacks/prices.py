@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from components.plan.cost import ListPrice, ListPrices
 from components.plan.vm_sizes import VM_SIZES
+from stacks.atomic_write import write_atomically
 from stacks.file_problems import InvalidFileError, invalid_file, problem, shown
 from stacks.load import ROOT
 
@@ -87,6 +88,4 @@ def prices_text(prices: ListPrices) -> str:
 
 def write_prices(path: pathlib.Path, prices: ListPrices) -> None:
     """Write the file atomically: a reader sees the old prices or the new ones; raise OSError."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(prices_text(prices), encoding="utf-8")
-    part.replace(path)
+    write_atomically(path, prices_text(prices))

@@ -23,6 +23,7 @@ from rehearsal.report.numbers import number, percent
 from rehearsal.report.region_map import region_map
 from rehearsal.report.tables import gpus_by_model, type_rows
 from rehearsal.report.up_timeline import clock, up_timeline
+from stacks.atomic_write import write_atomically
 from stacks.file_problems import InvalidFileError
 
 TEMPLATE, REFUSED, STYLE, PAGE = "report.html.j2", "refused.html.j2", "report.css", "report.html"
@@ -122,7 +123,7 @@ def write_report(
     text = render_report(
         plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings, made=made, timeline=timeline, cost=cost
     )
-    return write_whole(folder / PAGE, text)
+    return write_atomically(folder / PAGE, text)
 
 
 def write_refusal(
@@ -131,7 +132,7 @@ def write_refusal(
     """Write the page of a refused plan as `<out>/<name>/report.html` and return its path; raise OSError if it cannot be written."""
     folder = out / name
     folder.mkdir(parents=True, exist_ok=True)
-    return write_whole(folder / PAGE, render_refusal(name, command, refusal, limits, _time_and_version()))
+    return write_atomically(folder / PAGE, render_refusal(name, command, refusal, limits, _time_and_version()))
 
 
 def provenance(plan: RegionPlan) -> str:
@@ -142,10 +143,3 @@ def provenance(plan: RegionPlan) -> str:
 
 def _time_and_version() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, gpufleet {version('gpufleet')}"
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Write a file atomically: a reader sees the old text or the new one; raise OSError."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    return part.replace(path)
