@@ -58,7 +58,7 @@ def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss
             with StateDirectory(folder) as directory:
                 cloud = open_region_cloud(directory, plan, scenario)
         else:
-            progress_console().print(f"note: {folder} contains no Azure yet; this compares with an empty one", markup=False, soft_wrap=True)
+            print_notes(progress_console(), [f"{folder} contains no Azure yet; this compares with an empty one"])
             cloud = new_region_cloud(plan, scenario)
         outcome = bring_up(plan, cloud, azure.allowed(accept_loss_of), progress)
     print_outcome(console, outcome, time.monotonic() - began, None, everything=everything)
