@@ -18,9 +18,9 @@ from rich.text import Text
 from components.errors import GpufleetError
 from components.plan.model import RegionPlan
 from gpufleet.consoles import result_console
-from gpufleet.directories import OUT, Directory, short_path
+from gpufleet.directories import OUT, Directory
 from gpufleet.limit_table import GAP, wrapped
-from stacks.load import load_plan
+from stacks.load import load_plan, short_path
 
 if TYPE_CHECKING:
     from gpufleet.certificate_report import CertificateRow, Holder

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from gpufleet.directories import OUT, Directory, short_path
+from gpufleet.directories import OUT, Directory
 from gpufleet.up_output import held_lines
+from stacks.load import short_path
 
 if TYPE_CHECKING:
     from rehearsal.azure.scenario import Scenario

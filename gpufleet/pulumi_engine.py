@@ -17,8 +17,9 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from gpufleet.consoles import is_live, progress_console
-from gpufleet.directories import OUT, short_path
+from gpufleet.directories import OUT
 from gpufleet.options import AzureOptions, EngineOptions
+from stacks.load import short_path
 
 if TYPE_CHECKING:
     from components.plan.model import RegionPlan

@@ -166,13 +166,20 @@ def _address_space(path: pathlib.Path) -> str:
     return space if isinstance(space, str) else ""
 
 
-def _shown(path: pathlib.Path) -> pathlib.Path:
-    """Return the path relative to the working directory if it is below it."""
+def short_path(path: pathlib.Path) -> pathlib.Path:
+    """Return a path relative to the working directory if it is below it, else absolute."""
     try:
-        return path.resolve().relative_to(pathlib.Path.cwd())
-    except (ValueError, OSError, RuntimeError):
-        # Up to Python 3.12, a loop of links raises a RuntimeError.
+        resolved, folder = path.resolve(), pathlib.Path.cwd()
+        return resolved.relative_to(folder) if resolved.is_relative_to(folder) else resolved
+    except (OSError, RuntimeError):
+        # Up to Python 3.12, a loop of links raises a RuntimeError; a deleted working directory raises an OSError.
         return path
+
+
+def _shown(path: pathlib.Path) -> pathlib.Path:
+    """Return the path relative to the working directory if it is below it, else as it was given."""
+    short = short_path(path)
+    return path if short.is_absolute() else short
 
 
 def read_model(path: pathlib.Path, model: type[M], validate: Callable[[object], Iterable[InvalidValue]] = lambda _: ()) -> M:
