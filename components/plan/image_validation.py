@@ -33,10 +33,11 @@ def validate_image(
 
     location is the raw region's. A version without a capture there is not invalid: the plan contains it, and stacks.notes reports it.
     """
+    suitable = suitable_images(role, group, cluster, catalog, location)
     if pin not in catalog.pins():
-        yield _unpublished(path, pin, suitable_images(role, group, cluster, catalog, location), catalog)
-    elif any(_faults(path, pin, role, group, cluster, catalog, location)):
-        yield from _faults(path, pin, role, group, cluster, catalog, location, suitable_images(role, group, cluster, catalog, location))
+        yield _unpublished(path, pin, suitable, catalog)
+    else:
+        yield from _faults(path, pin, role, group, cluster, catalog, location, suitable)
 
 
 def suitable_images(role: Role, group: Raw, cluster: Raw, catalog: ImageCatalog, location: object) -> tuple[str, ...]:
