@@ -16,7 +16,7 @@ from gpufleet.consoles import result_console
 from gpufleet.limit_table import draw, headroom
 from stacks.file_problems import InvalidFileError
 from stacks.load import Siblings, load_plan, load_siblings
-from stacks.notes import differing_quotas, notes
+from stacks.notes import notes
 
 __all__ = ["check", "headroom", "tightest"]
 
@@ -52,7 +52,7 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
             click.echo(json.dumps({"region": region, "refused": [dataclasses.asdict(problem) for problem in error.problems]}, indent=2))
         raise
     rows = limits.check(plan, siblings.plans)
-    noted = (*notes(region, plan), *differing_quotas(region, plan, siblings.plans))
+    noted = notes(region, plan, siblings.plans)
     if as_json:
         click.echo(json.dumps(_as_json(plan, rows, siblings, noted), indent=2))
     else:

@@ -26,7 +26,7 @@ from rehearsal.report.page import PAGE, write_refusal, write_report
 from stacks.atomic_write import write_atomically
 from stacks.file_problems import InvalidFileError
 from stacks.load import load_plan, load_siblings, region_path
-from stacks.notes import differing_quotas, notes
+from stacks.notes import notes
 from stacks.prices import load_prices
 
 GRAPHS = {"base": "base.json", "clusters": "clusters.json"}
@@ -95,7 +95,7 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
     _check_writable(folder)
     outcome = _up(plan, timings, progress)
     # Ids of missing captures are assumed in the outcome's plan. The notes are about the region file's own plan.
-    noted, plan = (*notes(region, plan), *differing_quotas(region, plan, siblings.plans)), outcome.plan
+    noted, plan = notes(region, plan, siblings.plans), outcome.plan
     base, clusters = outcome.graphs
     with _phase("cross-checks", timings, progress):
         findings = (*cross_check(plan, base, clusters), *check_machines(plan, outcome.cloud))
