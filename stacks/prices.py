@@ -23,6 +23,8 @@ from stacks.load import ROOT
 
 PRICES = ROOT / "stacks" / "prices.json"
 """List prices that gpufleet ships."""
+MOST_USD_PER_HOUR = 10_000
+"""Upper bound of a price, far above that of any machine: the file does not take a higher one."""
 REMEDY = "restore the file from version control, or run `gpufleet prices refresh`"
 
 
@@ -33,7 +35,7 @@ class PriceSnapshot(BaseModel):
 
     date: date
     source: str
-    usd_per_hour: dict[str, dict[str, Annotated[Decimal, Field(gt=0, le=10_000)]]]
+    usd_per_hour: dict[str, dict[str, Annotated[Decimal, Field(gt=0, le=MOST_USD_PER_HOUR)]]]
 
 
 class PriceFile(BaseModel):
