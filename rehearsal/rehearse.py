@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -87,7 +88,7 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
     except (InvalidFileError, LimitsExceededError) as refusal:
         try:
             _delete_results(folder)
-            report = write_refusal(out, folder.name, f"gpufleet rehearse {region}", refusal, rows)
+            report = write_refusal(out, folder.name, shlex.join(["gpufleet", "rehearse", region]), refusal, rows)
         except OSError:
             raise refusal from None
         raise PlanRefusedError(refusal, report) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def number(value: float | None) -> str:
     """Return a number with thousands separated, at most two decimals; a dash for none."""
@@ -13,8 +15,8 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share in percent: one decimal below ten, so that a small headroom is not written as none; a dash for none."""
+    """Return a share in percent: below ten rounded down to a tenth, as gpufleet check prints a small headroom; a dash for none."""
     if share is None:
         return "–"
     value = share * 100
-    return f"{value:.1f} %" if 0 < abs(value) < 9.95 else f"{value:,.0f} %"
+    return f"{math.floor(round(value * 10, 6)) / 10:.1f} %" if 0 < abs(value) < 10 else f"{value:,.0f} %"
