@@ -19,6 +19,8 @@ from components.plan.cost import cost_text
 from gpufleet.check import headroom, tightest
 from gpufleet.consoles import is_live, progress_console, result_console
 from gpufleet.directories import OUT, Directory
+from gpufleet.interruption import exit_interrupted
+from gpufleet.output_streams import saved_before_output
 from gpufleet.up_output import span
 from stacks.file_problems import InvalidFileError
 
@@ -56,7 +58,7 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     end, also after Ctrl-C or a crash. Linux only.
 
     Exit status: 1 if a limit is exceeded, a resource is not created or a check finds a difference; 2 if the region file or an option is
-    invalid; 130 after Ctrl-C.
+    invalid; 130 after Ctrl-C; 143 after SIGTERM.
     """
     # The SDKs of Azure and Kubernetes take seconds to import, which would slow down every other verb.
     from rehearsal.program.run import ProgramError
@@ -78,12 +80,18 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     except RegionNotUpError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        exit_interrupted(f"; the report in {out} is not complete, and nothing else was written: run the same command again")
     except OSError as error:
         console.print(f"{out}: cannot be written: {error.strerror}; give another folder with --out", markup=False, soft_wrap=True)
         sys.exit(2)
-    for line in (*summary(result, time.monotonic() - began), *(f"note: {note}" for note in result.notes)):
-        console.print(line, markup=False, soft_wrap=True)
-    well = run_real(result) if run_real else True
+    with saved_before_output(f"the report is in {result.report}"):
+        for line in (*summary(result, time.monotonic() - began), *(f"note: {note}" for note in result.notes)):
+            console.print(line, markup=False, soft_wrap=True)
+    try:
+        well = run_real(result) if run_real else True
+    except KeyboardInterrupt:
+        exit_interrupted(f"; the report is in {result.report}, and nothing runs any more")
     sys.exit(0 if well and not result.findings else 1)
 
 

@@ -9,6 +9,7 @@ import click
 
 from gpufleet.consoles import progress_console, result_console
 from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, print_notes, report_refusals
+from gpufleet.output_streams import saved_before_output, saved_state
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_output import print_outcome, shown
 from stacks.load import load_plan, load_siblings
@@ -75,5 +76,6 @@ def up(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: 
         cloud = open_region_cloud(directory, plan, scenario)
         outcome = bring_up(plan, cloud, azure.allowed(accept_loss_of), progress)
         save(directory, cloud)
-    print_outcome(console, outcome, time.monotonic() - began, folder, everything=everything)
+    with saved_before_output(saved_state("up", folder, complete=outcome.complete)):
+        print_outcome(console, outcome, time.monotonic() - began, folder, everything=everything)
     sys.exit(0 if outcome.complete else 1)
