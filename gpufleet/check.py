@@ -14,7 +14,7 @@ from components.plan.limits import LimitRow
 from components.plan.model import RegionPlan
 from gpufleet.consoles import result_console
 from gpufleet.limit_table import draw, headroom
-from stacks.file_problems import InvalidFileError
+from stacks.file_problems import FileProblem, InvalidFileError
 from stacks.load import Siblings, load_plan, load_siblings
 from stacks.notes import notes
 
@@ -49,7 +49,7 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
         plan, siblings = load_plan(region), load_siblings(region)
     except InvalidFileError as error:
         if as_json:
-            click.echo(json.dumps({"region": region, "refused": [dataclasses.asdict(problem) for problem in error.problems]}, indent=2))
+            click.echo(json.dumps({"region": region, "refused": [_problem_json(problem) for problem in error.problems]}, indent=2))
         raise
     rows = limits.check(plan, siblings.plans)
     noted = notes(region, plan, siblings.plans)
@@ -65,6 +65,11 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
         ):
             console.print(line, soft_wrap=True, markup=False)
     sys.exit(1 if any(row.broken for row in rows) else 0)
+
+
+def _problem_json(problem: FileProblem) -> dict[str, object]:
+    """Return the texts and the position of a problem."""
+    return {key: value for key, value in dataclasses.asdict(problem).items() if key != "kind"}
 
 
 def _as_json(plan: RegionPlan, rows: tuple[LimitRow, ...], siblings: Siblings, noted: tuple[str, ...]) -> dict[str, object]:
