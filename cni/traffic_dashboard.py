@@ -154,7 +154,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 f"sum by ({BY_CLUSTER}, gateway) (nat_gateway:internet:share{{{CLUSTER}}})",
                 "{{region}}/{{cluster}} {{gateway}}",
                 "percentunit",
-                "Share of the 50 Gbit/s that a gateway carries, in both directions together. SNAT ports: Azure's metric SNATConnectionCount.",
+                "Share of the 50 Gbit/s of a gateway, in both directions together. SNAT ports: Azure's metric SNATConnectionCount.",
                 WIDTH,
                 NAT_SHARE,
             ),
