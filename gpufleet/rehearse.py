@@ -52,6 +52,7 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     an exceeded limit, the report lists the errors or the limits, and nothing is created. "Azure's time" in the result is
     time on the model's clock, which Azure would need; "took" is the time on this machine.
 
+    \b
     With --real, the etcd members, API servers, controller managers and schedulers of one cluster then run on this machine,
     from the boot files of its machines. The program's Kubernetes objects are applied, machines join as at boot, and the
     cluster is checked. Missing programs are built first (gpufleet binaries). All processes and files are removed at the
@@ -89,10 +90,10 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
         for line in (*summary(result, time.monotonic() - began), *(f"note: {note}" for note in result.notes)):
             console.print(line, markup=False, soft_wrap=True)
     try:
-        well = run_real(result) if run_real else True
+        passed = run_real(result) if run_real else True
     except KeyboardInterrupt:
         exit_interrupted(f"; the report is in {result.report}, and nothing runs any more")
-    sys.exit(0 if well and not result.findings else 1)
+    sys.exit(0 if passed and not result.findings else 1)
 
 
 def _prepared(region: str, options: tuple[str | None, int | None, int | None, bool], console: Console) -> Callable[[RehearsalResult], bool]:
@@ -114,7 +115,7 @@ def _with_progress(region: str, out: Path) -> RehearsalResult:
     with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def tell(phase: str, count: int) -> None:
+        def show(phase: str, count: int) -> None:
             if phase not in tasks:
                 for done in tasks.values():
                     bars.update(done, total=1, completed=1)
@@ -122,7 +123,7 @@ def _with_progress(region: str, out: Path) -> RehearsalResult:
             elif count % 25 == 0:
                 bars.update(tasks[phase], count=f"{count:,} resources")
 
-        return run_rehearsal(region, out, tell)
+        return run_rehearsal(region, out, show)
 
 
 def summary(result: RehearsalResult, seconds: float) -> list[str]:
