@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from components.plan.cost import cost_text
+from components.plan.cost_text import cost_text
 from gpufleet.check import headroom, tightest
 from gpufleet.consoles import is_live, progress_console, result_console
 from gpufleet.directories import OUT, Directory

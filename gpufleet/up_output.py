@@ -121,7 +121,8 @@ def outcome_lines(outcome: UpOutcome, seconds: float, folder: Path | None, *, ev
 
 def _cost_line(outcome: UpOutcome) -> str:
     """Return the cost of the machines in the model before and after, at the region's prices; empty where it does not change."""
-    from components.plan.cost import cost_change_text, cost_of_machines, prices_of_region
+    from components.plan.cost import cost_of_machines, prices_of_region
+    from components.plan.cost_text import cost_change_text
     from rehearsal.local_up.snapshot import billed_machines
     from stacks.prices import load_prices
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from components.plan.cost import HOURS_PER_MONTH, INCLUDED, RegionCost, dollars, price_basis, unpriced_text
+from components.plan.cost import HOURS_PER_MONTH, RegionCost
+from components.plan.cost_text import INCLUDED, dollars, price_basis, unpriced_text
 from components.plan.limits import LimitRow, LimitsExceededError
 from components.plan.model import RegionPlan
 from rehearsal.checks.finding import Finding

@@ -17,7 +17,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from rich.console import Console
 
-from components.plan.cost import cost_of_region, dollars
+from components.plan.cost import cost_of_region
+from components.plan.cost_text import dollars
 from components.plan.vm_sizes import VM_SIZES
 from gpufleet.cost import WIDE, _table
 from gpufleet.retail_prices import API, server_of

@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.plan.cost import (
-    ListPrice,
-    Prices,
-    cost_change_text,
-    cost_of_machines,
-    cost_of_region,
-    cost_text,
-)
+from components.plan.cost import ListPrice, Prices, cost_of_machines, cost_of_region
+from components.plan.cost_text import cost_change_text, cost_text, unpriced_text
 from components.plan.region import plan_region
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.region import Region
@@ -60,10 +54,9 @@ def test_a_negotiated_price_takes_the_place_of_the_list_price_and_is_counted() -
 def test_a_price_of_one_location_is_never_that_of_another() -> None:
     cost = cost_of_machines({(SMALL, "denmarkeast"): 3, ("Standard_Unknown", DEV_LOCATION): 1, (NODE, DEV_LOCATION): 0}, Prices(LISTED, {}))
     assert cost.usd_per_hour == 0
-    assert [str(one) for one in cost.unpriced] == [
-        "Standard_D2ads_v6 in denmarkeast, 3 machines",
-        "Standard_Unknown in swedencentral, 1 machine",
-    ]
+    assert unpriced_text(cost) == (
+        "without price: Standard_D2ads_v6 in denmarkeast, 3 machines; Standard_Unknown in swedencentral, 1 machine"
+    )
 
 
 def test_a_change_of_cost_names_what_has_no_price_before_and_after() -> None:

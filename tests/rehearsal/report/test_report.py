@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from components.plan.cost import ListPrices, cost_of_region, dollars
+from components.plan.cost import ListPrices, cost_of_region
+from components.plan.cost_text import dollars
 from components.plan.limits import LimitRow, check
 from components.plan.model import RegionPlan
 from components.plan.region import plan_region
