@@ -20,7 +20,7 @@ from rehearsal.local_up.timeline import Timeline
 from rehearsal.program.graph import Graph
 from rehearsal.report.address_figures import address_use, block_map
 from rehearsal.report.limit_lines import BAR_WIDTH, TIGHT, limit_lines
-from rehearsal.report.numbers import number, percent
+from rehearsal.report.numbers import number, percent, spare
 from rehearsal.report.region_map import region_map
 from rehearsal.report.tables import gpus_by_model, type_rows
 from rehearsal.report.up_timeline import clock, up_timeline
@@ -99,6 +99,7 @@ def _render(template: str, **values: object) -> str:
         bar_width=BAR_WIDTH,
         number=number,
         percent=percent,
+        spare=spare,
         # The style sheet is a file of this package; escaped, its quotes and child selectors would not work.
         style=Markup((Path(__file__).parent / STYLE).read_text()),  # noqa: S704
     )

@@ -25,7 +25,7 @@ from rehearsal.local_up.timeline import TimelineRow as Part
 from rehearsal.program.graph import Graph, Resource
 from rehearsal.report import render_report, write_report
 from rehearsal.report.limit_lines import limit_lines
-from rehearsal.report.numbers import number, percent
+from rehearsal.report.numbers import number, percent, spare
 from rehearsal.report.page import render_refusal
 from rehearsal.report.tables import gpus_by_model, type_rows
 from stacks.file_problems import InvalidFileError, Position, problem
@@ -319,7 +319,12 @@ def test_limits_read_from_the_tightest_place_to_the_roomiest() -> None:
         (percent(None), "–"),
         (percent(0.0), "0 %"),
         (percent(0.0052), "0.5 %"),
-        (percent(0.0999), "9.9 %"),
+        (percent(0.0999), "10 %"),
+        (spare(None), "–"),
+        (spare(0.0), "0 %"),
+        (spare(0.02284), "2.2 %"),
+        (spare(0.0999), "9.9 %"),
+        (spare(0.3), "30 %"),
         (percent(-0.5), "-50 %"),
         (dollars(Decimal("2480.924")), "2,480.92"),
     ],
