@@ -20,6 +20,7 @@ from components.plan.model import RegionPlan
 from gpufleet.consoles import result_console
 from gpufleet.directories import OUT, Directory
 from gpufleet.limit_table import GAP, wrapped
+from gpufleet.slow_step import slow_step
 from stacks.load import load_plan, short_path
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def certificates(region: str, state: Path | None, within: float | None, as_json:
     plan = load_plan(region)
     now = datetime.now(UTC)
     try:
-        rows = report(_read(plan, state), now)
+        with slow_step(f"reading the certificates of {plan.name} from {state or 'its key vaults in Azure'}"):
+            rows = report(_read(plan, state), now)
     except (VaultReadError, CertificateInvalidError) as error:
         click.echo(f"{error}{'' if state else _local_hint(region, plan)}", err=True)
         sys.exit(2)
