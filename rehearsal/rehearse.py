@@ -104,10 +104,20 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
         _write_graphs(folder, base, clusters)
         timeline = timeline_of(outcome)
         checks = (*CHECKS, ALL_UP)
+        hints = (*noted, *siblings.left_out)
         report = write_report(
-            out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, timeline=timeline, cost=cost
+            out,
+            plan,
+            base,
+            clusters,
+            limits=rows,
+            checks=checks,
+            findings=findings,
+            timings=timings,
+            timeline=timeline,
+            cost=cost,
+            notes=hints,
         )
-    hints = (*noted, *siblings.left_out)
     return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, hints, timings, report, cost)
 
 

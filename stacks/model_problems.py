@@ -41,9 +41,9 @@ SIMILAR = 0.65
 """Minimum similarity of an unknown key and the key that is suggested; tags and quotas have 0.6."""
 
 BOUNDS = {
-    "greater_than": ("gt", "is not more than", "give more than"),
+    "greater_than": ("gt", "must be more than", "give more than"),
     "greater_than_equal": ("ge", "is less than", "give at least"),
-    "less_than": ("lt", "is not less than", "give less than"),
+    "less_than": ("lt", "must be less than", "give less than"),
     "less_than_equal": ("le", "is more than", "give at most"),
     "multiple_of": ("multiple_of", "is no multiple of", "give a multiple of"),
 }
@@ -239,7 +239,9 @@ def _describe(details: ErrorDetails, location: ErrorLocation) -> tuple[Path, str
             return location.path, word, f"{word} {fault}", f"write {words}{about}"
         case kind if kind in BOUNDS:
             bound, wrong, right = BOUNDS[kind]
-            return location.path, word, f"{word} {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
+            limit = context[bound]
+            limit = int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+            return location.path, word, f"{word} {wrong} {limit}", f"{right} {limit}{about}"
         case kind if kind in LENGTHS:
             bound, unit, wrong, right = LENGTHS[kind]
             counted = f"{len(given)} {UNIT[unit] if len(given) == 1 else unit}"

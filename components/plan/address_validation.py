@@ -154,6 +154,12 @@ def _overlaps(pools: Sequence[tuple[Path, Raw, range]]) -> Iterator[InvalidValue
 
 def _pool_slots(pool: Raw, catalog: ImageCatalog) -> range | None:
     """Return the node-subnet slots of a raw pool, None if values are missing or invalid."""
+    found = raw_pool_layout(pool, catalog)
+    return subnet_slots(pool["slot"], pool["nodes"], found[1]) if found else None
+
+
+def raw_pool_layout(pool: Raw, catalog: ImageCatalog) -> tuple[int, int] | None:
+    """Return machines per scale set and per subnet of a raw pool, None if values are missing or invalid."""
     numbers: dict[str, Callable[[int], bool]] = {
         "slot": lambda value: 0 <= value < NODE_SUBNET_SLOTS,
         "nodes": lambda value: 0 <= value <= NODES_PER_CLUSTER,
@@ -167,8 +173,7 @@ def _pool_slots(pool: Raw, catalog: ImageCatalog) -> range | None:
         return None
     given = whole_number(pool.get("machines_per_set"))
     per_set = given if given and 1 <= given <= NODES_PER_CLUSTER else None
-    _, per_subnet = layout(Interconnect(pool["interconnect"]), catalog.definition(pin).store, values["pods_per_node"] or 1, per_set)
-    return subnet_slots(values["slot"] or 0, values["nodes"] or 0, per_subnet)
+    return layout(Interconnect(pool["interconnect"]), catalog.definition(pin).store, values["pods_per_node"] or 1, per_set)
 
 
 def _pool_addresses(pool: Raw) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from components.plan import addresses
-from components.plan.address_validation import validate_address_space, validate_cluster_slots, validate_node_subnets
+from components.plan.address_validation import raw_pool_layout, validate_address_space, validate_cluster_slots, validate_node_subnets
 from components.plan.cluster_limits import ETCD_MEMBERS, PODS_PER_NODE
 from components.plan.image_validation import suitable_sizes, validate_image
 from components.plan.invalid_value import SIZES_LISTED, InvalidValue, Path, Raw, nearest, whole_number
@@ -90,7 +90,7 @@ def _cluster(path: Path, cluster: Raw, catalog: ImageCatalog, location: object) 
     yield from _repeated(cluster, (*path, "pools"), "name", "pool")
     yield from validate_node_subnets(path, cluster, catalog)
     yield from _tenants(path, cluster)
-    yield from _budget(path, cluster)
+    yield from _budget(path, cluster, catalog)
     yield from validate_pod_network(path, cluster)
 
 
@@ -155,8 +155,8 @@ def _tenants(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
         yield InvalidValue((*path, "purpose", "team"), owner, "is no team of this cluster", nearest(owner, teams))
 
 
-def _budget(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
-    """Yield a rotation budget of more machines than the cluster has."""
+def _budget(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[InvalidValue]:
+    """Yield a rotation budget of more machines than the cluster, or than its largest scale set, has."""
     rotation = cluster.get("rotation")
     budget = rotation.get("budget") if isinstance(rotation, Mapping) else None
     machines = whole_number(budget.get("machines")) if isinstance(budget, Mapping) else None
@@ -166,6 +166,12 @@ def _budget(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     if machines is not None and len(known) == len(counts) and machines > nodes > 0:
         reason = f"is more than the cluster's {nodes:,} machines"
         yield InvalidValue((*path, "rotation", "budget", "machines"), machines, reason, f"write at most {nodes}", replaces_model_error=True)
+    per_set = whole_number(budget.get("per_scale_set")) if isinstance(budget, Mapping) else None
+    pools = [(pool, raw_pool_layout(pool, catalog)) for _, pool in mappings(cluster, (*path, "pools"))]
+    largest = max((min(found[0], pool["nodes"]) for pool, found in pools if found), default=0)
+    if per_set is not None and all(found for _, found in pools) and per_set > largest > 0:
+        reason, where = f"is more than the {largest:,} machines of the largest scale set", (*path, "rotation", "budget", "per_scale_set")
+        yield InvalidValue(where, per_set, reason, f"write at most {largest}", replaces_model_error=True)
 
 
 FAMILIES = (*sorted({size.family for size in VM_SIZES.values()}), ALL_FAMILIES, SPOT_FAMILY)

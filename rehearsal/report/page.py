@@ -42,11 +42,12 @@ def render_report(
     made: str,
     timeline: Timeline,
     cost: RegionCost,
+    notes: Sequence[str] = (),
 ) -> str:
     """Return the page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order.
 
     made is the text of provenance(): time, digest and version. timeline is that of the region's creation in the embedded Azure, and cost
-    that of its machines.
+    that of its machines. notes are sentences on what to do before `pulumi up`.
     """
     lines = limit_lines(limits)
     return _render(
@@ -79,6 +80,7 @@ def render_report(
         timeline_drawing=up_timeline(plan, timeline),
         clock=clock,
         dollars=dollars,
+        notes=notes,
     )
 
 
@@ -117,13 +119,24 @@ def write_report(
     timings: Mapping[str, float],
     timeline: Timeline,
     cost: RegionCost,
+    notes: Sequence[str] = (),
 ) -> Path:
     """Write `<out>/<region>/report.html` atomically and return its path; raise OSError if it cannot be written."""
     folder = out / plan.name
     folder.mkdir(parents=True, exist_ok=True)
     made = provenance(plan)
     text = render_report(
-        plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings, made=made, timeline=timeline, cost=cost
+        plan,
+        base,
+        clusters,
+        limits=limits,
+        checks=checks,
+        findings=findings,
+        timings=timings,
+        made=made,
+        timeline=timeline,
+        cost=cost,
+        notes=notes,
     )
     return write_atomically(folder / PAGE, text)
 

@@ -81,6 +81,25 @@ def page_of(
     )
 
 
+def test_notes_such_as_a_missing_capture_are_on_the_page_beside_the_verdict() -> None:
+    plan = load_plan("dev")
+    cost = cost_of_region(plan, LISTED)
+    common = {
+        "limits": check(plan),
+        "checks": CHECKS,
+        "findings": (),
+        "timings": {"plan": 0.3},
+        "made": "a day",
+        "timeline": UP,
+        "cost": cost,
+    }
+    page = render_report(plan, EMPTY, EMPTY, notes=(f"cpu@2026.11.0 has no capture in swedencentral {HOSTILE}",), **common)
+    text = " ".join(Reader(page).text)
+    assert "Before pulumi up:" in text
+    assert f"cpu@2026.11.0 has no capture in swedencentral {HOSTILE}" in text
+    assert "Before pulumi up:" not in " ".join(Reader(shipped_page("dev")).text)
+
+
 @cache
 def shipped_page(name: str) -> str:
     return page_of(load_plan(name))
