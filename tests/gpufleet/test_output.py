@@ -108,3 +108,13 @@ def test_a_server_that_is_terminated_before_it_serves_says_so() -> None:
     _, output = process.communicate(timeout=60)
     assert process.returncode == 143
     assert output.strip() in ("terminated", "terminated before the Azure was served; run the same command again")
+
+
+def test_sigterm_reaches_the_present_handler_of_ctrl_c_such_as_that_of_a_running_pulumi_command() -> None:
+    program = (
+        "import os, signal; from gpufleet.interruption import handle_termination, interrupted_status; handle_termination();"
+        "signal.signal(signal.SIGINT, lambda number, _: print('forwarded', number)); print(interrupted_status());"
+        "os.kill(os.getpid(), signal.SIGTERM); print(interrupted_status())"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines() == ["130", f"forwarded {int(signal.SIGINT)}", "143"]
