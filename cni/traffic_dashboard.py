@@ -41,7 +41,7 @@ def _by(what: str, direction: str) -> str:
 _SENT_IN_A_DAY = f'sum by (team) (sum_over_time(team:pod_internet_bytes:rate5m{{{CLUSTER},direction="out"}}[1d])) * {EVERY_SECONDS}'
 _NODES = f"sum by ({BY_CLUSTER}, node) (node:internet_bytes:rate5m{{{CLUSTER},direction="
 _PODS = f'sum by ({BY_CLUSTER}, namespace, pod) (rate(pod_internet_bytes_total{{{CLUSTER},job="{JOB}",namespace!="",direction='
-_HEADERS = "TCP whose segments the network card cuts is counted a few percent low: one header for many packets."
+_HEADERS = "TCP is counted a few percent low where the network card segments it: the rules see one header for many packets."
 ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "At a glance",
@@ -53,7 +53,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 f"max(nat_gateway:internet:share{{{CLUSTER}}})",
                 "share",
                 "percentunit",
-                "Of the 50 Gbit/s that a gateway carries, both ways together.",
+                "Share of the 50 Gbit/s that a gateway carries, in both directions together.",
                 6,
                 NAT_SHARE,
                 single=True,
@@ -63,7 +63,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 f'count(gpufleet_traffic_accounting_in_place{{{CLUSTER},job="{JOB}"}} == 0) or vector(0)',
                 "nodes",
                 "short",
-                "Their traffic is in no figure here.",
+                "The traffic of these nodes is not counted on this dashboard.",
                 6,
                 1,
                 single=True,
@@ -73,14 +73,22 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Teams",
         (
-            Panel("Out by team", _by("team", "out"), "{{team}}", "Bps", "Without a name: namespaces that are no team's."),
-            Panel("In by team", _by("team", "in"), "{{team}}", "Bps", "Without a name: namespaces that are no team's."),
+            Panel(
+                "Out by team",
+                _by("team", "out"),
+                "{{team}}",
+                "Bps",
+                "The series without a name is of the namespaces that belong to no team.",
+            ),
+            Panel(
+                "In by team", _by("team", "in"), "{{team}}", "Bps", "The series without a name is of the namespaces that belong to no team."
+            ),
             Panel(
                 "Share of the day's budget",
                 f"{_SENT_IN_A_DAY} / on (team) sum by (team) (team:egress_budget_bytes{{{CLUSTER}}})",
                 "{{team}}",
                 "percentunit",
-                "Sent in the last 24 hours, of egress_gib_per_day in the region file.",
+                "Bytes sent in the last 24 hours, as a share of egress_gib_per_day in the region file.",
                 WIDTH,
                 1,
             ),
@@ -89,8 +97,20 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Namespaces",
         (
-            Panel("Out by namespace", _by("namespace", "out"), "{{namespace}}", "Bps", "Without a name: what no pod is known for."),
-            Panel("In by namespace", _by("namespace", "in"), "{{namespace}}", "Bps", "Without a name: what no pod is known for."),
+            Panel(
+                "Out by namespace",
+                _by("namespace", "out"),
+                "{{namespace}}",
+                "Bps",
+                "The series without a name is of addresses whose pod is not known.",
+            ),
+            Panel(
+                "In by namespace",
+                _by("namespace", "in"),
+                "{{namespace}}",
+                "Bps",
+                "The series without a name is of addresses whose pod is not known.",
+            ),
         ),
     ),
     (
@@ -101,28 +121,28 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 f'topk({TOP}, {_NODES}"out"}}))',
                 "{{region}}/{{cluster}} {{node}}",
                 "Bps",
-                "Pods and the machine itself.",
+                "Traffic of the pods and of the machine itself.",
             ),
             Panel(
                 f"Into the top {TOP} nodes",
                 f'topk({TOP}, {_NODES}"in"}}))',
                 "{{region}}/{{cluster}} {{node}}",
                 "Bps",
-                "Pods and the machine itself.",
+                "Traffic of the pods and of the machine itself.",
             ),
             Panel(
                 f"Out of the top {TOP} pods",
                 f'topk({TOP}, {_PODS}"out"}}[5m])))',
                 "{{region}}/{{cluster}} {{namespace}}/{{pod}}",
                 "Bps",
-                "Where pods are kept.",
+                "Empty if Prometheus drops the series of single pods.",
             ),
             Panel(
                 f"Into the top {TOP} pods",
                 f'topk({TOP}, {_PODS}"in"}}[5m])))',
                 "{{region}}/{{cluster}} {{namespace}}/{{pod}}",
                 "Bps",
-                "Where pods are kept.",
+                "Empty if Prometheus drops the series of single pods.",
             ),
         ),
     ),
@@ -134,7 +154,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 f"sum by ({BY_CLUSTER}, gateway) (nat_gateway:internet:share{{{CLUSTER}}})",
                 "{{region}}/{{cluster}} {{gateway}}",
                 "percentunit",
-                "Of the 50 Gbit/s that a gateway carries, both ways together. SNAT ports Azure tells: its metric SNATConnectionCount.",
+                "Share of the 50 Gbit/s of a gateway, in both directions together. SNAT ports: Azure's metric SNATConnectionCount.",
                 WIDTH,
                 NAT_SHARE,
             ),

@@ -6,7 +6,7 @@ import pulumi
 from pulumi.runtime.rpc import UNKNOWN
 
 from components.errors import GpufleetError
-from components.plan.missing_captures import missing_captures_text
+from components.plan.missing_captures import missing_capture_text, missing_captures_text
 from components.plan.model import ImagePlan, RegionPlan
 
 
@@ -32,6 +32,5 @@ def known_id(image: ImagePlan, resource_id: str | None) -> pulumi.Input[str]:
     if resource_id is not None:
         return resource_id
     if not pulumi.runtime.is_dry_run():
-        remedy = "build it there, and enter its resource id under captures in node-images/versions.yaml"
-        raise MissingCapturesError(f"{image.pin} has no capture in the region's location; {remedy}")
+        raise MissingCapturesError(missing_capture_text(image.pin))
     return pulumi.Output.from_input(UNKNOWN)

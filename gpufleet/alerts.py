@@ -9,8 +9,8 @@ import click
 
 from cni import traffic_rules
 from components.manifests import control_plane_alerts
-from gpufleet.directories import OUT, Directory, short_path
-from stacks.load import ROOT, load_plan
+from gpufleet.directories import OUT, Directory
+from stacks.load import ROOT, load_plan, short_path
 
 RUNBOOKS = f"{(ROOT / 'docs' / 'runbooks').as_uri()}/{{page}}.md#{{section}}"
 """Pattern of the runbooks' URLs in this checkout."""

@@ -14,6 +14,9 @@ import click
 
 from components.errors import GpufleetError
 from gpufleet.directories import Directory
+from gpufleet.interruption import exit_interrupted
+from gpufleet.output_streams import OutputWriteError
+from gpufleet.slow_step import slow_step
 from stacks.load import load_plan
 
 if TYPE_CHECKING:
@@ -81,10 +84,16 @@ def azure(
         folder = state if state is not None else Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="gpufleet-azure-")))
         try:
             address, factor = read_address(listen), read_clock(clock)
-            live = ending.enter_context(open_live_model(plan, folder, scenario, factor, keep=state is not None))
+            with slow_step(f"opening the embedded Azure of {plan.name}"):
+                live = ending.enter_context(open_live_model(plan, folder, scenario, factor, keep=state is not None))
             written = asyncio.run(serve(live, folder, address, metadata_port, lambda where: _tell(where, plan, state, clock)))
+        except OutputWriteError as error:
+            kept = "" if state is None else f", and its state is in {state}"
+            raise OutputWriteError(error.reason, f"the server has ended{kept}") from None
         except GpufleetError as error:
             raise click.ClickException(str(error)) from None
+        except KeyboardInterrupt:
+            exit_interrupted(" before the Azure was served; run the same command again")
         except OSError as error:
             raise click.ClickException(f"{error.filename or listen}: {error.strerror or error}; choose another") from None
     if not written:

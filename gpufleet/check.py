@@ -13,10 +13,10 @@ from components.plan.limit import ordered, tightest
 from components.plan.limits import LimitRow
 from components.plan.model import RegionPlan
 from gpufleet.consoles import result_console
-from gpufleet.limit_table import draw, headroom
-from stacks.file_problems import InvalidFileError
+from gpufleet.limit_table import NARROW, draw, headroom, least_headroom, left_over, wrapped
+from stacks.file_problems import FileProblem, InvalidFileError
 from stacks.load import Siblings, load_plan, load_siblings
-from stacks.notes import differing_quotas, notes
+from stacks.notes import notes
 
 __all__ = ["check", "headroom", "tightest"]
 
@@ -35,7 +35,8 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
     """Print use, bound and headroom of every limit that REGION can reach.
 
     \b
-    Each line is one limit where its headroom is smallest, sorted by headroom; --all prints every place.
+    Each line is one limit where its headroom is smallest, sorted by headroom; --all prints every place. A terminal of
+    fewer than 120 columns gets the limits that are exceeded, have the least headroom or have no declared bound.
     Yellow marks less than 10 % headroom, red an exceeded limit.
     "rule kept" marks a bound that a plan may equal, such as an odd number of etcd members.
     A bound is "not declared" until quotas[] in the region file declares the granted vCPUs.
@@ -49,22 +50,30 @@ def check(region: str, as_json: bool, everywhere: bool) -> None:
         plan, siblings = load_plan(region), load_siblings(region)
     except InvalidFileError as error:
         if as_json:
-            click.echo(json.dumps({"region": region, "refused": [dataclasses.asdict(problem) for problem in error.problems]}, indent=2))
+            click.echo(json.dumps({"region": region, "refused": [_problem_json(problem) for problem in error.problems]}, indent=2))
         raise
     rows = limits.check(plan, siblings.plans)
-    noted = (*notes(region, plan), *differing_quotas(region, plan, siblings.plans))
+    noted = notes(region, plan, siblings.plans)
     if as_json:
         click.echo(json.dumps(_as_json(plan, rows, siblings, noted), indent=2))
     else:
         console = result_console()
-        draw(console, ordered(rows) if everywhere else tightest(rows))
+        listed = ordered(rows) if everywhere else tightest(rows)
+        shown = listed if everywhere or console.width >= NARROW else least_headroom(listed)
+        draw(console, shown)
         for line in (
+            *(wrapped(text, console.width) if (text := left_over(listed, shown)) else ()),
             *_summary(plan, rows, everywhere),
             *(f"left out: {line}" for line in siblings.left_out),
             *(f"note: {line}" for line in noted),
         ):
             console.print(line, soft_wrap=True, markup=False)
     sys.exit(1 if any(row.broken for row in rows) else 0)
+
+
+def _problem_json(problem: FileProblem) -> dict[str, object]:
+    """Return the texts and the position of a problem."""
+    return {key: value for key, value in dataclasses.asdict(problem).items() if key != "kind"}
 
 
 def _as_json(plan: RegionPlan, rows: tuple[LimitRow, ...], siblings: Siblings, noted: tuple[str, ...]) -> dict[str, object]:

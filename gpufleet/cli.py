@@ -16,7 +16,7 @@ from gpufleet.cost import cost
 from gpufleet.dashboard import dashboard
 from gpufleet.destroy import destroy
 from gpufleet.image_files import image_files
-from gpufleet.output_streams import discard
+from gpufleet.interruption import exit_interrupted
 from gpufleet.preview import preview
 from gpufleet.prices import prices
 from gpufleet.refresh import refresh
@@ -25,7 +25,6 @@ from gpufleet.schema import schema
 from gpufleet.up import up
 
 EXIT_REFUSED = 2
-EXIT_INTERRUPTED = 130
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -48,7 +47,7 @@ def group() -> None:
       pulumi up -s southcentralus --continue-on-error   the clusters, from inside the hub's network
 
     Exit status: 0 success; 1 a limit is exceeded or a check failed; 2 the file or the command line is invalid; 130 interrupted;
-    141 the reader of the output ended before all of it was written (| head -1).
+    143 terminated; 141 the reader of the output ended before all of it was written (| head -1).
     """
 
 
@@ -81,12 +80,7 @@ def main() -> None:
         error.show()
         sys.exit(EXIT_REFUSED)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        sys.exit(EXIT_INTERRUPTED)
+        exit_interrupted()
     except GpufleetError as error:
         click.echo(str(error), err=True)
         sys.exit(error.exit_status)
-    except OSError as error:
-        discard(sys.stdout)
-        click.echo(f"output cannot be written: {error.strerror or error}", err=True)
-        sys.exit(EXIT_REFUSED)

@@ -11,17 +11,8 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from components.plan.cost import (
-    HOURS_PER_MONTH,
-    INCLUDED,
-    CostRow,
-    CostTotal,
-    RegionCost,
-    cost_of_region,
-    cost_text,
-    dollars,
-    machine_count,
-)
+from components.plan.cost import HOURS_PER_MONTH, CostRow, CostTotal, RegionCost, cost_of_region
+from components.plan.cost_text import INCLUDED, cost_text, dollars, machine_count
 from components.plan.model import RegionPlan
 from gpufleet.consoles import result_console
 from stacks.load import load_plan

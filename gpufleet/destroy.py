@@ -10,6 +10,7 @@ import click
 
 from gpufleet.consoles import result_console
 from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, has_files, report_refusals
+from gpufleet.output_streams import saved_before_output, saved_state
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_output import held_lines, print_destroyed, shown
 from stacks.load import load_plan
@@ -69,7 +70,8 @@ def destroy(region: str, azure: AzureOptions, engine: EngineOptions, purge: bool
             going = replace(azure, unprotect=()) if has_nothing(plan, cloud) else azure
             outcome = tear_down(plan, cloud, going.allowed(), progress, purge=purge)
         save(directory, cloud)
-    print_destroyed(console, outcome, time.monotonic() - began, folder, only_purge=only_purge)
-    for line in held_lines(reserved_names(plan, cloud), region, folder):
-        console.print(line, markup=False, soft_wrap=True)
+    with saved_before_output(saved_state("destroy", folder, complete=outcome.complete)):
+        print_destroyed(console, outcome, time.monotonic() - began, folder, only_purge=only_purge)
+        for line in held_lines(reserved_names(plan, cloud), region, folder):
+            console.print(line, markup=False, soft_wrap=True)
     sys.exit(0 if outcome.complete else 1)

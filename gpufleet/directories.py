@@ -1,4 +1,4 @@
-"""Directories of the command line: the project's out folder, and paths as they are printed."""
+"""Directories of the command line: the project's out folder, and the type of an option for a directory."""
 
 from __future__ import annotations
 
@@ -8,20 +8,10 @@ from typing import Any
 
 import click
 
-from stacks.load import ROOT
+from stacks.load import ROOT, short_path
 
 OUT = ROOT / "out"
 """Folder of all results. It does not depend on the working directory, so that a command finds what an earlier one stored."""
-
-
-def short_path(path: Path) -> Path:
-    """Return a path relative to the working directory if it is below it, else absolute."""
-    try:
-        resolved = path.resolve()
-        return resolved.relative_to(Path.cwd()) if resolved.is_relative_to(Path.cwd()) else resolved
-    except (OSError, RuntimeError):
-        # Up to Python 3.12, a loop of links raises a RuntimeError; a deleted working directory raises an OSError.
-        return path
 
 
 class Directory(click.Path):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-
+from gpufleet.interruption import exit_interrupted, handle_termination
 from gpufleet.output_streams import open_outputs
-
-EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line; output works on every terminal, pipe and locale."""
     try:
+        handle_termination()
         open_outputs()
         from gpufleet.cli import main as command_line
 
         command_line()
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
+        exit_interrupted()

@@ -14,6 +14,10 @@ from components.plan.limit import LimitRow, amount, tight
 
 HEADS = ("limit", "where", "use", "bound", "unit", "headroom")
 NUMBERS = ("use", "bound", "headroom")
+NARROW = 120
+"""Columns of a terminal below which the rows take more lines than a screen has."""
+FEWEST = 10
+"""Rows with a headroom that a narrow terminal gets."""
 GAP = 2
 """Columns between two cells."""
 ASIDE = 9
@@ -39,6 +43,26 @@ def draw(console: Console, rows: Sequence[LimitRow]) -> None:
     for row, (limit, where, *rest) in zip(rows, cells, strict=True):
         table.add_row("\n".join(wrapped(limit, split[0])), "\n".join(wrapped(where, split[1])), *rest, style=style(row))
     console.print(table)
+
+
+def least_headroom(rows: Sequence[LimitRow]) -> list[LimitRow]:
+    """Return the rows for a narrow terminal, in their order: all exceeded ones, the next FEWEST by headroom, and those without bound.
+
+    rows are sorted by headroom, as components.plan.limit.ordered does.
+    """
+    least = [row for row in rows if not row.broken and row.headroom is not None][:FEWEST]
+    return [row for row in rows if row.broken or row.bound is None or row in least]
+
+
+def left_over(rows: Sequence[LimitRow], shown: Sequence[LimitRow]) -> str:
+    """Return a line on the rows that are not shown, with the smallest of their headrooms; empty if all are shown."""
+    left = [row for row in rows if row not in shown]
+    if not left:
+        return ""
+    measured = [row for row in left if row.headroom is not None]
+    rules = ", or their rule is kept" if len(measured) < len(left) else ""
+    least = f"at least {headroom(measured[0])} headroom" if measured else "a rule that is kept"
+    return f"{len(left)} more limits have {least}{rules}; --all prints every limit in every place"
 
 
 def style(row: LimitRow) -> str:

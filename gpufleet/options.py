@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from gpufleet.directories import OUT, Directory, short_path
+from gpufleet.directories import OUT, Directory
+from gpufleet.interruption import exit_interrupted
 from gpufleet.up_output import held_lines
+from stacks.load import short_path
 
 if TYPE_CHECKING:
     from rehearsal.azure.scenario import Scenario
@@ -99,7 +101,10 @@ def print_notes(console: Console, notes: Iterable[str]) -> None:
 
 @contextmanager
 def report_refusals(console: Console, region: str, folder: Path) -> Iterator[None]:
-    """Report why a verb cannot run: exit 1 if an update is refused or the program fails, 2 for an unusable directory, 130 after Ctrl-C."""
+    """Report why a verb cannot run: exit 1 if an update is refused or the program fails, 2 for an unusable directory.
+
+    After Ctrl-C the status is 130, after SIGTERM 143.
+    """
     from rehearsal.local_up.deleted_vaults import ReservedVaultNameError
     from rehearsal.local_up.update_state import UpdateRefusedError
     from rehearsal.program.run import ProgramError
@@ -122,10 +127,8 @@ def report_refusals(console: Console, region: str, folder: Path) -> Iterator[Non
         sys.exit(2)
     except KeyboardInterrupt:
         if _snapshots(folder) != before:
-            click.echo(f"interrupted after the result was saved in {folder}", err=True)
-        else:
-            click.echo(f"interrupted; nothing was saved, {folder} is unchanged", err=True)
-        sys.exit(130)
+            exit_interrupted(f" after the result was saved in {folder}; run the same command again to see whether anything is missing")
+        exit_interrupted(f"; nothing was saved, {folder} is unchanged: run the same command again")
 
 
 def _snapshots(folder: Path) -> list[str]:

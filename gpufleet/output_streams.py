@@ -5,7 +5,12 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
+
+from components.errors import GpufleetError
 
 EXIT_OUTPUT_CLOSED = 141
 """128 + SIGPIPE: the status that a shell reports for `cat` or `grep` whose reader ended first."""
@@ -18,45 +23,68 @@ class OutputClosedError(SystemExit):
         super().__init__(EXIT_OUTPUT_CLOSED)
 
 
+class OutputWriteError(GpufleetError):
+    """Standard output cannot be written, for example because its disk is full; `reason` is that of the system."""
+
+    def __init__(self, reason: str, state: str = "") -> None:
+        self.reason = reason
+        after = f"; {state}" if state else ""
+        super().__init__(f"output cannot be written: {reason}{after}: free space there or give another output")
+
+
 class ResultStream(io.TextIOWrapper):
     """Standard output: a write that no reader can receive ends the command with EXIT_OUTPUT_CLOSED."""
 
     def write(self, text: str) -> int:
-        """Write a text; raise OutputClosedError if the reader has ended."""
+        """Write a text; raise OutputClosedError if the reader has ended, OutputWriteError for another failure."""
         try:
             return super().write(text)
-        except BrokenPipeError:
-            raise self._closed() from None
+        except OSError as error:
+            raise self._failed(error) from None
 
     def flush(self) -> None:
-        """Write what is buffered; raise OutputClosedError if the reader has ended."""
+        """Write what is buffered; raise OutputClosedError if the reader has ended, OutputWriteError for another failure."""
         try:
             super().flush()
-        except BrokenPipeError:
-            raise self._closed() from None
+        except OSError as error:
+            raise self._failed(error) from None
 
-    def _closed(self) -> OutputClosedError:
+    def _failed(self, error: OSError) -> OutputClosedError | OutputWriteError:
         discard(self)
-        return OutputClosedError()
+        return OutputClosedError() if isinstance(error, BrokenPipeError) else OutputWriteError(error.strerror or str(error))
+
+
+@contextmanager
+def saved_before_output(state: str) -> Iterator[None]:
+    """Add the saved state to the message where the result cannot be written."""
+    try:
+        yield
+    except OutputWriteError as error:
+        raise OutputWriteError(error.reason, state) from None
 
 
 class ProgressStream(io.TextIOWrapper):
-    """Standard error: a write that no reader can receive is dropped, so that a command such as `up` still stores its result."""
+    """Standard error: a write that fails is dropped, so that a command such as `up` still stores its result."""
 
     def write(self, text: str) -> int:
-        """Write a text, or drop it if the reader has ended."""
+        """Write a text, or drop it if the reader has ended or the disk is full."""
         try:
             return super().write(text)
-        except BrokenPipeError:
+        except OSError:
             discard(self)
             return len(text)
 
     def flush(self) -> None:
-        """Write what is buffered, or drop it if the reader has ended."""
+        """Write what is buffered, or drop it if the reader has ended or the disk is full."""
         try:
             super().flush()
-        except BrokenPipeError:
+        except OSError:
             discard(self)
+
+
+def saved_state(verb: str, folder: Path, *, complete: bool) -> str:
+    """Return a clause on the result of a verb that a state directory has already."""
+    return f"the {verb} is {'complete' if complete else 'not complete'} and saved in {folder}"
 
 
 def discard(stream: TextIO) -> None:

@@ -28,7 +28,8 @@ def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss
 
     \b
     It updates a copy and compares the two. So it also prints the time that the update takes in Azure, the refusals and
-    failures of a scenario, and how many machines would keep an older model.
+    failures of a scenario, and how many machines would keep an older model. "Azure's time" is time on the model's clock,
+    which Azure would need; the seconds "here" are those of this machine.
       gpufleet preview dev                                after a change of the region file
       gpufleet preview dev --diff                         with every value
       gpufleet preview dev --scenario allocation-3-percent
@@ -57,7 +58,7 @@ def preview(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss
             with StateDirectory(folder) as directory:
                 cloud = open_region_cloud(directory, plan, scenario)
         else:
-            progress_console().print(f"note: {folder} contains no Azure yet; this compares with an empty one", markup=False, soft_wrap=True)
+            print_notes(progress_console(), [f"{folder} contains no Azure yet; this compares with an empty one"])
             cloud = new_region_cloud(plan, scenario)
         outcome = bring_up(plan, cloud, azure.allowed(accept_loss_of), progress)
     print_outcome(console, outcome, time.monotonic() - began, None, everything=everything)

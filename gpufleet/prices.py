@@ -41,11 +41,11 @@ def refresh(location: str | None, url: str | None, prices_file: Path) -> None:
 
     Exit status: 0 if the file was written; 2 if the API cannot be reached, or the file cannot be written.
     """
-    from gpufleet.retail_prices import API, API_VERSION, RetailPricesError, fetch_prices
+    from gpufleet.retail_prices import API, API_VERSION, RetailPricesError, fetch_prices, server_of
 
     if location is not None and not re.fullmatch(r"[a-z][a-z0-9]{2,29}", location):
         raise click.UsageError(f"--location {location!r} is no Azure location; write it in lower case without spaces: swedencentral")
-    if url is not None and not re.match(r"https?://[^/]", url):
+    if url is not None and (not re.fullmatch(r"https?://[^/\s]+(?:/\S*)?", url) or server_of(url) is None):
         raise click.UsageError(f"--url {url!r} is no address; give one that begins with https://")
     if not prices_file.parent.is_dir():
         raise click.UsageError(f"--prices {prices_file}: there is no folder {prices_file.parent}; create it first")

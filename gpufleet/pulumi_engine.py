@@ -17,8 +17,11 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from gpufleet.consoles import is_live, progress_console
-from gpufleet.directories import OUT, short_path
+from gpufleet.directories import OUT
+from gpufleet.interruption import exit_interrupted, interrupted_status
 from gpufleet.options import AzureOptions, EngineOptions
+from gpufleet.output_streams import saved_before_output, saved_state
+from stacks.load import short_path
 
 if TYPE_CHECKING:
     from components.plan.model import RegionPlan
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from rehearsal.pulumi_cli.region_commands import RegionResult
     from rehearsal.pulumi_cli.stack_operations import ProgressReporter, RegionEngine
 
-EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_FAILED, EXIT_REFUSED = 1, 2
 LIVE_APART, LINES_APART = 0.2, 10.0
 """Seconds between two updates of the live line, and between two lines without a terminal."""
 
@@ -68,7 +71,7 @@ def work_for_engine(plan: RegionPlan, region: str, azure: AzureOptions, engine: 
 
 
 def run_on_engine(console: Console, work: Work, verb: Callable[[RegionEngine], RegionResult], *, everything: bool = False) -> NoReturn:
-    """Run a verb, print its result, and exit: 0 complete, 1 failed or refused, 2 not started, 130 interrupted."""
+    """Run a verb, print its result, and exit: 0 complete, 1 failed or refused, 2 not started, 130 interrupted, 143 terminated."""
     from rehearsal.local_up.update_state import UpdateRefusedError
     from rehearsal.pulumi_cli.messages import conclusion
     from rehearsal.pulumi_cli.stack_operations import EngineError
@@ -86,12 +89,14 @@ def run_on_engine(console: Console, work: Work, verb: Callable[[RegionEngine], R
         click.echo(f"{error.filename or work.folder}: {error.strerror or error}; fix this, then run the same command again", err=True)
         sys.exit(EXIT_REFUSED)
     except KeyboardInterrupt:
-        click.echo("interrupted before Pulumi started; nothing was changed", err=True)
-        sys.exit(EXIT_INTERRUPTED)
-    for line in conclusion(outcome, _command(), everything=everything):
-        console.print(line, markup=False, soft_wrap=True)
-    console.print(f"took {time.monotonic() - began:.0f} s; kept in {work.folder}", markup=False, soft_wrap=True)
-    sys.exit(EXIT_INTERRUPTED if outcome.interrupted else 0 if outcome.complete else EXIT_FAILED)
+        exit_interrupted(" before Pulumi started; nothing was changed: run the same command again")
+    with saved_before_output(saved_state(outcome.verb, work.folder, complete=outcome.complete)):
+        for line in conclusion(outcome, _command(), everything=everything):
+            console.print(line, markup=False, soft_wrap=True)
+        console.print(f"took {time.monotonic() - began:.0f} s; kept in {work.folder}", markup=False, soft_wrap=True)
+    if outcome.interrupted:
+        sys.exit(interrupted_status())
+    sys.exit(0 if outcome.complete else EXIT_FAILED)
 
 
 def _done(work: Work, verb: Callable[[RegionEngine], RegionResult]) -> RegionResult:

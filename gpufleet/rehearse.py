@@ -15,10 +15,12 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from components.plan.cost import cost_text
+from components.plan.cost_text import cost_text
 from gpufleet.check import headroom, tightest
 from gpufleet.consoles import is_live, progress_console, result_console
 from gpufleet.directories import OUT, Directory
+from gpufleet.interruption import exit_interrupted
+from gpufleet.output_streams import saved_before_output
 from gpufleet.up_output import span
 from stacks.file_problems import InvalidFileError
 
@@ -47,15 +49,17 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     stack, whose resources become requests to a model of Azure, until every machine runs with its addresses; compare the
     registered resources with the plan, and check them for consistency (addresses, vCPUs, reachability); write
     <out>/<region>/report.html and both graphs. The model is then discarded; gpufleet up stores one. For an invalid file or
-    an exceeded limit, the report lists the errors or the limits, and nothing is created.
+    an exceeded limit, the report lists the errors or the limits, and nothing is created. "Azure's time" in the result is
+    time on the model's clock, which Azure would need; "took" is the time on this machine.
 
+    \b
     With --real, the etcd members, API servers, controller managers and schedulers of one cluster then run on this machine,
     from the boot files of its machines. The program's Kubernetes objects are applied, machines join as at boot, and the
     cluster is checked. Missing programs are built first (gpufleet binaries). All processes and files are removed at the
     end, also after Ctrl-C or a crash. Linux only.
 
     Exit status: 1 if a limit is exceeded, a resource is not created or a check finds a difference; 2 if the region file or an option is
-    invalid; 130 after Ctrl-C.
+    invalid; 130 after Ctrl-C; 143 after SIGTERM.
     """
     # The SDKs of Azure and Kubernetes take seconds to import, which would slow down every other verb.
     from rehearsal.program.run import ProgramError
@@ -77,13 +81,19 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
     except RegionNotUpError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        exit_interrupted(f"; the report in {out} is not complete, and nothing else was written: run the same command again")
     except OSError as error:
         console.print(f"{out}: cannot be written: {error.strerror}; give another folder with --out", markup=False, soft_wrap=True)
         sys.exit(2)
-    for line in (*summary(result, time.monotonic() - began), *(f"note: {note}" for note in result.notes)):
-        console.print(line, markup=False, soft_wrap=True)
-    well = run_real(result) if run_real else True
-    sys.exit(0 if well and not result.findings else 1)
+    with saved_before_output(f"the report is in {result.report}"):
+        for line in (*summary(result, time.monotonic() - began), *(f"note: {note}" for note in result.notes)):
+            console.print(line, markup=False, soft_wrap=True)
+    try:
+        passed = run_real(result) if run_real else True
+    except KeyboardInterrupt:
+        exit_interrupted(f"; the report is in {result.report}, and nothing runs any more")
+    sys.exit(0 if passed and not result.findings else 1)
 
 
 def _prepared(region: str, options: tuple[str | None, int | None, int | None, bool], console: Console) -> Callable[[RehearsalResult], bool]:
@@ -105,7 +115,7 @@ def _with_progress(region: str, out: Path) -> RehearsalResult:
     with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def tell(phase: str, count: int) -> None:
+        def show(phase: str, count: int) -> None:
             if phase not in tasks:
                 for done in tasks.values():
                     bars.update(done, total=1, completed=1)
@@ -113,7 +123,7 @@ def _with_progress(region: str, out: Path) -> RehearsalResult:
             elif count % 25 == 0:
                 bars.update(tasks[phase], count=f"{count:,} resources")
 
-        return run_rehearsal(region, out, tell)
+        return run_rehearsal(region, out, show)
 
 
 def summary(result: RehearsalResult, seconds: float) -> list[str]:

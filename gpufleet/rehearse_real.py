@@ -55,14 +55,14 @@ class Prepared:
     keep: bool
 
 
-def prepared(region: str, asked: RealOptions, console: Console) -> Prepared:
+def prepared(region: str, options: RealOptions, console: Console) -> Prepared:
     """Check that the cluster can run here, and find or build the programs; exit if either is not possible."""
     try:
-        chosen = requested_size(load_plan(region), asked.cluster, asked.nodes, asked.api_servers)
+        chosen = requested_size(load_plan(region), options.cluster, options.nodes, options.api_servers)
         if sys.platform != "linux":
             raise ClusterSizeError(f"--real runs programs by means of Linux, and this is {sys.platform}; run it on a Linux machine")
         check_memory(chosen)
-        return Prepared(chosen, find_binaries(lambda line: progress_console().print(line, markup=False, soft_wrap=True)), asked.keep)
+        return Prepared(chosen, find_binaries(lambda line: progress_console().print(line, markup=False, soft_wrap=True)), options.keep)
     except ClusterSizeError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         sys.exit(EXIT_REFUSED)
@@ -77,11 +77,11 @@ def run_real(result: RehearsalResult, size: Prepared, console: Console) -> bool:
     folder = None
     try:
         with (
-            _told() as tell,
-            real_cluster(ProvisionedRegion(result.plan, result.cloud, result.clusters), size.size, size.binaries, tell) as run,
+            _progress() as show,
+            real_cluster(ProvisionedRegion(result.plan, result.cloud, result.clusters), size.size, size.binaries, show) as run,
         ):
             folder = run.folder
-            tell("", "")
+            show("", "")
             for line in summary(run, time.monotonic() - began):
                 console.print(line, markup=False, soft_wrap=True)
             if size.keep:
@@ -141,7 +141,7 @@ def _usage_line(name: str, count: int, usage: ProcessUsage) -> str:
 
 
 @contextmanager
-def _told() -> Iterator[Callable[[str, str], None]]:
+def _progress() -> Iterator[Callable[[str, str], None]]:
     """Show on standard error a live line per phase on a terminal, a plain line per phase elsewhere; an empty phase name ends it."""
     console = progress_console()
     if not is_live(console):
@@ -163,7 +163,7 @@ def _told() -> Iterator[Callable[[str, str], None]]:
     bars = Progress(*columns, console=console, transient=True)
     tasks: dict[str, TaskID] = {}
 
-    def tell(phase: str, done: str) -> None:
+    def show(phase: str, done: str) -> None:
         if phase not in tasks:
             for earlier in tasks.values():
                 bars.update(earlier, total=1, completed=1)
@@ -174,4 +174,4 @@ def _told() -> Iterator[Callable[[str, str], None]]:
         bars.update(tasks[phase], done=done)
 
     with bars:
-        yield tell
+        yield show

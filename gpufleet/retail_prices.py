@@ -20,6 +20,7 @@ from urllib.parse import urlencode, urlsplit
 import aiohttp
 
 from components.errors import GpufleetError
+from stacks.prices import MOST_USD_PER_HOUR
 
 API = "https://prices.azure.com/api/retail/prices"
 API_VERSION = "2023-01-01-preview"
@@ -66,7 +67,7 @@ def select(items: Iterable[Item], now: datetime) -> Selection:
     for item in items:
         if _is_linux_price(item, now):
             price = Decimal(str(item["retailPrice"]))
-            entry = (item.get("isPrimaryMeterRegion") is True, str(item.get("effectiveStartDate")), price)
+            entry = (item.get("isPrimaryMeterRegion") is True, str(item.get("effectiveStartDate") or ""), price)
             candidates[str(item["armSkuName"]), str(item["armRegionName"])].append(entry)
     prices, ambiguous = {}, {}
     for key, entries in candidates.items():
@@ -92,7 +93,11 @@ def _is_linux_price(item: Item, now: datetime) -> bool:
     if (start is not None and start > now) or (end is not None and end <= now):
         return False
     try:
-        return Decimal(str(item.get("retailPrice"))) > 0 and bool(item.get("armSkuName")) and bool(item.get("armRegionName"))
+        return (
+            0 < Decimal(str(item.get("retailPrice"))) <= MOST_USD_PER_HOUR
+            and bool(item.get("armSkuName"))
+            and bool(item.get("armRegionName"))
+        )
     except InvalidOperation:
         return False
 
@@ -127,8 +132,8 @@ async def _fetch(sizes: Sequence[str], location: str | None, report: Report, url
             pages = _Pages(session, url, report, first_wait)
             for number, size in enumerate(sizes, 1):
                 received = await pages.of(filter_text(size, location))
-                # A filter that a server ignores would otherwise give prices of sizes that were not requested.
-                items += [item for item in received if item.get("armSkuName") == size]
+                # A filter that a server ignores would otherwise give prices of sizes or locations that were not requested.
+                items += [item for item in received if item.get("armSkuName") == size and location in (None, item.get("armRegionName"))]
                 report(f"prices: {size} ({number} of {len(sizes)}): {len(received):,} meters")
             requests = pages.requests
     except TimeoutError:
@@ -156,7 +161,7 @@ class _Pages:
             if not page.get("NextPageLink"):
                 return items
             link = str(page["NextPageLink"])
-            if server_of(link) != server_of(self._url):
+            if server_of(link) is None or server_of(link) != server_of(self._url):
                 raise RetailPricesError(f"{self._url}: the next page is on another server: {link[:80]}; nothing was written: check --url")
         raise RetailPricesError(f"{self._url}: more than {MOST_PAGES} pages for {filter_words}; nothing was written: check --url")
 
@@ -168,27 +173,38 @@ class _Pages:
             try:
                 async with self._session.get(link) as answer:
                     if answer.status == 200:
-                        return json.loads(await answer.read(), parse_float=Decimal)
+                        return self._decoded(await answer.read())
                     reason = f"HTTP {answer.status}"
                     if answer.status not in RETRIED:
                         raise RetailPricesError(f"{self._url}: {reason} {answer.reason}; nothing was written: check --url")
                     wait = max(wait, _retry_after(answer.headers.get("Retry-After")))
+            except ValueError:
+                reason = "its address, or that of the proxy in HTTPS_PROXY, is invalid"
+                raise RetailPricesError(f"{self._url}: {reason}; nothing was written: check both") from None
             except aiohttp.ClientConnectorError as error:
                 raise unreachable(self._url, str(error.os_error.strerror or error)) from None
             except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
                 reason = str(error) or type(error).__name__
-            except ValueError:
-                raise RetailPricesError(f"{self._url}: the answer is no JSON; nothing was written: check --url") from None
             if attempt + 1 < ATTEMPTS:
                 self._report(f"prices: {reason}; next attempt in {math.ceil(wait)} s")
                 await asyncio.sleep(wait)
         raise unreachable(self._url, f"{reason}, also after {ATTEMPTS} attempts")
 
+    def _decoded(self, body: bytes) -> Any:
+        try:
+            return json.loads(body, parse_float=Decimal)
+        except ValueError:
+            raise RetailPricesError(f"{self._url}: the answer is no JSON; nothing was written: check --url") from None
 
-def server_of(url: str) -> tuple[str, str | None, int | None]:
-    """Return scheme, host and port of an address; the API writes the default port in NextPageLink."""
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+
+def server_of(url: str) -> tuple[str, str, int | None] | None:
+    """Return scheme, host and port of an address, None for an invalid one; the API writes the default port in NextPageLink."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    return (parts.scheme, parts.hostname, port or {"https": 443, "http": 80}.get(parts.scheme)) if parts.hostname else None
 
 
 def unreachable(url: str, reason: str) -> RetailPricesError:

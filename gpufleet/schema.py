@@ -7,15 +7,8 @@ from pathlib import Path
 
 import click
 
-from rehearsal.azure import scenario_files
 from stacks.load import REGIONS, ROOT
 from stacks.schema import reference, schema_text
-
-TARGETS = {
-    REGIONS / "schema.json": schema_text,
-    ROOT / "docs" / "region-file.md": reference,
-    scenario_files.SCHEMA: scenario_files.schema_text,
-}
 
 
 @click.command(short_help="Write the JSON schemas and the region file's reference.")
@@ -25,12 +18,24 @@ def schema(only_check: bool) -> None:
 
     Editors complete and validate region and scenario files with these schemas, which every such file references in its first line.
     """
-    stale = [path for path, text in TARGETS.items() if not path.exists() or path.read_text() != text()]
+    texts = _texts()
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         if not only_check:
-            path.write_text(TARGETS[path]())
+            path.write_text(texts[path])
         click.echo(f"{_relative(path)}: {'stale; run gpufleet schema' if only_check else 'written'}")
     sys.exit(1 if stale and only_check else 0)
+
+
+def _texts() -> dict[Path, str]:
+    """Return the text of each file that the verb writes."""
+    from rehearsal.azure import scenario_files
+
+    return {
+        REGIONS / "schema.json": schema_text(),
+        ROOT / "docs" / "region-file.md": reference(),
+        scenario_files.SCHEMA: scenario_files.schema_text(),
+    }
 
 
 def _relative(path: Path) -> str:

@@ -9,6 +9,7 @@ import click
 
 from gpufleet.consoles import progress_console, result_console
 from gpufleet.options import AzureOptions, EngineOptions, azure_options, engine_options, print_notes, report_refusals
+from gpufleet.output_streams import saved_before_output, saved_state
 from gpufleet.pulumi_engine import run_on_engine, work_for_engine
 from gpufleet.up_output import print_outcome, shown
 from stacks.load import load_plan, load_siblings
@@ -31,7 +32,8 @@ def up(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: 
 
     \b
     No cloud account and no Pulumi CLI are needed. The command runs the program of pulumi up against a model of Azure,
-    which --state stores between commands. The model's clock is virtual, so hours of Azure's time pass in seconds.
+    which --state stores between commands. The model's clock is virtual, so hours of Azure's time pass in seconds: "Azure's
+    time" in the result is time on this clock, which Azure would need. The seconds "here" are those of this machine.
     Run it again after a change of the region file or a failure: it does only what is missing.
       gpufleet up dev                                     create or update
       gpufleet preview dev                                print what up would do, and whether it would succeed
@@ -74,5 +76,6 @@ def up(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: 
         cloud = open_region_cloud(directory, plan, scenario)
         outcome = bring_up(plan, cloud, azure.allowed(accept_loss_of), progress)
         save(directory, cloud)
-    print_outcome(console, outcome, time.monotonic() - began, folder, everything=everything)
+    with saved_before_output(saved_state("up", folder, complete=outcome.complete)):
+        print_outcome(console, outcome, time.monotonic() - began, folder, everything=everything)
     sys.exit(0 if outcome.complete else 1)

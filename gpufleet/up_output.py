@@ -97,6 +97,7 @@ def print_destroyed(console: Console, outcome: UpOutcome, seconds: float, folder
 def outcome_lines(outcome: UpOutcome, seconds: float, folder: Path | None, *, everything: bool) -> list[str]:
     """Return the lines that print_outcome prints."""
     from rehearsal.local_up.diff_text import CREATED_AGAIN, DONE, PLANNED, change_lines, count_line, machine_line
+    from rehearsal.local_up.etcd_lines import etcd_lines
     from rehearsal.local_up.failure_text import paragraphs
     from rehearsal.local_up.snapshot import compare_snapshots
 
@@ -111,6 +112,7 @@ def outcome_lines(outcome: UpOutcome, seconds: float, folder: Path | None, *, ev
         lines.append(f"{would} {span(outcome.seconds)} of Azure's time ({seconds:.1f} s here)" + _where(folder))
     elif outcome.complete:
         lines.append(_nothing(outcome, seconds))
+    lines += etcd_lines(outcome)
     ending = paragraphs(outcome)
     if ending and folder is None:
         ending.insert(0, "An update would end like this:")
@@ -119,7 +121,8 @@ def outcome_lines(outcome: UpOutcome, seconds: float, folder: Path | None, *, ev
 
 def _cost_line(outcome: UpOutcome) -> str:
     """Return the cost of the machines in the model before and after, at the region's prices; empty where it does not change."""
-    from components.plan.cost import cost_change_text, cost_of_machines, prices_of_region
+    from components.plan.cost import cost_of_machines, prices_of_region
+    from components.plan.cost_text import cost_change_text
     from rehearsal.local_up.snapshot import billed_machines
     from stacks.prices import load_prices
 
@@ -130,14 +133,22 @@ def _cost_line(outcome: UpOutcome) -> str:
 
 def _nothing(outcome: UpOutcome, seconds: float) -> str:
     """Return the line for an update without changes, with the number of machines that do not have their set's latest model."""
-    from rehearsal.local_up.diff_text import OUT_OF_DATE
+    from rehearsal.local_up.diff_text import OUT_OF_DATE, ROLLING
+    from rehearsal.local_up.etcd_lines import retained_by_machine
 
     machines = sum(item.machine_count or 0 for item in outcome.after.values())
     behind = sum(item.outdated_count for item in outcome.after.values())
-    left = f"; {behind:,} of them are out of date ({OUT_OF_DATE})" if behind else ""
+    rolling = sum(item.upgrading_count for item in outcome.after.values())
+    left = f"; {rolling:,} of them are in a rolling upgrade in progress ({ROLLING})" if rolling else ""
+    left += f"; {behind:,} of them are out of date ({OUT_OF_DATE})" if behind else ""
+    older = len(retained_by_machine(outcome))
+    etcd = (
+        f", except {older:,} etcd machine{'' if older == 1 else 's'}, which keep{'s' if older == 1 else ''} older values" if older else ""
+    )
     resources = sum(bool(item.record.id) for item in outcome.after.values())
     return (
-        f"{outcome.plan.name}: nothing to change: {resources:,} resources and {machines:,} machines are as planned{left} ({seconds:.1f} s)"
+        f"{outcome.plan.name}: nothing to change: {resources:,} resources and {machines:,} machines are as planned{etcd}{left} "
+        f"({seconds:.1f} s)"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,10 +23,11 @@ from rehearsal.local_up.timeline import Timeline, timeline_of
 from rehearsal.local_up.up import UpOutcome, bring_up_anew
 from rehearsal.program.graph import Graph
 from rehearsal.program.run import rare_collections
-from rehearsal.report.page import PAGE, write_refusal, write_report, write_whole
+from rehearsal.report.page import PAGE, write_refusal, write_report
+from stacks.atomic_write import write_atomically
 from stacks.file_problems import InvalidFileError
 from stacks.load import load_plan, load_siblings, region_path
-from stacks.notes import differing_quotas, notes
+from stacks.notes import notes
 from stacks.prices import load_prices
 
 GRAPHS = {"base": "base.json", "clusters": "clusters.json"}
@@ -86,7 +88,7 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
     except (InvalidFileError, LimitsExceededError) as refusal:
         try:
             _delete_results(folder)
-            report = write_refusal(out, folder.name, f"gpufleet rehearse {region}", refusal, rows)
+            report = write_refusal(out, folder.name, shlex.join(["gpufleet", "rehearse", region]), refusal, rows)
         except OSError:
             raise refusal from None
         raise PlanRefusedError(refusal, report) from None
@@ -94,7 +96,7 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
     _check_writable(folder)
     outcome = _up(plan, timings, progress)
     # Ids of missing captures are assumed in the outcome's plan. The notes are about the region file's own plan.
-    noted, plan = (*notes(region, plan), *differing_quotas(region, plan, siblings.plans)), outcome.plan
+    noted, plan = notes(region, plan, siblings.plans), outcome.plan
     base, clusters = outcome.graphs
     with _phase("cross-checks", timings, progress):
         findings = (*cross_check(plan, base, clusters), *check_machines(plan, outcome.cloud))
@@ -102,10 +104,20 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
         _write_graphs(folder, base, clusters)
         timeline = timeline_of(outcome)
         checks = (*CHECKS, ALL_UP)
+        hints = (*noted, *siblings.left_out)
         report = write_report(
-            out, plan, base, clusters, limits=rows, checks=checks, findings=findings, timings=timings, timeline=timeline, cost=cost
+            out,
+            plan,
+            base,
+            clusters,
+            limits=rows,
+            checks=checks,
+            findings=findings,
+            timings=timings,
+            timeline=timeline,
+            cost=cost,
+            notes=hints,
         )
-    hints = (*noted, *siblings.left_out)
     return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, hints, timings, report, cost)
 
 
@@ -144,10 +156,10 @@ def _delete_results(folder: Path) -> None:
 def _check_writable(folder: Path) -> None:
     """Check that the folder is writable before the rehearsal takes time; raise OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / PAGE, "").unlink()
+    write_atomically(folder / PAGE, "").unlink()
 
 
 def _write_graphs(folder: Path, base: Graph, clusters: Graph) -> None:
     """Write both graphs with masked secrets."""
     for name, graph in (("base", base), ("clusters", clusters)):
-        write_whole(folder / GRAPHS[name], graph.to_json())
+        write_atomically(folder / GRAPHS[name], graph.to_json())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from components.errors import GpufleetError
 
@@ -36,6 +37,21 @@ class Position:
     column: int
 
 
+class ProblemKind(enum.Flag):
+    """Properties of a problem that decide how it is merged with other problems of its file."""
+
+    OTHER = 0
+    QUOTABLE = enum.auto()
+    """A scalar without quotes that is ambiguous; the last remedy is quotes, which are wrong where the model expects no text."""
+    UNKNOWN_KEY = enum.auto()
+    WRONG_FORM = enum.auto()
+    """Text without the form of its key. A validation that knows the existing values has a better remedy."""
+    NOT_TEXT_OR_LIST = enum.auto()
+    """Another value where text or a list is expected; problems inside the value only follow from it."""
+    GENERAL_REMEDY = enum.auto()
+    """The remedy is that of every value with the wrong type."""
+
+
 @dataclass(frozen=True)
 class FileProblem:
     """One problem of a file; its text is always one line.
@@ -50,6 +66,7 @@ class FileProblem:
     value: str | None
     reason: str
     remedy: str
+    kind: ProblemKind = field(default=ProblemKind.OTHER, compare=False, repr=False)
 
     def __str__(self) -> str:
         where = one_line(self.file)
@@ -69,10 +86,18 @@ class InvalidFileError(GpufleetError):
         super().__init__("\n".join(map(str, self.problems)))
 
 
-def problem(file: str, path: Path, position: Position | None, value: str | None, reason: str, remedy: str) -> FileProblem:
+def problem(
+    file: str,
+    path: Path,
+    position: Position | None,
+    value: str | None,
+    reason: str,
+    remedy: str,
+    kind: ProblemKind = ProblemKind.OTHER,
+) -> FileProblem:
     """Return a problem whose texts are single lines of limited length."""
     line, column = (position.line, position.column) if position else (None, None)
-    return FileProblem(file, path_text(path), line, column, value, one_line(reason), one_line(remedy))
+    return FileProblem(file, path_text(path), line, column, value, one_line(reason), one_line(remedy), kind)
 
 
 def invalid_file(problems: Iterable[FileProblem]) -> InvalidFileError:

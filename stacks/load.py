@@ -18,9 +18,8 @@ from components.plan.region import plan_region
 from components.plan.validation import validate_region
 from components.spec.images import ImageCatalog, ImageDefinition, Published
 from components.spec.region import Region
-from stacks.file_problems import InvalidFileError, Path, invalid_file, nearest_position, path_text, problem, shown
+from stacks.file_problems import InvalidFileError, Path, ProblemKind, invalid_file, nearest_position, path_text, problem, shown
 from stacks.model_problems import merge_problems, model_problems
-from stacks.pattern_faults import WRONG_FORM
 from stacks.strict_yaml import MAX_BYTES, read
 
 M = TypeVar("M", bound=BaseModel)
@@ -166,13 +165,20 @@ def _address_space(path: pathlib.Path) -> str:
     return space if isinstance(space, str) else ""
 
 
-def _shown(path: pathlib.Path) -> pathlib.Path:
-    """Return the path relative to the working directory if it is below it."""
+def short_path(path: pathlib.Path) -> pathlib.Path:
+    """Return a path relative to the working directory if it is below it, else absolute."""
     try:
-        return path.resolve().relative_to(pathlib.Path.cwd())
-    except (ValueError, OSError, RuntimeError):
-        # Up to Python 3.12, a loop of links raises a RuntimeError.
+        resolved, folder = path.resolve(), pathlib.Path.cwd()
+        return resolved.relative_to(folder) if resolved.is_relative_to(folder) else resolved
+    except (OSError, RuntimeError):
+        # Up to Python 3.12, a loop of links raises a RuntimeError; a deleted working directory raises an OSError.
         return path
+
+
+def _shown(path: pathlib.Path) -> pathlib.Path:
+    """Return the path relative to the working directory if it is below it, else as it was given."""
+    short = short_path(path)
+    return path if short.is_absolute() else short
 
 
 def read_model(path: pathlib.Path, model: type[M], validate: Callable[[object], Iterable[InvalidValue]] = lambda _: ()) -> M:
@@ -188,14 +194,14 @@ def read_model(path: pathlib.Path, model: type[M], validate: Callable[[object], 
         problems = merge_problems(document, [])
     except ValidationError as error:
         problems = merge_problems(document, model_problems(error, model, document.data, document.positions, file))
-    reported = {one.path for one in problems if not one.reason.endswith(WRONG_FORM)}
+    reported = {one.path for one in problems if ProblemKind.WRONG_FORM not in one.kind}
     for item in validate(document.data):
         path_in_text = path_text(item.path)
         if item.replaces_model_error or path_in_text not in reported:
             value_text, position = shown(item.value), nearest_position(item.path, document.positions)
             # A validation knows the values that exist, so its remedy is better than that for the form.
             problems = [
-                one for one in problems if one.path != path_in_text or not (item.replaces_model_error or one.reason.endswith(WRONG_FORM))
+                one for one in problems if one.path != path_in_text or not (item.replaces_model_error or ProblemKind.WRONG_FORM in one.kind)
             ]
             problems.append(problem(file, item.path, position, value_text, f"{value_text} {item.reason}", item.remedy))
     if problems:

@@ -17,10 +17,22 @@ from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
 from components.spec.types import EXAMPLES, FORMS
-from stacks.file_problems import MAX_PROBLEMS, WIDE_SPACE, FileProblem, Path, Position, nearest_position, path_text, problem, shown
+from stacks.file_problems import (
+    MAX_PROBLEMS,
+    WIDE_SPACE,
+    FileProblem,
+    Path,
+    Position,
+    ProblemKind,
+    nearest_position,
+    path_text,
+    problem,
+    shown,
+)
 from stacks.model_paths import ErrorLocation, known_keys, locate
 from stacks.pattern_faults import pattern_fault
 from stacks.strict_yaml import Document
+from stacks.yaml_scalars import QUOTE_IT, without_quotes
 
 LONGEST_KEY = 100
 """Maximum characters of an unknown key in comparisons with known keys, whose cost is the product of both lengths."""
@@ -29,9 +41,9 @@ SIMILAR = 0.65
 """Minimum similarity of an unknown key and the key that is suggested; tags and quotas have 0.6."""
 
 BOUNDS = {
-    "greater_than": ("gt", "is not more than", "give more than"),
+    "greater_than": ("gt", "must be more than", "give more than"),
     "greater_than_equal": ("ge", "is less than", "give at least"),
-    "less_than": ("lt", "is not less than", "give less than"),
+    "less_than": ("lt", "must be less than", "give less than"),
     "less_than_equal": ("le", "is more than", "give at most"),
     "multiple_of": ("multiple_of", "is no multiple of", "give a multiple of"),
 }
@@ -68,9 +80,7 @@ HOW_TO_WRITE = {
     LIST: "write one `- entry` a line",
     MAPPING: "write one `key: value` a line",
 }
-NOT_OF_KIND = tuple(f"not {kind}" for kind in (TEXT, LIST))
 UNKNOWN = "is not a known key"
-QUOTE_IT = "quote it"
 BUILT_IN = frozenset(get_args(ErrorType))
 """Types of pydantic's built-in errors; other errors come from a model and have complete messages."""
 
@@ -102,7 +112,7 @@ def model_problems(
         path, value, reason, remedy = _describe(details, location)
         if path in instead:
             remedy = f"did you mean {instead[path][-1]}?"
-        problems.append((path, problem(file, path, nearest_position(path, positions), value, reason, remedy)))
+        problems.append((path, problem(file, path, nearest_position(path, positions), value, reason, remedy, _kind(details, location))))
     return problems
 
 
@@ -114,13 +124,13 @@ def merge_problems(document: Document, found: Sequence[tuple[Path, FileProblem]]
     """
     by_path = dict(found)
     refused = {path_text(path): path for path in document.refused}
-    wrong = tuple(f"{one.path}{sign}" for _, one in found if one.path and one.reason.endswith(NOT_OF_KIND) for sign in ".[")
+    wrong = tuple(f"{one.path}{sign}" for _, one in found if one.path and ProblemKind.NOT_TEXT_OR_LIST in one.kind for sign in ".[")
     problems = []
     for one in document.problems:
         other = by_path.get(refused[one.path]) if one.path in refused else None
         if wrong and one.path.startswith(wrong):
             continue
-        problems.append(_with_remedy_of_type(one, other) if one.path in refused and one.remedy.endswith(QUOTE_IT) else one)
+        problems.append(_with_remedy_of_type(one, other) if ProblemKind.QUOTABLE in one.kind and one.path in refused else one)
     problems += [one for path, one in found if not any(path[:length] in document.refused for length in range(len(path) + 1))]
     return problems
 
@@ -128,16 +138,14 @@ def merge_problems(document: Document, found: Sequence[tuple[Path, FileProblem]]
 def _with_remedy_of_type(ambiguous: FileProblem, other: FileProblem | None) -> FileProblem:
     """Return the problem of an ambiguous scalar with the remedy for the type that the model expects there.
 
-    `other` is the model's problem with the scalar as text, None if it has none. Keys have no type.
+    `other` is the model's problem with the scalar as text, None if it has none.
     """
-    if ambiguous.reason.startswith(("as a key", "<<")):
-        return ambiguous
     if other is None:
         return replace(ambiguous, remedy=QUOTE_IT)
-    if other.reason == UNKNOWN:
+    if ProblemKind.UNKNOWN_KEY in other.kind:
         return other
-    first = ambiguous.remedy.removesuffix(QUOTE_IT).removesuffix(", or ")
-    return replace(ambiguous, remedy=first if first and other.remedy.startswith(tuple(HOW_TO_WRITE.values())) else other.remedy)
+    first = without_quotes(ambiguous.remedy)
+    return replace(ambiguous, remedy=first if first and ProblemKind.GENERAL_REMEDY in other.kind else other.remedy)
 
 
 def _miscounted(details: ErrorDetails) -> bool:
@@ -231,7 +239,9 @@ def _describe(details: ErrorDetails, location: ErrorLocation) -> tuple[Path, str
             return location.path, word, f"{word} {fault}", f"write {words}{about}"
         case kind if kind in BOUNDS:
             bound, wrong, right = BOUNDS[kind]
-            return location.path, word, f"{word} {wrong} {context[bound]}", f"{right} {context[bound]}{about}"
+            limit = context[bound]
+            limit = int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+            return location.path, word, f"{word} {wrong} {limit}", f"{right} {limit}{about}"
         case kind if kind in LENGTHS:
             bound, unit, wrong, right = LENGTHS[kind]
             counted = f"{len(given)} {UNIT[unit] if len(given) == 1 else unit}"
@@ -241,7 +251,7 @@ def _describe(details: ErrorDetails, location: ErrorLocation) -> tuple[Path, str
                 location.path,
                 word,
                 _kind_wrong(given, EXPECTED[kind]),
-                f"{_form(given, location) or _kind_right(given, EXPECTED[kind])}{about}",
+                f"{_form(given, location) or _kind_right(given, EXPECTED[kind]) or HOW_TO_WRITE[EXPECTED[kind]]}{about}",
             )
         case "value_error" | "assertion_error":
             return location.path, word, *_raised(str(context["error"]), given, f"correct it{about}")
@@ -249,6 +259,22 @@ def _describe(details: ErrorDetails, location: ErrorLocation) -> tuple[Path, str
             return location.path, word, f"{word} is refused: {details['msg']}", f"correct it{about}"
         case _:
             return location.path, word, *_split(details["msg"], "")
+
+
+def _kind(details: ErrorDetails, location: ErrorLocation) -> ProblemKind:
+    """Return the kind of a problem that _describe describes."""
+    match details["type"]:
+        case "extra_forbidden":
+            return ProblemKind.UNKNOWN_KEY
+        case "string_pattern_mismatch":
+            return ProblemKind.WRONG_FORM
+        case kind if kind in EXPECTED:
+            expected, given = EXPECTED[kind], details["input"]
+            inside = ProblemKind.NOT_TEXT_OR_LIST if expected in (TEXT, LIST) else ProblemKind.OTHER
+            specific = _form(given, location) or _kind_right(given, expected)
+            return inside | (ProblemKind.OTHER if specific else ProblemKind.GENERAL_REMEDY)
+        case _:
+            return ProblemKind.OTHER
 
 
 def _about(location: ErrorLocation) -> str:
@@ -302,7 +328,7 @@ def _kind_wrong(given: object, expected: str) -> str:
 
 
 def _kind_right(given: object, expected: str) -> str:
-    """Return the remedy for a value of the wrong type."""
+    """Return the remedy for a value of the wrong type that almost has the right one; otherwise an empty string."""
     if expected == TEXT and isinstance(given, bool | int | float):
         return f'quote it: "{shown(given)}"'
     if expected == LIST and isinstance(given, dict):
@@ -319,7 +345,7 @@ def _kind_right(given: object, expected: str) -> str:
         return "write it without { }"
     if expected == MAPPING and isinstance(given, str) and COLON_WITHOUT_SPACE.fullmatch(given):
         return "put a space after the colon"
-    return HOW_TO_WRITE[expected]
+    return ""
 
 
 def _form(given: object, location: ErrorLocation) -> str:

@@ -1,4 +1,4 @@
-"""Notes on a region for its operator: missing captures of images, example identities, missing stack files, and effects of rotation."""
+"""Notes on a region before `pulumi up`: missing captures, example identities, rotation, missing stack files, differing quotas."""
 
 from __future__ import annotations
 
@@ -53,33 +53,14 @@ def _ids(plan: RegionPlan) -> Iterator[tuple[str, str]]:
         yield from (("clusters[].tenancy.teams[].group", team.group) for team in cluster.tenancy.teams)
 
 
-def differing_quotas(region: str, plan: RegionPlan, siblings: Sequence[RegionPlan]) -> tuple[str, ...]:
-    """Return one line per quota that several region files declare with different values: files, lines and values, and the remedy.
-
-    region is the name or path that the plan was loaded from.
-    """
-    own = {plan.spec.subscription, *(cluster.subscription for cluster in plan.clusters)}
-    lines = []
-    for (subscription, family), declared in quotas(plan, siblings).items():
-        if subscription in own and len({one.vcpus for one in declared}) > 1:
-            found = [(place(region, one.region, ("quotas", one.index, "vcpus")), one.vcpus) for one in declared]
-            values = ", ".join(f"{where} declares {vcpus:,}" for where, vcpus in found)
-            lowest = min(vcpus for _, vcpus in found)
-            lines.append(
-                f"quotas of {family} in subscription {subscription} differ, and the lowest, {lowest:,}, counts: {values}; write in all of "
-                f"them what Azure has granted: az vm list-usage --location {plan.spec.location}"
-            )
-    return tuple(lines)
-
-
 STACKS = ROOT / "stacks"
 GUIDE = "docs/add-a-region.md"
 
 
-def notes(region: str, plan: RegionPlan) -> tuple[str, ...]:
-    """Return one line per note: captures, identities of the shipped examples, rotation, and missing stack files under stacks/regions.
+def notes(region: str, plan: RegionPlan, siblings: Sequence[RegionPlan] = ()) -> tuple[str, ...]:
+    """Return one line per note: captures, identities of the examples, rotation, missing stack files under stacks/regions, differing quotas.
 
-    region is the name or path that the plan was loaded from.
+    region is the name or path that the plan was loaded from; siblings are the plans of other regions, whose quotas are compared.
     """
     path = region_path(region)
     return (
@@ -87,6 +68,7 @@ def notes(region: str, plan: RegionPlan) -> tuple[str, ...]:
         *_placeholders(path, plan),
         *(f"{place(region, plan.name, note.path)}: {path_text(note.path)}: {note.text}" for note in rotation_notes(plan)),
         *(missing_stack_files(plan, STACKS) if path.resolve().parent == REGIONS else ()),
+        *_differing_quotas(region, plan, siblings),
     )
 
 
@@ -112,3 +94,17 @@ def missing_stack_files(plan: RegionPlan, folder: pathlib.Path) -> Iterator[str]
     if lacking:
         what = f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing in stacks/"
         yield f"{what}: copy another region's before pulumi stack init, which would make a file without the settings in it ({GUIDE})"
+
+
+def _differing_quotas(region: str, plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[str]:
+    """Yield one line per quota that several region files declare with different values: files, lines and values, and the remedy."""
+    own = {plan.spec.subscription, *(cluster.subscription for cluster in plan.clusters)}
+    for (subscription, family), declared in quotas(plan, siblings).items():
+        if subscription in own and len({one.vcpus for one in declared}) > 1:
+            found = [(place(region, one.region, ("quotas", one.index, "vcpus")), one.vcpus) for one in declared]
+            values = ", ".join(f"{where} declares {vcpus:,}" for where, vcpus in found)
+            lowest = min(vcpus for _, vcpus in found)
+            yield (
+                f"quotas of {family} in subscription {subscription} differ, and the lowest, {lowest:,}, counts: {values}; write in all of "
+                f"them what Azure has granted: az vm list-usage --location {plan.spec.location}"
+            )

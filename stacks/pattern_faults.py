@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 WRONG_FORM = "the required form"
-"""End of every reason, by which a reader of problems recognizes them."""
+"""End of every reason."""
 LONGEST_EXPLAINED = 1_000
 """Maximum characters of an explained text; a longer one has no specific reason."""
 

@@ -17,12 +17,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from components.plan.cost import ListPrice, ListPrices
 from components.plan.vm_sizes import VM_SIZES
+from stacks.atomic_write import write_atomically
 from stacks.file_problems import InvalidFileError, invalid_file, problem, shown
 from stacks.load import ROOT
 
 PRICES = ROOT / "stacks" / "prices.json"
 """List prices that gpufleet ships."""
+MOST_USD_PER_HOUR = 10_000
+"""Upper bound of a price, far above that of any machine: the file does not take a higher one."""
 REMEDY = "restore the file from version control, or run `gpufleet prices refresh`"
+GIVE_FILE = "give an existing file of prices with --prices, or leave --prices away for the prices in stacks/prices.json"
 
 
 class PriceSnapshot(BaseModel):
@@ -32,7 +36,7 @@ class PriceSnapshot(BaseModel):
 
     date: date
     source: str
-    usd_per_hour: dict[str, dict[str, Annotated[Decimal, Field(gt=0, le=10_000)]]]
+    usd_per_hour: dict[str, dict[str, Annotated[Decimal, Field(gt=0, le=MOST_USD_PER_HOUR)]]]
 
 
 class PriceFile(BaseModel):
@@ -48,7 +52,8 @@ def load_prices(path: pathlib.Path = PRICES) -> ListPrices:
     try:
         content = PriceFile.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise _invalid(path, (), None, f"cannot be read: {error.strerror or error}") from None
+        remedy = REMEDY if path == PRICES else GIVE_FILE
+        raise _invalid(path, (), None, f"cannot be read: {error.strerror or error}", remedy) from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise _invalid(path, first["loc"], shown(first["input"]), f"{shown(first['input'])} is invalid: {first['msg']}") from None
@@ -63,8 +68,8 @@ def load_prices(path: pathlib.Path = PRICES) -> ListPrices:
     return prices
 
 
-def _invalid(path: pathlib.Path, where: tuple[str | int, ...], value: str | None, reason: str) -> InvalidFileError:
-    return invalid_file([problem(str(path), where, None, value, reason, REMEDY)])
+def _invalid(path: pathlib.Path, where: tuple[str | int, ...], value: str | None, reason: str, remedy: str = REMEDY) -> InvalidFileError:
+    return invalid_file([problem(str(path), where, None, value, reason, remedy)])
 
 
 def replace_prices(old: ListPrices, received: Mapping[tuple[str, str], Decimal], day: str, source: str) -> ListPrices:
@@ -87,6 +92,4 @@ def prices_text(prices: ListPrices) -> str:
 
 def write_prices(path: pathlib.Path, prices: ListPrices) -> None:
     """Write the file atomically: a reader sees the old prices or the new ones; raise OSError."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(prices_text(prices), encoding="utf-8")
-    part.replace(path)
+    write_atomically(path, prices_text(prices))

@@ -21,7 +21,7 @@ from stacks.file_problems import (
     problem,
     shown,
 )
-from stacks.yaml_scalars import ValueProblem, plain_value
+from stacks.yaml_scalars import QUOTE_IT, ValueProblem, plain_value
 from stacks.yaml_syntax import PROGRAMS, QuoteLoader, open_quote, position, reference, syntax_problem
 
 MAX_BYTES = 1 << 20
@@ -126,7 +126,7 @@ class _Reader:
 
     def report(self, path: Path, where: Position | None, word: str | None, found: ValueProblem) -> None:
         """Add a problem after which reading continues."""
-        self.problems.append(problem(self.file, path, where, None if word is None else shown(word), found.reason, found.remedy))
+        self.problems.append(problem(self.file, path, where, None if word is None else shown(word), found.reason, found.remedy, found.kind))
         if len(self.problems) > MAX_PROBLEMS:
             raise invalid_file(self.problems)
 
@@ -260,11 +260,11 @@ class _Reader:
         key = _text(event)
         meant, found = _value(event)
         if key == "<<" and _is_plain(event):
-            found = ValueProblem("<< copies the keys of another part of the file", "write the keys themselves, or quote it")
+            found = ValueProblem("<< copies the keys of another part of the file", f"write the keys themselves, or {QUOTE_IT}")
         elif found:
-            found = ValueProblem(f"as a key, {found.reason}", "quote it")
+            found = ValueProblem(f"as a key, {found.reason}", QUOTE_IT)
         elif not isinstance(meant, str):
-            found = ValueProblem(f"as a key, {key} is no text", "quote it")
+            found = ValueProblem(f"as a key, {key} is no text", QUOTE_IT)
         if found:
             self.refused.add((*path, key))
             self.report((*path, key), where, key, found)
@@ -294,6 +294,6 @@ def _value(event: yaml.Event) -> tuple[str | int | float | bool | None, ValuePro
         return text, None
     start, stop = position(event.start_mark), position(event.end_mark)
     if start and stop and start.line != stop.line:
-        return text, ValueProblem(f"{shown(text)} spans several lines without quotes", "quote it, or see whether a colon is missing")
+        return text, ValueProblem(f"{shown(text)} spans several lines without quotes", f"{QUOTE_IT}, or see whether a colon is missing")
     meant = plain_value(text)
     return (text, meant) if isinstance(meant, ValueProblem) else (meant, None)

@@ -9,7 +9,7 @@ from itertools import takewhile
 import yaml
 
 from stacks.file_problems import WIDE_SPACE, Position
-from stacks.yaml_scalars import ValueProblem
+from stacks.yaml_scalars import ValueProblem, quotable
 
 ESCAPE = "a backslash in double quotes starts no known escape here"
 PROGRAMS = "a line that starts with % is a directive"
@@ -220,7 +220,7 @@ def reference(event: yaml.Event) -> ValueProblem | None:
         return ValueProblem(f"&{event.anchor} is an anchor for references, which are not allowed", "remove the anchor")
     if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
         tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-        return ValueProblem(f"{tag} gives the value a type, but the schema sets types", "leave it out, or quote it")
+        return quotable(f"{tag} gives the value a type, but the schema sets types", "leave it out")
     return None
 
 

@@ -75,6 +75,12 @@ def node_subnet(block: Network, slot: int) -> Network:
     return _part(block, NODE_SUBNET_LENGTH, slot)
 
 
+def free_slot(count: int, used: set[int]) -> int | None:
+    """Return the lowest slot from which a number of consecutive node-subnet slots are unused; None if there is none."""
+    starts = range(NODE_SUBNET_SLOTS - count + 1)
+    return next((start for start in starts if used.isdisjoint(range(start, start + count))), None)
+
+
 def service_range(block: Network) -> Network:
     """Return the range of the cluster's services: a /17."""
     return _part(block, 17, SERVICE_SLOT // 4)

@@ -14,11 +14,6 @@ from components.spec.region import NegotiatedPrice
 
 HOURS_PER_MONTH = 730
 """Hours of a month in Azure's pricing calculator: https://azure.microsoft.com/pricing/calculator/"""
-INCLUDED = (
-    "virtual machines only, Linux, pay-as-you-go; not disks, traffic, load balancers, gateways, reservations or savings plans; "
-    "spot machines at the pay-as-you-go price"
-)
-"""What a total contains."""
 CONTROL_PLANE = "control plane"
 
 
@@ -64,17 +59,14 @@ class Prices:
         return None if listed is None else Price(listed.usd_per_hour, listed.date, listed.source)
 
 
-@dataclass(frozen=True)
-class CostRow:
-    """Machines of one pool or control-plane role with the price of one machine; None where there is no price."""
+@dataclass(frozen=True, kw_only=True)
+class PricedMachines:
+    """Machines of one VM size with the price of one machine; None where there is no price."""
 
-    cluster: str
-    role: str
-    note: str
     size: VmSize
     location: str
     machines: int
-    spot: bool
+    spot: bool = False
     price: Price | None
 
     @property
@@ -98,6 +90,15 @@ class CostRow:
         return self.price.usd_per_hour / self.size.gpus if self.price is not None and self.size.gpus else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class CostRow(PricedMachines):
+    """Machines of one pool or control-plane role."""
+
+    cluster: str
+    role: str
+    note: str
+
+
 @dataclass(frozen=True)
 class Unpriced:
     """Machines of a size that has no price in a location."""
@@ -105,9 +106,6 @@ class Unpriced:
     size: str
     location: str
     machines: int
-
-    def __str__(self) -> str:
-        return f"{self.size} in {self.location}, {machine_count(self.machines)}"
 
 
 @dataclass(frozen=True)
@@ -167,12 +165,14 @@ def cost_of_region(plan: RegionPlan, listed: ListPrices) -> RegionCost:
 def cost_of_machines(machines: Mapping[tuple[str, str], int], prices: Prices) -> CostTotal:
     """Return the cost of numbers of machines by VM size and location."""
     return total(
-        CostRow("", "", "", VM_SIZES.get(size) or VmSize(size, "", 0, 0), location, count, False, prices.of(size, location))
+        PricedMachines(
+            size=VM_SIZES.get(size) or VmSize(size, "", 0, 0), location=location, machines=count, price=prices.of(size, location)
+        )
         for (size, location), count in machines.items()
     )
 
 
-def total(rows: Iterable[CostRow]) -> CostTotal:
+def total(rows: Iterable[PricedMachines]) -> CostTotal:
     """Return the sum of rows; rows without machines do not count."""
     used = [row for row in rows if row.machines]
     unpriced: Counter[tuple[str, str]] = Counter()
@@ -192,64 +192,20 @@ def total(rows: Iterable[CostRow]) -> CostTotal:
 
 
 def _rows(cluster: ClusterPlan, location: str, prices: Prices) -> Iterator[CostRow]:
+    """Yield a row for each pool, and for each role of the control plane."""
     for pool in cluster.pools:
-        note = f"zone {pool.spec.zone.value}, {pool.spec.capacity.value}"
-        spot = pool.spec.capacity is Capacity.SPOT
-        yield CostRow(cluster.name, pool.name, note, pool.size, location, pool.spec.nodes, spot, prices.of(pool.size.name, location))
+        yield CostRow(
+            cluster=cluster.name,
+            role=pool.name,
+            note=f"zone {pool.spec.zone.value}, {pool.spec.capacity.value}",
+            size=pool.size,
+            location=location,
+            machines=pool.spec.nodes,
+            spot=pool.spec.capacity is Capacity.SPOT,
+            price=prices.of(pool.size.name, location),
+        )
     groups = [("API servers", cluster.api_servers.size, cluster.api_servers.count)]
     groups += [(f"{etcd.role} members", etcd.size, len(etcd.members)) for etcd in (cluster.etcd, cluster.events_etcd)]
     for role, size, count in groups:
-        yield CostRow(cluster.name, role, CONTROL_PLANE, size, location, count, False, prices.of(size.name, location))
-
-
-def dollars(value: Decimal) -> str:
-    """Return US dollars and cents."""
-    return f"{value:,.2f}"
-
-
-def machine_count(count: int) -> str:
-    """Return a number of machines in words."""
-    return f"{count:,} machine{'' if count == 1 else 's'}"
-
-
-def price_basis(cost: CostTotal) -> str:
-    """Return the dates of the list prices, and the number of machines with a negotiated price."""
-    listed = cost.priced - cost.negotiated
-    parts = [f"list prices of {' to '.join(dict.fromkeys((cost.dates[0], cost.dates[-1])))}"] if listed else []
-    parts += [f"negotiated prices for {machine_count(cost.negotiated)}"] if cost.negotiated else []
-    return " and ".join(parts) or "no price applies"
-
-
-def unpriced_text(cost: CostTotal) -> str:
-    """Return the sizes without price, with locations and numbers of machines; empty where every machine has a price."""
-    return f"without price: {'; '.join(map(str, cost.unpriced))}" if cost.unpriced else ""
-
-
-def cost_text(cost: CostTotal) -> str:
-    """Return a total in one line: per hour, per month and per GPU-hour, the basis, and the machines without price."""
-    least = "at least " if cost.unpriced else ""
-    amounts = [f"{least}{dollars(cost.usd_per_hour)} US$ per hour", f"{least}{dollars(cost.usd_per_month)} per month ({HOURS_PER_MONTH} h)"]
-    if cost.usd_per_gpu_hour is not None:
-        amounts.append(f"{dollars(cost.usd_per_gpu_hour)} per GPU-hour")
-    return "; ".join(part for part in (", ".join(amounts), f"virtual machines at {price_basis(cost)}", unpriced_text(cost)) if part)
-
-
-def cost_change_text(before: CostTotal, after: CostTotal) -> str:
-    """Return the difference between two totals in one line; empty where neither the cost nor the machines without price differ."""
-    if (before.usd_per_hour, before.unpriced) == (after.usd_per_hour, after.unpriced):
-        return ""
-    change = after.usd_per_hour - before.usd_per_hour
-    missing = unpriced_text(after) if before.unpriced == after.unpriced else f"without price: {_listed(before)} -> {_listed(after)}"
-    return "; ".join(
-        part
-        for part in (
-            f"{dollars(before.usd_per_hour)} -> {dollars(after.usd_per_hour)} US$ per hour ({'+' if change >= 0 else ''}{dollars(change)})",
-            f"virtual machines at {price_basis(after if after.priced else before)}",
-            missing,
-        )
-        if part
-    )
-
-
-def _listed(cost: CostTotal) -> str:
-    return ", ".join(f"{one.size} in {one.location} ({machine_count(one.machines)})" for one in cost.unpriced) or "none"
+        price = prices.of(size.name, location)
+        yield CostRow(cluster=cluster.name, role=role, note=CONTROL_PLANE, size=size, location=location, machines=count, price=price)

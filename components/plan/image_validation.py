@@ -33,10 +33,11 @@ def validate_image(
 
     location is the raw region's. A version without a capture there is not invalid: the plan contains it, and stacks.notes reports it.
     """
+    suitable = suitable_images(role, group, cluster, catalog, location)
     if pin not in catalog.pins():
-        yield _unpublished(path, pin, suitable_images(role, group, cluster, catalog, location), catalog)
-    elif any(_faults(path, pin, role, group, cluster, catalog, location)):
-        yield from _faults(path, pin, role, group, cluster, catalog, location, suitable_images(role, group, cluster, catalog, location))
+        yield _unpublished(path, pin, suitable, catalog)
+    else:
+        yield from _faults(path, pin, role, group, cluster, catalog, location, suitable)
 
 
 def suitable_images(role: Role, group: Raw, cluster: Raw, catalog: ImageCatalog, location: object) -> tuple[str, ...]:
@@ -53,8 +54,11 @@ def suitable_sizes(role: Role, group: Raw, catalog: ImageCatalog) -> tuple[str, 
     pin = group.get("image")
     if isinstance(pin, str) and pin in catalog.pins():
         driver = _drives_gpus(catalog.definition(pin))
+        definition = catalog.definition(pin)
         fitting = [
-            size for size in sizes if not any(_disk_controller((), pin, catalog.definition(pin), size)) and bool(size.gpus) == driver
+            size
+            for size in sizes
+            if not any(_disk_controller((), pin, definition, size)) and bool(size.gpus) == driver and _is_for(definition, size)
         ]
         sizes = fitting or sizes
     return tuple(size.name for size in sizes)
@@ -63,6 +67,11 @@ def suitable_sizes(role: Role, group: Raw, catalog: ImageCatalog) -> tuple[str, 
 def _drives_gpus(definition: ImageDefinition) -> bool:
     """Return True for an image with a GPU driver."""
     return definition.packages.nvidia_driver is not None
+
+
+def _is_for(definition: ImageDefinition, size: VmSize) -> bool:
+    """Return True if an image is for the GPU model of a VM size; an image without models is for all, and for machines without GPU."""
+    return not size.gpus or not definition.gpus or size.gpu in definition.gpus
 
 
 def _fits(size: VmSize, role: Role, group: Raw) -> bool:
@@ -94,6 +103,8 @@ def _faults(
         yield from _store(path, pin, definition, captures[location])
     if (size := _size(group)) is not None:
         yield from _disk_controller(path, pin, definition, size, example)
+        if not _is_for(definition, size):
+            yield _gpu_model(path, pin, definition, size, suitable, suitable_sizes(role, group, catalog))
     yield from _kubernetes(path, pin, definition, cluster, example)
 
 
@@ -149,6 +160,18 @@ def _disk_controller(path: Path, pin: str, definition: ImageDefinition, size: Vm
     if size.disk_controller == "NVMe" and not definition.nvme_disk_controller:
         reason = f"does not boot from the NVMe disk controller of {size.name}"
         yield InvalidValue(path, pin, reason, f"pin an image with nvme_disk_controller: true{example}, or choose a v5 size")
+
+
+def _gpu_model(
+    path: Path, pin: str, definition: ImageDefinition, size: VmSize, images: tuple[str, ...], sizes: tuple[str, ...]
+) -> InvalidValue:
+    """Return the error of an image for other GPU models than that of a VM size; images and sizes are those that the remedy may name."""
+    models = " or ".join(definition.gpus)
+    pinned = f"pin an image for {size.gpu}" + (f", for example {most_similar(pin, images)}" if images else "")
+    other = f"choose a size with {models}" + (f", for example {most_similar(size.name, sizes)}" if sizes else "")
+    tested = f"after a test add {size.gpu} to gpus in node-images/{definition.name}.yaml"
+    reason = f"is for machines with {models}, and {size.name} has {size.gpu}"
+    return InvalidValue(path, pin, reason, f"{pinned}; or {other}; or {tested}")
 
 
 def _kubernetes(path: Path, pin: str, definition: ImageDefinition, cluster: Raw, example: str) -> Iterator[InvalidValue]:

@@ -130,8 +130,7 @@ def _node_subnets(where: str, cluster: ClusterPlan, pool: PoolPlan) -> LimitRow:
     """Return the row of a pool's last slot; the remedy is the lowest run of slots that is free for the pool, if there is one."""
     last, length = _slot(pool.subnet_roles[-1]), len(pool.subnet_roles)
     used = {_slot(role) for other in cluster.pools if other is not pool for role in other.subnet_roles}
-    starts = range(NODE_SUBNET_SLOTS - length + 1)
-    free = next((start for start in starts if used.isdisjoint(range(start, start + length))), None)
+    free = addresses.free_slot(length, used)
     remedy = f"give the pool slot {free}, or lower its nodes" if free is not None and last >= NODE_SUBNET_SLOTS else ""
     return compare(cluster_limits.NODE_SUBNETS, where, last, remedy=remedy)
 

@@ -7,10 +7,13 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from components.plan.address_validation import raw_pool_layout
 from components.plan.closed_days import closed_days
 from components.plan.invalid_value import InvalidValue, Path, Raw, whole_number
+from components.plan.raw_region import mappings
 from components.plan.rotation_bounds import MOST_PERCENT, share
 from components.plan.time_zones import time_zone_remedy, time_zones
+from components.spec.images import ImageCatalog
 from components.spec.pool import NODES_PER_CLUSTER
 from components.spec.tenancy import Freeze, Growth, Window
 from components.spec.types import Model
@@ -20,7 +23,7 @@ MOST_CLOSED_DAYS = 366
 M = TypeVar("M", bound=Model)
 
 
-def validate_rotation(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
+def validate_rotation(path: Path, cluster: Raw, catalog: ImageCatalog) -> Iterator[InvalidValue]:
     """Yield the invalid values of the raw rotation policy of a raw cluster at path."""
     rotation = cluster.get("rotation")
     if not isinstance(rotation, Mapping):
@@ -32,6 +35,7 @@ def validate_rotation(path: Path, cluster: Raw) -> Iterator[InvalidValue]:
     budget = rotation.get("budget")
     if nodes and isinstance(budget, Mapping):
         yield from _machines(below, budget, nodes)
+        yield from _per_scale_set(path, cluster, budget, catalog)
         yield from _growth(below, rotation, budget, nodes)
 
 
@@ -49,6 +53,16 @@ def _machines(path: Path, budget: Raw, nodes: int) -> Iterator[InvalidValue]:
     if machines is not None and machines > nodes:
         reason = f"is more than the cluster's {nodes:,} machines"
         yield InvalidValue((*path, "budget", "machines"), machines, reason, f"write at most {nodes}", replaces_model_error=True)
+
+
+def _per_scale_set(path: Path, cluster: Raw, budget: Raw, catalog: ImageCatalog) -> Iterator[InvalidValue]:
+    """Yield a budget of more machines of a scale set than the largest one has."""
+    per_set = whole_number(budget.get("per_scale_set"))
+    pools = [(pool, raw_pool_layout(pool, catalog)) for _, pool in mappings(cluster, (*path, "pools"))]
+    largest = max((min(found[0], pool["nodes"]) for pool, found in pools if found), default=0)
+    if per_set is not None and all(found for _, found in pools) and per_set > largest > 0:
+        reason, where = f"is more than the {largest:,} machines of the largest scale set", (*path, "rotation", "budget", "per_scale_set")
+        yield InvalidValue(where, per_set, reason, f"write at most {largest}", replaces_model_error=True)
 
 
 def _growth(path: Path, rotation: Raw, budget: Raw, nodes: int) -> Iterator[InvalidValue]:

@@ -105,7 +105,7 @@ def subscription_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Itera
     for subscription in dict.fromkeys(subscription for subscription, _ in own):
         for limits, others in ((IN_LOCATION, in_location), (ANYWHERE, anywhere)):
             for limit in limits:
-                yield _summed(limit, subscription, own, others)
+                yield _summed(limit, subscription, own, others, plan)
         if subscription in burst:
             yield compare(azure_limits.SET_CREATES, subscription_label(subscription), burst[subscription])
     for (stack, subscription), writes in network_writes(plan).items():
@@ -119,10 +119,22 @@ def subscription_label(subscription: str, family: str = "", others: Iterable[str
     return f"subscription {subscription[:8]}{f'/{family}' if family else ''}{f', with {names}' if names else ''}"
 
 
-def _summed(limit: Limit, subscription: str, own: Uses, siblings: Mapping[str, Uses]) -> LimitRow:
+def _summed(limit: Limit, subscription: str, own: Uses, siblings: Mapping[str, Uses], plan: RegionPlan) -> LimitRow:
     """Return the row of a subscription's limit over the region and its siblings; siblings maps names to uses."""
     shared = {name: used[subscription, limit] for name, used in siblings.items() if used[subscription, limit]}
-    return compare(limit, subscription_label(subscription, others=shared), own[subscription, limit] + sum(shared.values()))
+    remedy = _calls_remedy(subscription, plan, shared) if limit is azure_limits.INSTANCE_CALLS else ""
+    where = subscription_label(subscription, others=shared)
+    return compare(limit, where, own[subscription, limit] + sum(shared.values()), remedy=remedy)
+
+
+def _calls_remedy(subscription: str, plan: RegionPlan, shared: Mapping[str, int]) -> str:
+    """Return the remedy for too many instance operations: the calls per minute that each cluster of the region may have beside others."""
+    most = int(azure_limits.INSTANCE_CALLS.bound or 0)
+    names = [cluster.name for cluster in plan.clusters if cluster.subscription == subscription]
+    each = (most - sum(shared.values())) // max(len(names), 1)
+    if each < 1:
+        return f"lower rotation.azure_calls_per_minute in {', '.join(sorted((plan.name, *shared)))}, to {most} in total"
+    return f"write at most azure_calls_per_minute: {each} under rotation of {', '.join(names)}"
 
 
 def uses(plan: RegionPlan) -> Uses:
@@ -184,8 +196,9 @@ def _vcpu_rows(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> Iterator[Lim
         where = subscription_label(subscription, family, others)
         declared = granted.get((subscription, family), ())
         bound = min((one.vcpus for one in declared), default=None)
-        reason, remedy = _different(declared) if len({one.vcpus for one in declared}) > 1 else ("", "")
-        yield compare(limit, where, own + sum(others.values()), bound, reason, remedy)
+        use = own + sum(others.values())
+        reason, remedy = _different(declared, use) if len({one.vcpus for one in declared}) > 1 else ("", _quota_remedy(family, use))
+        yield compare(limit, where, use, bound, reason, remedy)
 
 
 def quotas(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> dict[tuple[str, str], tuple[DeclaredQuota, ...]]:
@@ -198,10 +211,15 @@ def quotas(plan: RegionPlan, siblings: Sequence[RegionPlan]) -> dict[tuple[str, 
     return found
 
 
-def _different(declared: Iterable[DeclaredQuota]) -> tuple[str, str]:
-    """Return reason and remedy of an exceeded quota that region files declare differently."""
+def _quota_remedy(family: str, use: int) -> str:
+    """Return the remedy for an exceeded quota: the vCPUs to request from Azure, and to write after the grant."""
+    return f"request {use:,} vCPUs (az quota update, resource {family}), then write quotas: {{family: {family}, vcpus: {use}}}"
+
+
+def _different(declared: Iterable[DeclaredQuota], use: int) -> tuple[str, str]:
+    """Return reason and remedy of an exceeded quota that region files declare differently; use is in vCPUs."""
     values = ", and ".join(f"{one.region}.yaml declares {one.vcpus:,}" for one in declared)
-    remedy = "write in all of them what Azure has granted (az vm list-usage), and request more if the plan needs it"
+    remedy = f"write in all of them what Azure has granted (az vm list-usage); if that is less than {use:,}, request {use:,}"
     return f"{values}; the lowest counts", remedy
 
 

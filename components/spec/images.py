@@ -83,6 +83,8 @@ class ImageDefinition(Model):
     """Exact versions of the packages that the build adds."""
     store: ImageStore = ImageStore.GALLERY
     """Source of the image for scale sets."""
+    gpus: tuple[str, ...] = ()
+    """GPU models of the machines that the image was built and tested for, as the table of VM sizes names them; empty means every model."""
     nvme_disk_controller: bool = False
     """True if the image boots from an NVMe disk controller, which v6 and later VM sizes require."""
 

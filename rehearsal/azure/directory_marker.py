@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from components.errors import GpufleetError
+from stacks.atomic_write import write_atomically
 
 MARKER = "gpufleet-directory"
 
@@ -62,12 +62,5 @@ def mark(folder: Path, contents: DirectoryContents) -> None:
     marker = folder / MARKER
     if marker.is_file():
         return
-    part = folder / f".{MARKER}.{os.getpid()}"
-    try:
-        # Like every file in the directory, for its owner alone.
-        part.touch(mode=0o600)
-        part.write_text(f"{contents.name}\ngpufleet wrote this directory, and may change or delete its files.\n")
-        part.replace(marker)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
+    # Like every file in the directory, for its owner alone.
+    write_atomically(marker, f"{contents.name}\ngpufleet wrote this directory, and may change or delete its files.\n", mode=0o600)

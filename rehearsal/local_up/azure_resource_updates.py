@@ -18,6 +18,7 @@ from rehearsal.azure.stack_records import StackRecord
 from rehearsal.local_up.ignore_changes import with_old_values
 from rehearsal.local_up.machine_counts import capacity_of_body, is_scale_set, machine_count, requested_count
 from rehearsal.local_up.request_scheduler import Failure
+from rehearsal.local_up.retained_values import retained_values
 from rehearsal.local_up.update_state import BlockedDeletion, Update, WorkSpan
 from rehearsal.program.registration import PriorResource, Registration, RegistrationResponse, RegistrationResult
 
@@ -153,8 +154,11 @@ class _ResourceUpdate:
     def _set_body(self, existing: Resource | None) -> None:
         """Build the request body from the inputs; properties in ignore_changes retain their old values."""
         inputs: Mapping[str, Any] = self.registration.inputs
-        if existing is not None and self.registration.ignore_changes:
-            inputs = with_old_values(inputs, from_arm(self.registration.type, existing.sent), self.registration.ignore_changes)
+        paths, retained = self.registration.ignore_changes, self.update.retained
+        retained.pop(self.registration.urn, None)
+        if existing is not None and paths:
+            inputs = with_old_values(inputs, from_arm(self.registration.type, existing.sent), paths)
+            retained[self.registration.urn] = retained_values(self.registration.inputs, inputs, paths)
         self.body = to_arm(self.registration.type, inputs)
 
     def _prior(self, existing: Resource) -> PriorResource:

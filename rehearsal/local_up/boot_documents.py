@@ -118,14 +118,18 @@ def _part(content: bytes, name: str) -> Iterator[tuple[str, DocumentFile]]:
         return
     try:
         document = yaml.load(content, LOADER)  # noqa: S506 (a safe loader, the faster one if libyaml is installed)
-    except (yaml.YAMLError, UnicodeError):
+    except (yaml.YAMLError, ValueError):
+        # ValueError: bytes that are not UTF-8, or a date such as 2026-02-30.
+        document = None
+    if not isinstance(document, Mapping):
         yield name, DocumentFile(content)
         return
-    for key, value in document.items() if isinstance(document, Mapping) else ():
-        if key == "write_files":
+    for key, value in document.items():
+        if key == "write_files" and isinstance(value, list | None):
             yield from (_written(number, entry) for number, entry in enumerate(value or ()))
         else:
-            text = yaml.safe_dump(value, default_flow_style=False, sort_keys=True, width=10_000)
+            # The end mark that YAML writes after a lone scalar would be a changed line.
+            text = yaml.safe_dump(value, default_flow_style=False, sort_keys=True, width=10_000).removesuffix("...\n")
             yield f"cloud-init {key}", DocumentFile(text.encode())
 
 

@@ -55,7 +55,7 @@ def boot_file_lines(changes: Sequence[CustomDataChange], room: int, *, everythin
         if len(bounded) <= spare:
             lines += _indented(bounded)
             spare -= len(bounded)
-    return [*lines, f"  {left:,} more files; --diff prints them"] if left else lines
+    return [*lines, f"  {left:,} more file{'' if left == 1 else 's'}; --diff prints them"] if left else lines
 
 
 def _distinct(changes: Sequence[CustomDataChange]) -> list[FileChange]:

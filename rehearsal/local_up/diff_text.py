@@ -18,6 +18,7 @@ PATHS_SHOWN, TYPES_SHOWN = 3, 4
 FILE_ROOM = 12
 """Lines for the changed files of machines below a tree that fills the screen."""
 OUT_OF_DATE = "they have their old model and image until they are reimaged or replaced, which no gpufleet command does yet"
+ROLLING = "Azure upgrades them in batches, without another command"
 SECRET_TYPES = ("azure-native:keyvault:Secret", "kubernetes:core/v1:Secret", "pulumi-python:dynamic")
 """Types whose values are secret."""
 DONE = {ChangeType.CREATE: "created", ChangeType.UPDATE: "updated", ChangeType.REPLACE: "replaced", ChangeType.DELETE: "deleted"}
@@ -114,11 +115,13 @@ def _again(changes: Iterable[ResourceChange]) -> str:
 
 
 def machine_line(before: Snapshot, after: Snapshot) -> str:
-    """Return the machines of the region before and after, and the outdated ones; empty where nothing changed."""
+    """Return the machines of the region before and after, and those with an older model; empty where nothing changed."""
     old, new = (sum(item.machine_count or 0 for item in items.values()) for items in (before, after))
-    behind = sum(item.outdated_count for item in after.values())
-    notes = [f"instances: {old:,} -> {new:,}" if old != new else f"instances: {new:,}"] if old != new or behind else []
-    return ", ".join([*notes, f"{_behind(behind)} ({OUT_OF_DATE})"] if behind else notes)
+    behind, rolling = sum(item.outdated_count for item in after.values()), sum(item.upgrading_count for item in after.values())
+    notes = [f"instances: {old:,} -> {new:,}" if old != new else f"instances: {new:,}"] if old != new or behind or rolling else []
+    notes += [f"{_rolling(rolling)} ({ROLLING})"] if rolling else []
+    notes += [f"{_behind(behind)} ({OUT_OF_DATE})"] if behind else []
+    return ", ".join(notes)
 
 
 def _tree(changes: Iterable[ResourceChange], items: Snapshot) -> TreeNode:
@@ -227,7 +230,13 @@ def _machine_notes(changes: Iterable[ResourceChange]) -> list[str]:
     counts = [(change.machine_counts, change.outdated_count) for change in changes]
     before, after, behind = sum(one[0][0] for one in counts), sum(one[0][1] for one in counts), sum(one[1] for one in counts)
     notes = [f"instances: {before:,} -> {after:,}"] if before != after else []
+    rolling = sum(change.after.upgrading_count for change in changes if change.after)
+    notes += [_rolling(rolling)] if rolling else []
     return [*notes, _behind(behind)] if behind > 0 else notes
+
+
+def _rolling(count: int) -> str:
+    return f"{count:,} instance{'' if count == 1 else 's'} in a rolling upgrade in progress"
 
 
 def _behind(count: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from components.plan import naming
 from components.plan.model import ClusterPlan
-from rehearsal.azure.compute.instances import state_of
+from rehearsal.azure.compute.instances import SetState, state_of
 from rehearsal.azure.compute.machine import SUCCEEDED
 from rehearsal.azure.compute.virtual_machine import machine_of
 from rehearsal.azure.resource import Json, Resource
@@ -45,9 +45,23 @@ def billed_sizes(resource: Resource) -> Counter[tuple[str, str]]:
 
 
 def outdated_count(resource: Resource) -> int:
-    """Return the number of machines of a scale set that have an older model than the scale set."""
+    """Return the number of machines of a scale set that keep an older model; those of a rolling upgrade in progress do not count."""
     state = state_of(resource)
-    return sum(one.model != state.model for one in state.living())
+    older = [one for one in state.living() if one.model != state.model]
+    return sum(one.protect_from_actions for one in older) if _is_rolling(state) else len(older)
+
+
+def upgrading_count(resource: Resource) -> int:
+    """Return the number of machines of a scale set that a rolling upgrade in progress updates now or later."""
+    state = state_of(resource)
+    if state.rolling is None or not _is_rolling(state):
+        return 0
+    batch = set(state.rolling["batch"])
+    return sum(str(one.id) in batch or (one.model != state.model and not one.protect_from_actions) for one in state.living())
+
+
+def _is_rolling(state: SetState) -> bool:
+    return state.rolling is not None and bool(state.rolling["running"])
 
 
 def requested_count(resource: Resource) -> int:

@@ -13,14 +13,14 @@ from rehearsal.azure.azure_native_requests import MAINTAINED
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.resource import Json
 from rehearsal.azure.stack_records import StackRecord, resource_of, stacks_of
-from rehearsal.local_up.machine_counts import billed_sizes, is_scale_set, machine_count, outdated_count
+from rehearsal.local_up.machine_counts import billed_sizes, is_scale_set, machine_count, outdated_count, upgrading_count
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceSnapshot:
     """One resource of a stack: its requested body, its creation time, its machines, and those with an older model.
 
-    billed has the machines that Azure bills, by VM size and location.
+    upgrading_count has the machines of a rolling upgrade in progress. billed has the machines that Azure bills, by VM size and location.
     missing is set for a recorded resource that does not exist in Azure, for example because someone deleted it by hand.
     """
 
@@ -32,6 +32,7 @@ class ResourceSnapshot:
     outdated_count: int
     billed: Mapping[tuple[str, str], int] = field(default_factory=dict)
     missing: bool = False
+    upgrading_count: int = 0
 
 
 Snapshot = Mapping[str, ResourceSnapshot]
@@ -102,8 +103,10 @@ def _item(cloud: Cloud, stack: str, record: StackRecord) -> ResourceSnapshot:
     found = resource_of(cloud, record)
     if found is None:
         return ResourceSnapshot(stack, record, (record.kept or {}).get("inputs", {}), None, None, 0, missing=record.azure)
-    counts = (machine_count(found), outdated_count(found)) if is_scale_set(found) else (None, 0)
-    return ResourceSnapshot(stack, record, found.sent, found.created, counts[0], counts[1], billed_sizes(found))
+    count, outdated, upgrading = (
+        (machine_count(found), outdated_count(found), upgrading_count(found)) if is_scale_set(found) else (None, 0, 0)
+    )
+    return ResourceSnapshot(stack, record, found.sent, found.created, count, outdated, billed_sizes(found), upgrading_count=upgrading)
 
 
 def _change(before: ResourceSnapshot | None, after: ResourceSnapshot) -> ResourceChange | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from components.errors import GpufleetError
 from rehearsal.azure.stack_records import StackRecord, StackState
 from rehearsal.local_up.request_scheduler import PARALLEL, Failure, RequestScheduler
+from rehearsal.local_up.retained_values import RetainedValue
 from rehearsal.program.registration import Registration
 
 EVERYTHING = "all"
@@ -124,7 +125,10 @@ class WorkSpan:
 
 @dataclass
 class Update:
-    """One update of one stack: its state, and by URN the declared, failed and skipped resources and their working times."""
+    """One update of one stack: its state, and by URN the declared, failed and skipped resources and their working times.
+
+    retained has the values that ignore_changes retains and that differ from the declared ones.
+    """
 
     name: str
     stack: StackState
@@ -134,6 +138,7 @@ class Update:
     failures: dict[str, Failure] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     spans: dict[str, WorkSpan] = field(default_factory=dict)
+    retained: dict[str, tuple[RetainedValue, ...]] = field(default_factory=dict)
     guarded: list[BlockedDeletion] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     """Reasons of the program's hooks that refused an update of a resource."""

@@ -38,6 +38,7 @@ def value_lines(path: str, old: Any, new: Any) -> list[str]:
         # A difference within a secret has the mask on both sides.
         first, second = mask_line(old), mask_line(new)
         first, second = shorten_pair(first, second) if max(len(first), len(second)) > WHOLE else (first, second)
+        first, second = printable(first), printable(second)
     else:
         first, second = _shown(old), _shown(new)
     if len(first) + len(second) <= PAIR:
@@ -115,12 +116,14 @@ def _cut(line: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value in one line: a scalar shortened, a collection as its size."""
+    """Return a value in one printable line: a scalar masked and shortened, a collection as its size."""
     match value:
         case None:
             return "(absent)"
         case Mapping() | list():
-            return f"({len(value)} {'keys' if isinstance(value, Mapping) else 'items'})"
+            word = "key" if isinstance(value, Mapping) else "item"
+            return f"({len(value):,} {word}{'' if len(value) == 1 else 's'})"
         case _:
-            text = " ".join(mask_line(str(value)).split())
+            # A private key, or a setting with its value below, is recognized by several lines.
+            text = printable(" ".join(" ".join(mask_lines("", str(value).splitlines())).split()))
             return text if len(text) <= WHOLE else f"{text[: WHOLE - 1]}… ({len(text):,} characters)"

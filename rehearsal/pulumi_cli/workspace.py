@@ -22,6 +22,7 @@ from rehearsal.azure.directory_lock import DirectoryLock
 from rehearsal.azure.directory_marker import ENGINE, claim, mark
 from rehearsal.local_up.up import PROJECT
 from rehearsal.pulumi_cli.engine_choice import PulumiPrograms
+from stacks.atomic_write import write_atomically
 from stacks.load import ROOT, region_names, region_path
 
 PROVIDERS: Mapping[str, tuple[str, str]] = {
@@ -45,11 +46,8 @@ def install_plugins(home: Path) -> None:
     for name, version in plugin_versions().items():
         path = plugin_executable(home, name, version)
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".new")
-        partial.write_text(_plugin_script(PROVIDERS[name][1]))
-        partial.chmod(0o755)
         # A concurrent command must never read half a file.
-        partial.replace(path)
+        write_atomically(path, _plugin_script(PROVIDERS[name][1]), mode=0o755)
 
 
 def plugin_executable(home: Path, name: str, version: str) -> Path:
@@ -169,11 +167,7 @@ class EngineFolder:
 
     def _make_passphrase(self) -> None:
         if not self.passphrase.exists():
-            partial = self.passphrase.with_suffix(".new")
-            partial.unlink(missing_ok=True)
-            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(secrets.token_urlsafe(32))
-            partial.replace(self.passphrase)
+            write_atomically(self.passphrase, secrets.token_urlsafe(32), mode=0o600)
 
 
 def _project_settings() -> dict[str, Any]:

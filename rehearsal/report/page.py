@@ -11,7 +11,8 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from components.plan.cost import HOURS_PER_MONTH, INCLUDED, RegionCost, dollars, price_basis, unpriced_text
+from components.plan.cost import HOURS_PER_MONTH, RegionCost
+from components.plan.cost_text import INCLUDED, dollars, price_basis, unpriced_text
 from components.plan.limits import LimitRow, LimitsExceededError
 from components.plan.model import RegionPlan
 from rehearsal.checks.finding import Finding
@@ -19,10 +20,11 @@ from rehearsal.local_up.timeline import Timeline
 from rehearsal.program.graph import Graph
 from rehearsal.report.address_figures import address_use, block_map
 from rehearsal.report.limit_lines import BAR_WIDTH, TIGHT, limit_lines
-from rehearsal.report.numbers import number, percent
+from rehearsal.report.numbers import number, percent, spare
 from rehearsal.report.region_map import region_map
 from rehearsal.report.tables import gpus_by_model, type_rows
 from rehearsal.report.up_timeline import clock, up_timeline
+from stacks.atomic_write import write_atomically
 from stacks.file_problems import InvalidFileError
 
 TEMPLATE, REFUSED, STYLE, PAGE = "report.html.j2", "refused.html.j2", "report.css", "report.html"
@@ -40,11 +42,12 @@ def render_report(
     made: str,
     timeline: Timeline,
     cost: RegionCost,
+    notes: Sequence[str] = (),
 ) -> str:
     """Return the page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order.
 
     made is the text of provenance(): time, digest and version. timeline is that of the region's creation in the embedded Azure, and cost
-    that of its machines.
+    that of its machines. notes are sentences on what to do before `pulumi up`.
     """
     lines = limit_lines(limits)
     return _render(
@@ -77,6 +80,7 @@ def render_report(
         timeline_drawing=up_timeline(plan, timeline),
         clock=clock,
         dollars=dollars,
+        notes=notes,
     )
 
 
@@ -97,6 +101,7 @@ def _render(template: str, **values: object) -> str:
         bar_width=BAR_WIDTH,
         number=number,
         percent=percent,
+        spare=spare,
         # The style sheet is a file of this package; escaped, its quotes and child selectors would not work.
         style=Markup((Path(__file__).parent / STYLE).read_text()),  # noqa: S704
     )
@@ -114,15 +119,26 @@ def write_report(
     timings: Mapping[str, float],
     timeline: Timeline,
     cost: RegionCost,
+    notes: Sequence[str] = (),
 ) -> Path:
     """Write `<out>/<region>/report.html` atomically and return its path; raise OSError if it cannot be written."""
     folder = out / plan.name
     folder.mkdir(parents=True, exist_ok=True)
     made = provenance(plan)
     text = render_report(
-        plan, base, clusters, limits=limits, checks=checks, findings=findings, timings=timings, made=made, timeline=timeline, cost=cost
+        plan,
+        base,
+        clusters,
+        limits=limits,
+        checks=checks,
+        findings=findings,
+        timings=timings,
+        made=made,
+        timeline=timeline,
+        cost=cost,
+        notes=notes,
     )
-    return write_whole(folder / PAGE, text)
+    return write_atomically(folder / PAGE, text)
 
 
 def write_refusal(
@@ -131,7 +147,7 @@ def write_refusal(
     """Write the page of a refused plan as `<out>/<name>/report.html` and return its path; raise OSError if it cannot be written."""
     folder = out / name
     folder.mkdir(parents=True, exist_ok=True)
-    return write_whole(folder / PAGE, render_refusal(name, command, refusal, limits, _time_and_version()))
+    return write_atomically(folder / PAGE, render_refusal(name, command, refusal, limits, _time_and_version()))
 
 
 def provenance(plan: RegionPlan) -> str:
@@ -142,10 +158,3 @@ def provenance(plan: RegionPlan) -> str:
 
 def _time_and_version() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, gpufleet {version('gpufleet')}"
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Write a file atomically: a reader sees the old text or the new one; raise OSError."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    return part.replace(path)

@@ -44,6 +44,7 @@ def clock(seconds: float) -> str:
 
 def _axis(drawing: Drawing, seconds: float, scale: float, height: float) -> None:
     step = next((one for one in STEPS if seconds / one <= MOST_STROKES), STEPS[-1])
+    drawing.text("detail end", LEFT - 22, 12, "hours:minutes")
     for stroke in range(int(seconds // step) + 1):
         x = LEFT + stroke * step * scale
         drawing.line("zoom", (x, 18), (x, height))
@@ -58,4 +59,4 @@ def _bar(drawing: Drawing, where: str, bar: TimelineBar, y: float, scale: float,
     title = f"{where}{bar.part}: {resources}, from {clock(bar.began)} to {clock(bar.ended)}"
     drawing.text("detail end", LEFT - 10, y + 10, fitted(bar.part, LEFT - 22, FONT), title=title)
     drawing.rect(look, x, y, width, BAR, title=title, mark=("up", f"{where}{bar.part}"))
-    drawing.text("detail", x + width + 6, y + 10, f"{bar.resources:,}")
+    drawing.text("detail halo", x + width + 6, y + 10, f"{bar.resources:,}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -12,8 +14,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from cni.exporter import collector
 from cni.traffic_dashboard import ROWS, queries
+from cni.traffic_rules import records
 from gpufleet.cli import group
+from stacks.load import load_plan
 
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian package prometheus)")
 
@@ -33,6 +38,15 @@ def test_every_panel_is_drawn_once_and_asks_its_query() -> None:
     assert [(panel["title"], panel["targets"][0]["expr"]) for panel in drawn] == list(queries())
     places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in drawn]
     assert len(places) == len(set(places)) == sum(len(panels) for _, panels in ROWS)
+
+
+def test_every_series_in_a_query_is_recorded_by_the_rules_or_exported_by_the_nodes() -> None:
+    (cluster,) = load_plan("dev").clusters
+    recorded = {one.name for one in records("dev", cluster)}
+    words = {node.value for node in ast.walk(ast.parse(Path(str(collector.__file__)).read_text())) if isinstance(node, ast.Constant)}
+    used = {name for _, query in queries() for name in re.findall(r"([a-z_:0-9]+)\{", query)}
+    exported = {name for name in used if name in words or name.removesuffix("_total") in words}
+    assert used - recorded == exported == {"gpufleet_traffic_accounting_in_place", "pod_internet_bytes_total"}
 
 
 @needs_promtool

@@ -36,6 +36,7 @@ def test_a_refused_file_is_told_as_json_on_standard_output_and_in_words_beside_i
     document = json.loads(result.stdout)
     assert document["region"] == str(path)
     assert [(fault["path"], fault["line"]) for fault in document["refused"]] == [("hub.gateway", 14), ("clusters[0].pools[0].nodes", 46)]
+    assert all(list(fault) == ["file", "path", "line", "column", "value", "reason", "remedy"] for fault in document["refused"])
     assert all(fault["reason"] and fault["remedy"] for fault in document["refused"])
     assert len(result.stderr.splitlines()) == 2
     assert json.loads(run("nowhere", "--json").stdout)["refused"][0]["file"] == "stacks/regions"

@@ -17,7 +17,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from rich.console import Console
 
-from components.plan.cost import cost_of_region, dollars
+from components.plan.cost import cost_of_region
+from components.plan.cost_text import dollars
 from components.plan.vm_sizes import VM_SIZES
 from gpufleet.cost import WIDE, _table
 from gpufleet.retail_prices import API, server_of
@@ -94,6 +95,8 @@ OTHERS = (
     meter(SMALL, "swedencentral", 9.7, isPrimaryMeterRegion=False),
     meter(SMALL, "swedencentral", 9.8, effectiveStartDate="2025-01-01T00:00:00Z"),
     meter(SMALL, "swedencentral", 9.9, currencyCode="EUR"),
+    meter(SMALL, "swedencentral", 9.9, effectiveStartDate=None),
+    meter(SMALL, "swedencentral", 10_001),
 )
 
 
@@ -184,3 +187,27 @@ def test_an_api_that_is_not_reachable_or_answers_nothing_changes_no_file(api: st
     assert result.returncode == 2
     assert "create it first" in result.stderr
     assert list(tmp_path.iterdir()) == []
+    result = run("prices", "refresh", "--url", api, "--location", "nowhere", "--prices", str(path))
+    assert result.returncode == 2
+    assert result.stderr.splitlines()[-1] == (f"{api}: no price of any VM size in nowhere; nothing was written: check --location and --url")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("address", ["https://host:port/api", "https://[", "https://a b/api", "ftp://host/api"])
+def test_an_invalid_address_is_refused_before_a_request(address: str) -> None:
+    result = run("prices", "refresh", "--url", address)
+    assert result.returncode == 2
+    assert f"--url {address!r} is no address; give one that begins with https://" in result.stderr
+    assert "attempt" not in result.stderr
+
+
+@pytest.mark.parametrize("proxy", ["no-proxy", "http://[::"])
+def test_an_invalid_proxy_is_reported_as_such(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", proxy)
+    result = run("prices", "refresh", "--url", "http://prices.example/api")
+    assert result.returncode == 2
+    assert result.stderr == (
+        "http://prices.example/api: its address, or that of the proxy in HTTPS_PROXY, is invalid; nothing was written: check both\n"
+    )

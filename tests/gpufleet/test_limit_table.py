@@ -11,7 +11,7 @@ from rich.console import Console
 
 from components.plan.limit import Limit, LimitRow, amount, compare, ordered, tightest
 from components.plan.limits import check
-from gpufleet.limit_table import bound, draw, headroom, wrapped
+from gpufleet.limit_table import FEWEST, bound, draw, headroom, least_headroom, left_over, wrapped
 from stacks.load import load_plan
 
 ROWS = check(load_plan("southcentralus"))
@@ -58,6 +58,27 @@ def test_a_narrow_terminal_gets_headroom_and_name_then_the_numbers(width: int) -
     assert "           1,920,000 of 1,930,000 vCPU" in lines
     assert "           800 of at least 256 connections" in lines
     assert "           50 Mbit/s, bound not declared" in lines
+
+
+def test_a_narrow_terminal_gets_the_limits_that_matter_and_the_number_of_the_others() -> None:
+    rows = tightest(ROWS)
+    shown = least_headroom(rows)
+    assert shown[:FEWEST] == rows[:FEWEST]
+    assert [row.limit for row in shown[FEWEST:]] == [row.limit for row in rows if row.bound is None]
+    first = next(row for row in rows if row not in shown)
+    assert left_over(rows, shown) == (
+        f"{len(rows) - len(shown)} more limits have at least {headroom(first)} headroom, or their rule is kept; "
+        "--all prints every limit in every place"
+    )
+    assert len(drawn(shown, 80)) < len(drawn(rows, 80)) / 3
+    assert left_over(rows, rows) == ""
+
+
+def test_a_narrow_terminal_gets_every_exceeded_limit() -> None:
+    broken = [compare(Limit(f"things {number}", 10, "things", "", "", ""), "here", 11 + number) for number in range(FEWEST + 5)]
+    rows = ordered([*ROWS, *broken])
+    assert [row for row in least_headroom(rows) if row.broken] == [row for row in rows if row.broken]
+    assert len([row for row in least_headroom(rows) if row.headroom is not None and not row.broken]) == FEWEST
 
 
 @given(st.lists(st.text("abc/", min_size=1, max_size=12), min_size=1, max_size=8).map(" ".join), st.integers(1, 30))

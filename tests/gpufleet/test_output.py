@@ -29,7 +29,15 @@ def test_a_closed_output_is_no_failure() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_a_full_disk_is_told_in_one_line() -> None:
     result = run(f"{COMMAND} check dev >/dev/full")
-    assert (result.returncode, result.stderr) == (2, "output cannot be written: No space left on device\n")
+    said = "output cannot be written: No space left on device: free space there or give another output\n"
+    assert (result.returncode, result.stderr) == (2, said)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_server_with_a_full_disk_blames_the_output_and_not_the_address() -> None:
+    result = run(f"{COMMAND} azure dev >/dev/full")
+    reason = "No space left on device; the server has ended: free space there or give another output"
+    assert (result.returncode, result.stderr) == (2, f"output cannot be written: {reason}\n")
 
 
 @pytest.mark.parametrize("words", ["check dev", "check dev --json", "--help", "binaries --where stages", "azure dev"])
@@ -78,12 +86,35 @@ def test_an_encoding_without_the_signs_gets_others() -> None:
     assert "none broken" in result.stdout
 
 
-@pytest.mark.parametrize("seconds", [0.4, 1.0])
-def test_an_interrupt_at_any_moment_ends_with_one_word(seconds: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "word", "status"), [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "terminated", 143)])
+@pytest.mark.parametrize("seconds", [0.4, 1.0, 3.0])
+def test_a_signal_at_any_moment_ends_with_one_line(seconds: float, number: signal.Signals, word: str, status: int, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [COMMAND, "rehearse", "southcentralus", "--out", str(tmp_path)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
     time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, output = process.communicate(timeout=60)
-    assert (process.returncode, output.strip()) == (130, b"interrupted")
+    lines = [line for line in output.decode().splitlines() if line and not line.startswith("rehearsal: ")]
+    assert (process.returncode, len(lines)) == (status, 1)
+    complete = f"{word}; the report in {tmp_path} is not complete, and nothing else was written: run the same command again"
+    assert lines[0] in (word, complete)
+
+
+def test_a_server_that_is_terminated_before_it_serves_says_so() -> None:
+    process = subprocess.Popen([COMMAND, "azure", "southcentralus"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGTERM)
+    _, output = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert output.strip() in ("terminated", "terminated before the Azure was served; run the same command again")
+
+
+def test_sigterm_reaches_the_present_handler_of_ctrl_c_such_as_that_of_a_running_pulumi_command() -> None:
+    program = (
+        "import os, signal; from gpufleet.interruption import handle_termination, interrupted_status; handle_termination();"
+        "signal.signal(signal.SIGINT, lambda number, _: print('forwarded', number)); print(interrupted_status());"
+        "os.kill(os.getpid(), signal.SIGTERM); print(interrupted_status())"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines() == ["130", f"forwarded {int(signal.SIGINT)}", "143"]

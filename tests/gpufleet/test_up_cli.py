@@ -187,7 +187,8 @@ def test_an_interrupt_after_the_state_was_written_says_that_it_is_kept(tmp_path:
     with pytest.raises(SystemExit) as ended, report_refusals(Console(), "dev", tmp_path):
         interrupted()
     assert ended.value.code == 130
-    assert capsys.readouterr().err == f"interrupted after the result was saved in {tmp_path}\n"
+    after = "run the same command again to see whether anything is missing"
+    assert capsys.readouterr().err == f"interrupted after the result was saved in {tmp_path}; {after}\n"
 
 
 def cut_off(state: Path, tmp_path: Path, how: signal.Signals) -> subprocess.CompletedProcess[str]:
@@ -205,12 +206,12 @@ def cut_off(state: Path, tmp_path: Path, how: signal.Signals) -> subprocess.Comp
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def test_an_interrupted_up_leaves_the_old_state(state: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "word", "status"), [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "terminated", 143)])
+def test_an_interrupted_up_leaves_the_old_state(state: Path, tmp_path: Path, how: signal.Signals, word: str, status: int) -> None:
     before = snapshot(state)
-    result = cut_off(state, tmp_path, signal.SIGINT)
-    assert result.returncode == 130
-    assert result.stderr == f"interrupted; nothing was saved, {state} is unchanged\n"
-    assert "Traceback" not in result.stderr
+    result = cut_off(state, tmp_path, how)
+    assert result.returncode == status
+    assert result.stderr == f"{word}; nothing was saved, {state} is unchanged: run the same command again\n"
     assert snapshot(state) == before
 
 
@@ -241,6 +242,27 @@ def test_a_state_that_cannot_be_read_says_what_to_do(state: Path) -> None:
     assert result.returncode == 2
     assert "to begin anew" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_sigterm_ends_a_background_command_of_a_script_which_ignores_sigint(state: Path) -> None:
+    script = f'{GPUFLEET} preview dev --state "$0" & sleep 3; kill $!; wait $!'
+    result = subprocess.run(
+        ["sh", "-c", script, state], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False, env=ENVIRONMENT
+    )
+    assert result.returncode == 143
+    assert "terminated" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("verb", ["up", "destroy"])
+def test_a_result_that_cannot_be_written_is_saved_and_says_where(state: Path, verb: str) -> None:
+    words = f"{GPUFLEET} {verb} dev --state {state}{' --unprotect all' if verb == 'destroy' else ''} >/dev/full"
+    result = subprocess.run(["sh", "-c", words], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False, env=ENVIRONMENT)
+    assert result.returncode == 2
+    assert result.stderr.splitlines()[-1] == (
+        f"output cannot be written: No space left on device; the {verb} is complete and saved in {state}: "
+        "free space there or give another output"
+    )
 
 
 def test_an_unknown_scenario_exits_2_and_names_the_known(tmp_path: Path) -> None:

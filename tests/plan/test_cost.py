@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.plan.cost import (
-    ListPrice,
-    Prices,
-    cost_change_text,
-    cost_of_machines,
-    cost_of_region,
-    cost_text,
-)
+from components.plan.cost import ListPrice, Prices, cost_of_machines, cost_of_region
+from components.plan.cost_text import cost_change_text, cost_text, unpriced_text
 from components.plan.region import plan_region
 from components.plan.vm_sizes import VM_SIZES
 from components.spec.region import Region
@@ -60,10 +54,9 @@ def test_a_negotiated_price_takes_the_place_of_the_list_price_and_is_counted() -
 def test_a_price_of_one_location_is_never_that_of_another() -> None:
     cost = cost_of_machines({(SMALL, "denmarkeast"): 3, ("Standard_Unknown", DEV_LOCATION): 1, (NODE, DEV_LOCATION): 0}, Prices(LISTED, {}))
     assert cost.usd_per_hour == 0
-    assert [str(one) for one in cost.unpriced] == [
-        "Standard_D2ads_v6 in denmarkeast, 3 machines",
-        "Standard_Unknown in swedencentral, 1 machine",
-    ]
+    assert unpriced_text(cost) == (
+        "without price: Standard_D2ads_v6 in denmarkeast, 3 machines; Standard_Unknown in swedencentral, 1 machine"
+    )
 
 
 def test_a_change_of_cost_names_what_has_no_price_before_and_after() -> None:
@@ -90,7 +83,7 @@ def test_negotiated_prices_are_checked_with_place_and_remedy(tmp_path: Path) -> 
             "prices[3].vm_size: 'Standard_D2ads_v7' is no VM size that docs/region-file.md lists (a new one is a row of "
             "components/plan/vm_sizes.py); did you mean Standard_D2ads_v6?"
         ),
-        "prices[4].usd_per_hour: 0 is not more than 0.0; give more than 0.0 (Price of one machine in US dollars per hour)",
+        "prices[4].usd_per_hour: 0 must be more than 0; give more than 0 (Price of one machine in US dollars per hour)",
         f"prices[5].vm_size: '{SMALL}' has a price already, in prices[4]; leave one of the two out",
         "prices[5].usd_per_hour: '1' is text, not a number; write a number, without quotes (Price of one machine in US dollars per hour)",
     ]
@@ -109,6 +102,13 @@ def test_a_refreshed_price_has_the_new_date_and_one_without_answer_keeps_its_own
     path.write_text(prices_text(new))
     assert load_prices(path) == new
     assert (new[SMALL, "a"].date, new[SMALL, "b"].date) == ("2026-06-18", "2026-11-01")
+
+
+def test_a_missing_price_file_is_refused_with_the_option_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFileError) as refused:
+        load_prices(tmp_path / "none.json")
+    remedy = "give an existing file of prices with --prices, or leave --prices away for the prices in stacks/prices.json"
+    assert str(refused.value) == f"{tmp_path / 'none.json'}: cannot be read: No such file or directory; {remedy}"
 
 
 @pytest.mark.parametrize(

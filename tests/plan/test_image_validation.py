@@ -132,6 +132,18 @@ def test_infiniband_machines_over_ethernet_need_no_infiniband_driver() -> None:
     assert [place for place, _, _ in result] == ["clusters/1/pools/0/image", "clusters/2/pools/0/image"]
 
 
+def test_an_image_for_other_gpu_models_is_refused_with_a_size_that_it_is_for() -> None:
+    (fault,) = found(CATALOG, vm_size="Standard_ND96isr_H200_v5")
+    assert fault == (
+        "clusters/0/pools/0/image",
+        "is for machines with H100, and Standard_ND96isr_H200_v5 has H200",
+        (
+            "pin an image for H200; or choose a size with H100, for example Standard_ND96isr_H100_v5; or after a test add H200 to gpus in "
+            "node-images/nd-h100.yaml"
+        ),
+    )
+
+
 PLANE = "control_plane"
 
 
@@ -139,7 +151,7 @@ PLANE = "control_plane"
     ("region", "path", "value", "remedy"),
     [
         ("southcentralus", ("pools", 0, "vm_size"), "Standard_D96isr_H100_v5", "did you mean Standard_ND96isr_H100_v5?"),
-        ("southcentralus", ("pools", 0, "vm_size"), "Standard_D96s_v6", "did you mean Standard_ND96isr_H200_v5?"),
+        ("southcentralus", ("pools", 0, "vm_size"), "Standard_D96s_v6", "did you mean Standard_ND96isr_H100_v5?"),
         ("southcentralus", (PLANE, "api_servers", "vm_size"), "Standard_ND32s_v5", "did you mean Standard_D32s_v5?"),
         ("southcentralus", (PLANE, "etcd", "vm_size"), "Standard_D8s_v3", "did you mean Standard_L8s_v3?"),
         ("dev", ("pools", 0, "vm_size"), "Standard_NC4ads_v6", "did you mean Standard_D4ads_v6?"),

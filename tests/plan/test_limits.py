@@ -129,7 +129,7 @@ REFUSED = [
         "image replicas",
         "lower create_at_once",
     ),
-    ("more vCPUs than were granted", edit("quotas.0.vcpus", 1_919_999), "vCPUs granted", "ask for quota"),
+    ("more vCPUs than were granted", edit("quotas.0.vcpus", 1_919_999), "vCPUs granted", "vcpus: 1920000}"),
     (
         "more vCPUs than were granted to all families",
         lambda document: document["quotas"].append({"family": "cores", "vcpus": 2_110_079}),  # type: ignore[attr-defined]
@@ -140,7 +140,7 @@ REFUSED = [
         "a rotation faster than Azure's bucket",
         edit("clusters.0.rotation.azure_calls_per_minute", 501),
         "instance operations per minute and subscription",
-        "429",
+        "429 beyond it; write at most azure_calls_per_minute: 166 under rotation of research-a, research-b, frontier",
     ),
     (
         "SNAT ports shared by too many",

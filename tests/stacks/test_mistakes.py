@@ -13,7 +13,7 @@ from components.plan.limits import check
 from components.plan.region import plan_region
 from stacks import load
 from stacks.file_problems import FileProblem, InvalidFileError
-from stacks.notes import differing_quotas, notes
+from stacks.notes import notes
 from tests.stacks.drafts import CATALOG, TEXTS
 
 MISTAKES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
@@ -86,7 +86,7 @@ def problems(folder: Path, row: dict[str, Any], content: bytes) -> list[FileProb
     plan = plan_region(region, CATALOG)
     if "note" in row:
         siblings = load.load_siblings(str(path)).plans
-        lines = (*notes(str(path), plan), *differing_quotas(str(path), plan, siblings))
+        lines = notes(str(path), plan, siblings)
         return [FileProblem("note", "", None, None, None, line, "") for line in lines if row["note"] in line]
     rows = check(plan, ())
     return [FileProblem("limit", "", None, None, None, row.sentence(), "") for row in rows if row.broken]

@@ -25,6 +25,7 @@ from rehearsal.local_cluster.balancer.forwarding import BACKLOG, Balancer
 from rehearsal.local_cluster.balancer.health_probe import Backend, Probe, ProbeSettings
 from rehearsal.local_cluster.systemd import sd_notify
 from rehearsal.local_cluster.systemd.service_definition import ServiceDefinition
+from stacks.atomic_write import write_atomically
 
 STATE_SECONDS = 10.0
 
@@ -45,9 +46,7 @@ def balancer_program(
 
 def write_backends(folder: Path, backends: Iterable[Backend]) -> None:
     """Write the list of backends; a running balancer reloads it at SIGHUP."""
-    part = folder / "backends.part"
-    part.write_text("".join(f"{each.name} {each.host} {each.port}\n" for each in backends))
-    part.rename(folder / "backends")
+    write_atomically(folder / "backends", "".join(f"{each.name} {each.host} {each.port}\n" for each in backends))
 
 
 def read_backends(folder: Path) -> tuple[Backend, ...]:

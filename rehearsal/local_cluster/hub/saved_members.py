@@ -13,6 +13,7 @@ from rehearsal.azure.state_directory import StateCorruptError
 from rehearsal.local_cluster.hub.namespaces import MEMORY
 from rehearsal.local_cluster.provisioned_machines import API_SERVER, ProvisionedMachine
 from rehearsal.local_cluster.run_directory import RunDirectory
+from stacks.atomic_write import write_atomically
 
 FIRST_PORT, LAST_PORT = 20_000, 29_999
 """Below the ephemeral range of a new network namespace: 32768 to 60999, ip(7)."""
@@ -49,9 +50,7 @@ class SavedPorts:
         if name not in self._ports:
             taken = set(self._ports.values())
             self._ports[name] = next(port for port in range(FIRST_PORT, LAST_PORT + 1) if port not in taken)
-            part = self._path.with_suffix(".part")
-            part.write_text(json.dumps(self._ports, indent=1) + "\n")
-            part.rename(self._path)
+            write_atomically(self._path, json.dumps(self._ports, indent=1) + "\n")
         return self._ports[name]
 
 

@@ -122,6 +122,20 @@ def test_a_document_without_a_changed_file_and_an_unreadable_one_say_so() -> Non
     assert found[1] == f"  (unreadable) (not base64; 1 -> 7 characters) in {FLEET} a"
 
 
+@pytest.mark.parametrize("text", ["write_files: {}\n", "- {}\n", "day: 2026-02-3{}\n", "hostname: {}\n"])
+def test_a_document_of_an_unusual_shape_shows_its_changed_line(text: str) -> None:
+    old, new = (f"#cloud-config\n{text.format(digit)}" for digit in "01")
+    found = lines(old, new)
+    assert found[1].endswith(f" (+1 -1) in {FLEET} a-000")
+    assert sum(line.startswith(("    + ", "    - ")) for line in found) == 2
+
+
+def test_a_value_is_printed_without_control_characters() -> None:
+    shown = [value_lines("tag", "x", "a\x1b[31mb"), value_lines("tag", None, "a\x1b[31mb"), value_lines("tag", "x" * 70, "x" * 70 + "\x1b")]
+    assert shown[:2] == [["tag: x => a\\x1b[31mb"], ["tag: (absent) => a\\x1b[31mb"]]
+    assert "\x1b" not in "".join(shown[2])
+
+
 def test_equal_changes_are_shown_once_with_their_resources_and_bounded_without_diff() -> None:
     def documents(name: str, text: str) -> tuple[str, str]:
         return coded(config(app=f"# of {name}\n{text}1\n", long="x\n")), coded(config(app=f"# of {name}\n{text}2\n", long="y\n" * 50))
@@ -154,6 +168,7 @@ def test_equal_changes_are_shown_once_with_their_resources_and_bounded_without_d
     assert sum(line == "    + y" for line in whole) == 50
     assert "a-117" in whole[1]
     assert boot_file_lines(changes, 3, everything=False)[1:] == [short[1], "  2 more files; --diff prints them"]
+    assert boot_file_lines(changes, 4, everything=False)[-1] == "  1 more file; --diff prints them"
 
 
 KEY = "-----BEGIN EC PRIVATE KEY-----\n{}\n-----END EC PRIVATE KEY-----\n"
@@ -195,6 +210,8 @@ def test_no_secret_is_printed(file: str, text: str) -> None:
     inline = "\n".join(value_lines("data.setting", text.format(old), text.format(new)))
     # A file's name is no part of a setting: only a secret with a form or a name of its own is one there.
     assert file == "a.key" or not {old, new} & {inline[place : place + len(old)] for place in range(len(inline))}
+    added = "\n".join(value_lines("data.setting", None, text.format(new)))
+    assert file == "a.key" or not any(new[: len(new) // 2] in one or new[len(new) // 2 :] in one for one in added.splitlines())
 
 
 def test_a_value_with_a_secret_name_is_masked_and_settings_that_only_sound_secret_are_shown() -> None:

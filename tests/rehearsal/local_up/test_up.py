@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 from embedded_regions import CPU, GPU, delete_by_hand, found_changes, named, planned, pool, scale_set, standing, updated
 from pinned_graph import pinned
 
-from gpufleet.up_output import held_lines
+from gpufleet.up_output import held_lines, outcome_lines
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.compute.instances import addresses_of, state_of
 from rehearsal.azure.persistence import dump
 from rehearsal.azure.resource import Request
 from rehearsal.local_up.deleted_vaults import ReservedVaultNameError, reserved_names
+from rehearsal.local_up.etcd_lines import etcd_lines
 from rehearsal.local_up.timeline import timeline_of
 from rehearsal.local_up.up import purge_only, tear_down
 from rehearsal.local_up.update_state import Approvals
@@ -105,7 +107,51 @@ def test_a_changed_etcd_image_reaches_no_running_member() -> None:
     def change(cluster: dict[str, Any]) -> None:
         cluster["control_plane"]["etcd"]["image"] = "etcd@2026.10.0"
 
-    assert found_changes(updated(planned(change), standing())) == []
+    cloud = standing()
+    outcome = updated(planned(change), cloud)
+    assert found_changes(outcome) == []
+    nothing, line = outcome_lines(outcome, 1.0, None, everything=False)
+    assert nothing == (
+        "dev: nothing to change: 241 resources and 14 machines are as planned, except 3 etcd machines, which keep older values (1.0 s)"
+    )
+    assert line == (
+        "cluster dev: 3 etcd machines (dev-etcd-0, dev-etcd-1, dev-etcd-2) keep image etcd@2026.11.0 (declared: etcd@2026.10.0); an update "
+        "never changes an etcd machine: recreate one machine after the other, and then replace its member with playbooks/etcd-replace.yml, "
+        "see docs/runbooks/etcd-member-lost.md"
+    )
+    (machine,) = (one for one in cloud.resources.values() if one.id.name == "dev-etcd-1" and one.id.type.endswith("/virtualMachines"))
+    cloud.handle(Request("DELETE", machine.id, principal="an operator"))
+    cloud.advance(cloud.now + 3_600.0)
+    (line,) = etcd_lines(updated(planned(change), cloud))
+    assert line.startswith("cluster dev: 2 etcd machines (dev-etcd-0, dev-etcd-2) keep image etcd@2026.11.0 (declared: etcd@2026.10.0); ")
+
+
+def test_changed_boot_files_and_a_changed_key_are_reported_for_etcd_machines() -> None:
+    assert etcd_lines(updated(planned(), standing())) == []
+    plan = planned()
+    cluster = replace(plan.clusters[0], etcd=replace(plan.clusters[0].etcd, quota_bytes=4 << 30))
+    access = plan.spec.access.model_copy(update={"ssh_public_key": plan.spec.access.ssh_public_key.replace("fleet-operators", "other")})
+    changed = replace(plan, spec=plan.spec.model_copy(update={"access": access}), clusters=(cluster,))
+    (line,) = etcd_lines(updated(changed, standing()))
+    key = "SSH key fleet-operators (declared: other)"
+    assert line.startswith(
+        "cluster dev: 3 etcd machines (dev-etcd-0, dev-etcd-1, dev-etcd-2) keep older boot files (/etc/systemd/system/etcd.service) "
+        f"and {key}; 3 etcd machines (dev-events-0, dev-events-1, dev-events-2) keep {key}; an update never changes an etcd machine: "
+    )
+
+
+def test_api_servers_in_a_rolling_upgrade_are_in_progress_and_not_out_of_date() -> None:
+    cloud, plan = standing(), planned(lambda cluster: cluster["control_plane"]["api_servers"].update(image="api-server@2026.10.0"))
+    outcome = updated(plan, cloud)
+    in_progress = "2 instances in a rolling upgrade in progress"
+    lines = outcome_lines(outcome, 1.0, None, everything=False)
+    assert sum(in_progress in line for line in lines) == 2
+    assert not [line for line in lines if "out of date" in line]
+    (again,) = outcome_lines(updated(plan, cloud), 1.0, None, everything=False)
+    assert "14 machines are as planned; 2 of them are in a rolling upgrade in progress (Azure upgrades them in batches" in again
+    cloud.advance(cloud.now + 4 * 3_600.0)
+    (ended,) = outcome_lines(updated(plan, cloud), 1.0, None, everything=False)
+    assert ended == "dev: nothing to change: 241 resources and 14 machines are as planned (1.0 s)"
 
 
 def test_a_higher_generation_replaces_the_authorities_and_reissues_what_hangs_on_them() -> None:

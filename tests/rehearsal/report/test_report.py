@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from components.plan.cost import ListPrices, cost_of_region, dollars
+from components.plan.cost import ListPrices, cost_of_region
+from components.plan.cost_text import dollars
 from components.plan.limits import LimitRow, check
 from components.plan.model import RegionPlan
 from components.plan.region import plan_region
@@ -24,8 +25,10 @@ from rehearsal.local_up.timeline import TimelineRow as Part
 from rehearsal.program.graph import Graph, Resource
 from rehearsal.report import render_report, write_report
 from rehearsal.report.limit_lines import limit_lines
-from rehearsal.report.numbers import number, percent
+from rehearsal.report.numbers import number, percent, spare
+from rehearsal.report.page import render_refusal
 from rehearsal.report.tables import gpus_by_model, type_rows
+from stacks.file_problems import InvalidFileError, Position, problem
 from stacks.load import load_catalog, load_plan, load_region
 from stacks.prices import load_prices
 
@@ -76,6 +79,25 @@ def page_of(
         timeline=UP,
         cost=cost_of_region(plan, LISTED if listed is None else listed),
     )
+
+
+def test_notes_such_as_a_missing_capture_are_on_the_page_beside_the_verdict() -> None:
+    plan = load_plan("dev")
+    cost = cost_of_region(plan, LISTED)
+    common = {
+        "limits": check(plan),
+        "checks": CHECKS,
+        "findings": (),
+        "timings": {"plan": 0.3},
+        "made": "a day",
+        "timeline": UP,
+        "cost": cost,
+    }
+    page = render_report(plan, EMPTY, EMPTY, notes=(f"cpu@2026.11.0 has no capture in swedencentral {HOSTILE}",), **common)
+    text = " ".join(Reader(page).text)
+    assert "Before pulumi up:" in text
+    assert f"cpu@2026.11.0 has no capture in swedencentral {HOSTILE}" in text
+    assert "Before pulumi up:" not in " ".join(Reader(shipped_page("dev")).text)
 
 
 @cache
@@ -189,6 +211,15 @@ def test_broken_limits_come_first_with_value_bound_reason_and_remedy() -> None:
         assert all(part in shown for part in (row.where, row.limit, number(row.use), row.reason, row.remedy))
 
 
+def test_a_refused_file_is_named_with_its_errors_also_if_it_is_not_the_region_file() -> None:
+    found = [problem(file, ("a",), Position(3, 1), "'<b>'", "is wrong", "write c") for file in ("prices.json", "x.yaml", "x.yaml")]
+    page = render_refusal("x", "gpufleet rehearse 'a b/x.yaml'", InvalidFileError(found), (), "a day")
+    text = re.sub(r"\s+", " ", " ".join(Reader(page).text))
+    assert "prices.json and x.yaml: 3 errors. The limits cannot be computed" in text
+    assert text.count("'<b>' is wrong write c") == 3
+    assert "run again: gpufleet rehearse 'a b/x.yaml'" in text
+
+
 def test_a_pool_past_the_last_subnet_slot_is_drawn_all_the_same() -> None:
     plan = grown(load_region("southcentralus", load_catalog()), 1, slot=20)
     assert "no such slot" in page_of(plan)
@@ -247,7 +278,9 @@ def test_machines_and_their_cost_are_added_up_per_cluster_and_region() -> None:
     assert gpus_by_model(cost.rows) == (("H100", 160_000), ("A100", 15_076))
     page = shipped_page("southcentralus")
     for one in (*cost.clusters.values(), cost.total):
-        assert f'<td class="n">{dollars(one.usd_per_hour)}</td><td class="n">{dollars(one.usd_per_month)}</td>' in page
+        assert f'<td class="n">{dollars(one.usd_per_hour)}</td><td class="n">{one.usd_per_month:,.0f}</td>' in page
+    names = [f"cluster {name}" for name in cost.clusters]
+    assert re.findall(r'<tr class="sum"><td colspan="4">([^<]+)</td>', page) == [*names, "region southcentralus"]
     assert f"<dd>{dollars(cost.total.usd_per_hour)}<small>" in page
     assert "without price" not in page
 
@@ -270,6 +303,12 @@ def test_resource_types_are_counted_per_stack_and_family() -> None:
         "Azure": [("network:Subnet", 1, 1)],
         "other": [("x:Y", 0, 1)],
     }
+
+
+def test_the_number_of_resources_leaves_out_components_and_the_stack_as_the_table_does() -> None:
+    base = graph("pulumi:pulumi:Stack", "azure-native:network:Subnet")
+    page = page_of(load_plan("dev"), base=base, own=graph("gpufleet:etcd:Etcd", "kubernetes:core/v1:Namespace"))
+    assert "<dt>Resources</dt><dd>2<small>1 base, 1 clusters</small>" in page
 
 
 def test_the_page_shows_when_each_part_came_up() -> None:
@@ -300,6 +339,11 @@ def test_limits_read_from_the_tightest_place_to_the_roomiest() -> None:
         (percent(0.0), "0 %"),
         (percent(0.0052), "0.5 %"),
         (percent(0.0999), "10 %"),
+        (spare(None), "–"),
+        (spare(0.0), "0 %"),
+        (spare(0.02284), "2.2 %"),
+        (spare(0.0999), "9.9 %"),
+        (spare(0.3), "30 %"),
         (percent(-0.5), "-50 %"),
         (dollars(Decimal("2480.924")), "2,480.92"),
     ],
