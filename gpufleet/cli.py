@@ -21,6 +21,7 @@ from gpufleet.preview import preview
 from gpufleet.prices import prices
 from gpufleet.refresh import refresh
 from gpufleet.rehearse import rehearse
+from gpufleet.rotation import rotation
 from gpufleet.schema import schema
 from gpufleet.up import up
 
@@ -65,6 +66,7 @@ group.add_command(preview)
 group.add_command(prices)
 group.add_command(refresh)
 group.add_command(rehearse)
+group.add_command(rotation)
 group.add_command(schema)
 group.add_command(up)
 

@@ -22,7 +22,7 @@ from lifecycle.rotation.journal_records import (
     run_nodes,
     transitions_of,
 )
-from lifecycle.rotation.journal_store import JournalStore
+from lifecycle.rotation.journal_store import ReadableJournal
 from lifecycle.rotation.model import NEXT_STATES, NodeState, RunNode, Transition
 from lifecycle.rotation.policy import Policy
 
@@ -103,7 +103,7 @@ class Journal:
         self.transitions += transitions
 
 
-def read_journal(store: JournalStore) -> Journal:
+def read_journal(store: ReadableJournal) -> Journal:
     """Return the state of a run from its journal.
 
     An incomplete last record is dropped: its append was not confirmed, so that no action followed it. JournalEmptyError without a complete

@@ -28,6 +28,13 @@ class JournalMissingError(GpufleetError):
         super().__init__(f"{place}: there is no journal: check the name of the run, or start a new run")
 
 
+class JournalReadError(GpufleetError):
+    """A journal that exists but cannot be read."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"{place}: the journal cannot be read ({reason}): name a file that this user may read")
+
+
 class JournalEmptyError(GpufleetError):
     """A journal without a complete first record: its run ended before it did anything."""
 

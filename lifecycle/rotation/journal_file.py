@@ -1,4 +1,4 @@
-"""Journal in a file: one writer by an advisory lock, every append synced to the disk."""
+"""Journal in a file: one writer by an advisory lock, every append synced to the disk; readers need no lock."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from lifecycle.rotation.journal_errors import (
     JournalHeldError,
     JournalLeaseLostError,
     JournalMissingError,
+    JournalReadError,
     JournalWriteError,
 )
 
@@ -118,6 +119,32 @@ class JournalFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+class JournalCopy:
+    """The content of a journal file at one moment, read without its lock, so that a run may continue meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._content = path.read_bytes()
+        except FileNotFoundError:
+            raise JournalMissingError(str(path)) from None
+        except OSError as error:
+            raise JournalReadError(str(path), _reason(error)) from None
+
+    @property
+    def name(self) -> str:
+        """Return the path."""
+        return str(self._path)
+
+    def place(self, offset: int) -> str:
+        """Return the path and the offset."""
+        return f"{self._path}, byte {offset}"
+
+    def read(self) -> bytes:
+        """Return all bytes."""
+        return self._content
 
 
 def _reason(error: OSError) -> str:

@@ -1,12 +1,12 @@
-"""Interface of the stores of a journal: a file, or append blobs."""
+"""Interfaces of the stores of a journal: a file, or append blobs."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 
-class JournalStore(Protocol):
-    """Bytes of one journal, which one process at a time may append to.
+class ReadableJournal(Protocol):
+    """Bytes of one journal, which another process may append to at the same time.
 
     All methods raise GpufleetError subclasses of `journal_errors`, and no others for a fault of the disk or the network.
     """
@@ -23,6 +23,10 @@ class JournalStore(Protocol):
     def read(self) -> bytes:
         """Return all bytes."""
         ...
+
+
+class JournalStore(ReadableJournal, Protocol):
+    """Bytes of one journal, which one process at a time may append to."""
 
     def append(self, data: bytes) -> None:
         """Append bytes; they are durable on return. JournalLeaseLostError and JournalWriteError: the caller must not act."""
