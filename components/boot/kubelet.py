@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 import yaml
 
@@ -12,6 +13,7 @@ from components.boot.shared_settings import LEASE_SECONDS, REPORT_SECONDS, TLS_C
 from components.plan.addresses import NODE_LOCAL_DNS_ADDRESS
 from components.plan.model import KUBELET_PORT, ClusterPlan, PoolPlan, RegionPlan, ScaleSetPlan
 from components.plan.naming import CLUSTER_DOMAIN
+from components.plan.node_labels import IMAGE_LABEL, image_label
 from components.plan.vm_sizes import VmSize
 
 PROGRAM = "/usr/local/bin/kubelet"
@@ -44,26 +46,25 @@ def secrets_of(cluster: ClusterPlan) -> Secrets:
     )
 
 
-def image_label(pin: str) -> str:
-    """Return an image pin as a label value, which may not contain @: name_version."""
-    return pin.replace("@", "_")
-
-
-def labels(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> dict[str, str]:
-    """Return the labels that a node registers with; its InfiniBand domain is its scale set, if the pool has InfiniBand."""
+def pool_labels(region: RegionPlan, pool: PoolPlan) -> dict[str, str]:
+    """Return the labels that all nodes of a pool register with."""
     location, zone = region.spec.location, pool.spec.zone.value
-    domain = {"gpufleet.io/ib-domain": scale_set.infiniband_domain} if scale_set.infiniband_domain else {}
     return {
         **pool.labels,
         "topology.kubernetes.io/region": location,
         "topology.kubernetes.io/zone": f"{location}-{zone}",
         "node.kubernetes.io/instance-type": pool.size.name,
-        "gpufleet.io/image": image_label(pool.image.pin),
-        **domain,
+        IMAGE_LABEL: image_label(pool.image.pin),
     }
 
 
-def flags(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> dict[str, str | tuple[str, ...]]:
+def labels(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> dict[str, str]:
+    """Return the labels of a scale set's nodes without their digest; with InfiniBand, the scale set is their domain."""
+    domain = {"gpufleet.io/ib-domain": scale_set.infiniband_domain} if scale_set.infiniband_domain else {}
+    return pool_labels(region, pool) | domain
+
+
+def flags(node_labels: Mapping[str, str]) -> dict[str, str | tuple[str, ...]]:
     """Return the flags of the kubelet: values per machine from gpufleet-join and gpufleet-node, and options that the file does not have."""
     return {
         "config": CONFIGURATION,
@@ -74,7 +75,7 @@ def flags(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> dict[s
         "max-pods": "${GPUFLEET_MAX_PODS}",
         "node-ip": "${GPUFLEET_NODE_IP}",
         "provider-id": "${GPUFLEET_PROVIDER_ID}",
-        "node-labels": tuple(f"{name}={value}" for name, value in labels(region, pool, scale_set).items()),
+        "node-labels": tuple(f"{name}={value}" for name, value in node_labels.items()),
     }
 
 

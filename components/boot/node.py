@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+
 from components.boot import containerd, gpu, kubelet, nvme, pod_network, scripts, secrets, system
-from components.boot.machine import BootFile, MachineBoot
+from components.boot.machine import BootFile, MachineBoot, cloud_config
 from components.boot.unit import exec_start, unit
-from components.plan.model import ClusterPlan, PoolPlan, RegionPlan, ScaleSetPlan
+from components.plan.model import ClusterPlan, PoolPlan, RegionPlan
+from components.plan.node_labels import BOOT_DIGEST_DIGITS, BOOT_DIGEST_LABEL
 
 UNIT = "kubelet.service"
 DATA = "/var/lib/gpufleet-data"
@@ -18,7 +22,7 @@ SECONDARY_ADDRESSES = BootFile(
 )
 
 
-def _service(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> BootFile:
+def _service(pool: PoolPlan, description: str, labels: Mapping[str, str]) -> BootFile:
     """Return the kubelet's unit; gpufleet-join writes the machine's identity and delays the first join."""
     runtime = (f"Requires={containerd.UNIT}", f"After={containerd.UNIT} {containerd.PRELOAD_UNIT} {system.KERNEL_UNIT}")
     needs = (*runtime, *pod_network.NEEDS_AZURE_ENDPOINTS, *pod_network.NEEDS, *secrets.NEEDS)
@@ -27,14 +31,14 @@ def _service(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> Boo
     on_gpus = (f"After={gpu.PERSISTENCE_UNIT} nvidia-fabricmanager.service",) if pool.size.gpus else ()
     return unit(
         UNIT,
-        f"Kubernetes node of scale set {scale_set.name}",
+        description,
         ("Wants=network-online.target", "After=network-online.target", *needs, *on_nvme, *on_gpus, "StartLimitIntervalSec=0"),
         (
             "Type=notify",
             f"EnvironmentFile=-{ENVIRONMENT}",
             f"EnvironmentFile={pod_network.ENVIRONMENT}",
             f"ExecStartPre={scripts.JOIN.path} --spread-seconds={pool.join_seconds}",
-            exec_start(kubelet.PROGRAM, kubelet.flags(region, pool, scale_set)),
+            exec_start(kubelet.PROGRAM, kubelet.flags(labels)),
             "TimeoutStartSec=infinity",
             "Restart=always",
             "RestartSec=5",
@@ -49,7 +53,26 @@ def _service(region: RegionPlan, pool: PoolPlan, scale_set: ScaleSetPlan) -> Boo
 def boot_nodes(region: RegionPlan, cluster: ClusterPlan, pool: PoolPlan) -> tuple[MachineBoot, ...]:
     """Return the files and units of the machines of each scale set of a pool, in order; only the kubelet's unit differs."""
     shared, enable = _files(cluster, pool), _units(pool)
-    return tuple(MachineBoot("node", (*shared, _service(region, pool, scale_set)), enable) for scale_set in pool.scale_sets)
+    digest = {BOOT_DIGEST_LABEL: _digest(region, pool, shared)}
+    services = (
+        _service(pool, f"Kubernetes node of scale set {one.name}", kubelet.labels(region, pool, one) | digest) for one in pool.scale_sets
+    )
+    return tuple(MachineBoot("node", (*shared, service), enable) for service in services)
+
+
+def boot_digest(region: RegionPlan, cluster: ClusterPlan, pool: PoolPlan) -> str:
+    """Return the digest of a pool's boot files, which its nodes report in the label BOOT_DIGEST_LABEL.
+
+    It is the same for all scale sets of the pool, and growth of the pool does not change it.
+    """
+    return _digest(region, pool, _files(cluster, pool))
+
+
+def _digest(region: RegionPlan, pool: PoolPlan, shared: tuple[BootFile, ...]) -> str:
+    """Return the digest of the files and units that a pool's machines share, and of the kubelet's unit without names of scale sets."""
+    service = _service(pool, f"Kubernetes node of pool {pool.name}", kubelet.pool_labels(region, pool))
+    document = cloud_config(MachineBoot("node", (*shared, service), _units(pool)))
+    return hashlib.sha256(document.encode()).hexdigest()[:BOOT_DIGEST_DIGITS]
 
 
 def _files(cluster: ClusterPlan, pool: PoolPlan) -> tuple[BootFile, ...]:

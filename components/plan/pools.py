@@ -6,6 +6,7 @@ import math
 
 from components.plan import addresses, naming
 from components.plan.model import ImagePlan, PoolPlan, ScaleSetPlan
+from components.plan.node_labels import POOL_LABEL
 from components.plan.vm_sizes import VmSize
 from components.spec.images import ImageStore
 from components.spec.pool import NODES_PER_CLUSTER, SET_BOUND_INFINIBAND, Capacity, Interconnect, Pool
@@ -102,7 +103,7 @@ def plan_pool(cluster: str, pool: Pool, size: VmSize, image: ImagePlan) -> PoolP
 def _labels(pool: Pool, size: VmSize) -> dict[str, str]:
     """Return the labels of the pool's nodes: those of the region file, overridden by gpufleet's."""
     own = {
-        "gpufleet.io/pool": pool.name,
+        POOL_LABEL: pool.name,
         "gpufleet.io/interconnect": pool.interconnect.value,
         "gpufleet.io/capacity": pool.capacity.value,
         "gpufleet.io/priority-class": pool.priority_class.value,

@@ -40,7 +40,7 @@ class Target(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     image: str = Field(description="Pinned image, name@version.")
-    boot_digest: str = Field(description="SHA-256 of the pool's boot files.")
+    boot_digest: str = Field(description="Digest of the pool's boot files, as its nodes report it: 32 hexadecimal digits.")
 
 
 class NodeGroup(BaseModel):

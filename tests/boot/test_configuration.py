@@ -113,7 +113,7 @@ def test_what_writes_boot_documents_never_sees_a_secret() -> None:
                 imported |= {alias.name for alias in node.names}
     ours = {module for module in imported if module.startswith(("components.", "cni"))}
     assert {".".join(module.split(".")[:2]) for module in ours} == {"cni", "components.boot", "components.plan", "components.spec"}
-    assert imported - ours <= {"__future__", "base64", "collections.abc", "dataclasses", "functools", "json", "pathlib", "yaml"}
+    assert imported - ours <= {"__future__", "base64", "collections.abc", "dataclasses", "functools", "hashlib", "json", "pathlib", "yaml"}
 
 
 @pytest.mark.parametrize("name", machines())

@@ -63,7 +63,7 @@ def run_start(count: int = 4) -> RunStart:
         RunNode(f"gpu-{number:04d}", f"gpu-{number % 2}", "gpu", "older image", Task.REMOVE if number == 1 else Task.ROTATE)
         for number in range(count)
     )
-    return RunStart("r1", "dev-0", "dev", STARTED, "ada", {"gpu": Target(image="gpu@7", boot_digest="ab" * 32)}, policy(), nodes)
+    return RunStart("r1", "dev-0", "dev", STARTED, "ada", {"gpu": Target(image="gpu@7", boot_digest="ab" * 16)}, policy(), nodes)
 
 
 def step(*transitions: Transition, actions: tuple[Action, ...] = (), stopped: str = "", finished: bool = False) -> Step:
