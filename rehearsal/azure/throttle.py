@@ -46,7 +46,7 @@ class Throttle:
             if policy is not None:
                 target = _machine(request, kind) if per_resource else ""
                 place = (request.id.subscription.lower(), location_of(cloud, request))
-                return headers | self._admit_to_compute(cloud, _levels(policy, place, target, throttling.compute), headers)
+                return headers | self._admit_to_compute(cloud, levels_of(policy, place, target, throttling.compute), headers)
         elif provider == "microsoft.network":
             self._admit_to_network(cloud, request, kind, throttling, headers)
         return headers
@@ -59,7 +59,7 @@ class Throttle:
         headers = self._admit_to_arm(cloud, subscription, principal, "reads", throttling)
         if "/providers/microsoft.compute/" not in operation.key:
             return headers
-        levels = _levels(GET_OPERATION, (subscription.lower(), operation.location), operation.id, throttling.compute)
+        levels = levels_of(GET_OPERATION, (subscription.lower(), operation.location), operation.id, throttling.compute)
         return headers | self._admit_to_compute(cloud, levels, headers)
 
     def dump(self) -> list[Any]:
@@ -136,7 +136,7 @@ class Throttle:
             )
 
 
-def _levels(policy: Policy, place: tuple[str, str], target: str, factor: float) -> list[Level]:
+def levels_of(policy: Policy, place: tuple[str, str], target: str, factor: float) -> list[Level]:
     """Return the bucket of a subscription and location, and that of a resource if it has one."""
     whole = Level(("compute", policy.name, *place), policy.subscription.times(factor), f"{policy.name}SubscriptionMaximum")
     if not target or policy.resource is None:

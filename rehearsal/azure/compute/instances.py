@@ -154,11 +154,11 @@ def computer_name(model: Model, set_name: str, number: int) -> str:
     https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-instance-ids
     """
     prefix = (model.profile.get("osProfile") or {}).get("computerNamePrefix") or set_name
-    return f"{prefix}{_base36(number)}"
+    return f"{prefix}{base36(number)}"
 
 
 @lru_cache(maxsize=4_096)
-def _base36(number: int) -> str:
+def base36(number: int) -> str:
     digits = ""
     while number:
         number, digit = divmod(number, 36)

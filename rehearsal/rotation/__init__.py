@@ -1,0 +1,1 @@
+"""Simulation of a rotation: the production decision core against a modelled fleet, in virtual time."""
