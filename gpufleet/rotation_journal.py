@@ -124,5 +124,5 @@ def _as_json(found: Journal, summary: JournalSummary) -> dict[str, object]:
         "states": summary.states,
         "pools": summary.pools,
         "waiting": [dataclasses.asdict(row) for row in summary.waiting],
-        "last": [dataclasses.asdict(one) for one in summary.last],
+        "last": [one._asdict() for one in summary.last],
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lifecycle.rotation.journal_errors import JournalCorruptError, JournalEmptyError
@@ -115,15 +117,28 @@ def read_journal(store: ReadableJournal) -> Journal:
         raise JournalEmptyError(store.name)
     number = at = 0
     try:
-        journal = _first(lines[0])
-        for line in lines[1:]:
-            number, at = number + 1, at + len(lines[number]) + 1
-            journal.apply(decode(line))
+        with _no_collection():
+            journal = _first(lines[0])
+            for line in lines[1:]:
+                number, at = number + 1, at + len(lines[number]) + 1
+                journal.apply(decode(line))
     except RecordError as error:
         remedy = UPGRADE if _other_version(lines[0]) else RESTORE
         raise JournalCorruptError(store.place(at), number, str(error), remedy) from None
     journal.length, journal.dropped = len(data) - dropped, dropped
     return journal
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the garbage collector: a journal has no reference cycles, and looking for some took a third of the time to read it."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _complete_lines(data: bytes) -> tuple[list[bytes], int]:

@@ -39,6 +39,21 @@ class HeldLease(Protocol):
         ...
 
 
+def run_record(start: RunStart) -> RunRecord:
+    """Return the first record of a run."""
+    return RunRecord(
+        seq=0,
+        run_id=start.run_id,
+        cluster=start.cluster,
+        region=start.region,
+        at=start.started,
+        actor=start.actor,
+        targets=dict(start.targets),
+        policy=start.policy,
+        nodes=node_groups(start.nodes),
+    )
+
+
 class JournalWriter:
     """The run of this process: its journal, and the only way to carry out actions."""
 
@@ -59,18 +74,7 @@ class JournalWriter:
         except RecordError as error:
             raise JournalOrderError(str(error)) from None
         writer = cls(store, lease, journal)
-        record = RunRecord(
-            seq=0,
-            run_id=start.run_id,
-            cluster=start.cluster,
-            region=start.region,
-            at=start.started,
-            actor=start.actor,
-            targets=dict(start.targets),
-            policy=start.policy,
-            nodes=node_groups(start.nodes),
-        )
-        writer._append([record])
+        writer._append([run_record(start)])
         return writer
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 from components.spec.pool import PriorityClass
 from components.spec.tenancy import Replacement
@@ -170,9 +171,8 @@ class Freshness:
     throttled_until: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """One change of a node's state, as it is recorded in the journal.
+class Transition(NamedTuple):
+    """One change of a node's state, as it is recorded in the journal; a tuple, because a process reads 60,000 of them when it starts.
 
     until: end of the wait in this state (deadline of a checkpoint, time-out, or end of a back-off); None without one. attempt: counts from
     1. evicting: of DRAINING, evictions have begun. method: of DRAINED and REPLACING. gangs: of CORDONED, those that share the start.
