@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,28 +26,35 @@ from stacks.file_problems import InvalidFileError
 
 if TYPE_CHECKING:
     from rehearsal.rehearse import RehearsalResult
+    from rehearsal.rotation.region_rotation import RegionRotation
 
 FEWEST_SHOWN = 3
 """Number of limits in the summary: those with the least headroom."""
 FINDINGS_SHOWN = 8
+LABEL = "modelled population"
+"""Label of every figure about jobs that no cluster was read for."""
 
 
 @click.command(short_help="Create a region in an embedded Azure, check and draw it.")
 @click.argument("region", default="southcentralus")
 @click.option("--out", type=Directory(), default=OUT, show_default="out in the project's folder", help="Folder for the report.")
+@click.option("--no-rotation", is_flag=True, help="Leave out the rotation of all nodes.")
 @click.option("--real", "real", is_flag=True, help="Then run one cluster's real control plane on this machine, and join its machines.")
 @click.option("--cluster", metavar="NAME", help="With --real: name of the cluster.  [default: the smallest]")
 @click.option("--nodes", type=int, metavar="N", help="With --real: number of machines to join.  [default: all]")
 @click.option("--api-servers", type=int, metavar="N", help="With --real: number of API servers.  [default: as planned]")
 @click.option("--keep", is_flag=True, help="With --real: keep the cluster running until Ctrl-C, and print how to use kubectl with it.")
-def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int | None, api_servers: int | None, keep: bool) -> None:
+def rehearse(
+    region: str, out: Path, no_rotation: bool, real: bool, cluster: str | None, nodes: int | None, api_servers: int | None, keep: bool
+) -> None:
     """Create REGION in an embedded Azure, check the result, and draw it.
 
     \b
     No cloud account and no Pulumi CLI are needed; nothing outside the --out folder is changed.
     Steps: read and plan the region file; check every limit; run the programs of the base stack and of the clusters'
     stack, whose resources become requests to a model of Azure, until every machine runs with its addresses; compare the
-    registered resources with the plan, and check them for consistency (addresses, vCPUs, reachability); write
+    registered resources with the plan, and check them for consistency (addresses, vCPUs, reachability); rotate all nodes
+    in virtual time, with a modelled population of jobs and the decisions of a real rotation; write
     <out>/<region>/report.html and both graphs. The model is then discarded; gpufleet up stores one. For an invalid file or
     an exceeded limit, the report lists the errors or the limits, and nothing is created. "Azure's time" in the result is
     time on the model's clock, which Azure would need; "took" is the time on this machine.
@@ -74,7 +81,7 @@ def rehearse(region: str, out: Path, real: bool, cluster: str | None, nodes: int
         run_real = _prepared(region, (cluster, nodes, api_servers, keep), console) if real else None
     began = time.monotonic()
     try:
-        result = _with_progress(region, out)
+        result = _with_progress(region, out, with_rotation=not no_rotation)
     except ProgramError as error:
         console.print(f"the program of {error}", markup=False, soft_wrap=True)
         sys.exit(1)
@@ -104,13 +111,18 @@ def _prepared(region: str, options: tuple[str | None, int | None, int | None, bo
     return lambda result: run_real(result, size, console)
 
 
-def _with_progress(region: str, out: Path) -> RehearsalResult:
+def _with_progress(region: str, out: Path, *, with_rotation: bool) -> RehearsalResult:
     """Rehearse with progress on standard error: a live line per phase on a terminal, and a plain line per phase elsewhere."""
     from rehearsal.rehearse import rehearse as run_rehearsal
 
     console = progress_console()
     if not is_live(console):
-        return run_rehearsal(region, out, lambda phase, count: None if count else console.print(f"rehearsal: {phase}", markup=False))
+
+        def show_phase(phase: str, count: int) -> None:
+            if not count:
+                console.print(f"rehearsal: {phase}", markup=False)
+
+        return run_rehearsal(region, out, show_phase, with_rotation=with_rotation)
     columns = (TextColumn("{task.description:<14}"), BarColumn(bar_width=24), TextColumn("{task.fields[count]}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}
@@ -121,9 +133,9 @@ def _with_progress(region: str, out: Path) -> RehearsalResult:
                     bars.update(done, total=1, completed=1)
                 tasks[phase] = bars.add_task(phase, total=None, count="")
             elif count % 25 == 0:
-                bars.update(tasks[phase], count=f"{count:,} resources")
+                bars.update(tasks[phase], count=f"{count:,} {'nodes' if phase == 'rotation' else 'resources'}")
 
-        return run_rehearsal(region, out, show)
+        return run_rehearsal(region, out, show, with_rotation=with_rotation)
 
 
 def summary(result: RehearsalResult, seconds: float) -> list[str]:
@@ -142,9 +154,25 @@ def summary(result: RehearsalResult, seconds: float) -> list[str]:
         + "; ".join(f"{row.limit}, {row.where}: {headroom(row)} left" for row in tight),
         "  cross-checks: " + ("no difference" if not result.findings else f"{len(result.findings)} found"),
         *(f"    {finding.sentence()}" for finding in result.findings[:FINDINGS_SHOWN]),
+        *(rotation_lines(result.rotation) if result.rotation else ()),
         f"  took {seconds:.1f} s ({', '.join(f'{name} {took:.1f}' for name, took in result.timings.items())}), {peak:,.0f} MB at most",
         f"  open {result.report}",
     ]
+
+
+def rotation_lines(rotation: RegionRotation) -> Iterator[str]:
+    """Yield the lines about the rotation of all nodes: its duration over the lower bound, and what it costs the jobs."""
+    ratio = f" ({rotation.seconds / rotation.bound:.2f} times)" if rotation.bound else ""
+    every = "all" if rotation.ready == rotation.nodes else f"{rotation.ready:,} of"
+    yield (
+        f"  rotation of {every} {rotation.nodes:,} nodes, {LABEL}: {span(rotation.seconds)}, lower bound {span(rotation.bound)}{ratio}; "
+        f"at most {rotation.most_unavailable:,} unavailable"
+    )
+    yield (
+        f"    {rotation.lost_gpu_hours:,.0f} GPU-hours lost, {rotation.interrupted:,} jobs interrupted, "
+        f"{rotation.interrupted_twice:,} of them more than once"
+    )
+    yield from (f"    stopped: {one}" for one in rotation.stopped)
 
 
 def _up_line(result: RehearsalResult) -> str:

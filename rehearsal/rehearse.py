@@ -1,4 +1,4 @@
-"""Run a rehearsal: plan, limits, local up on an empty model, cross-checks, report."""
+"""Run a rehearsal: plan, limits, local up on an empty model, cross-checks, rotation of all nodes, report."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from rehearsal.local_up.up import UpOutcome, bring_up_anew
 from rehearsal.program.graph import Graph
 from rehearsal.program.run import rare_collections
 from rehearsal.report.page import PAGE, write_refusal, write_report
+from rehearsal.rotation.region_rotation import RegionRotation, RegionRun, first_whole_window, rotate_region
 from stacks.atomic_write import write_atomically
 from stacks.file_problems import InvalidFileError
 from stacks.load import load_plan, load_siblings, region_path
@@ -33,7 +34,9 @@ from stacks.prices import load_prices
 GRAPHS = {"base": "base.json", "clusters": "clusters.json"}
 
 Progress = Callable[[str, int], None]
-"""Callback for the start of each phase (count 0), and in the two stacks for the number of resources so far."""
+"""Callback for the start of each phase (count 0), in the two stacks for the number of resources so far, and in the rotation of nodes."""
+ROTATION_SEED = 1
+"""Seed of the population that a rehearsal rotates, so that two rehearsals of one plan have the same jobs."""
 
 
 class PlanRefusedError(GpufleetError):
@@ -52,7 +55,10 @@ class RegionNotUpError(GpufleetError):
 
 @dataclass(frozen=True)
 class RehearsalResult:
-    """Result of a rehearsal; cloud is the model at its end, notes are hints before `pulumi up`, timings seconds by phase."""
+    """Result of a rehearsal; cloud is the model at its end, notes are hints before `pulumi up`, timings seconds by phase.
+
+    rotation: of all nodes, with the modelled population; None if it was left out.
+    """
 
     plan: RegionPlan
     cloud: Cloud
@@ -65,11 +71,14 @@ class RehearsalResult:
     timings: dict[str, float]
     report: Path
     cost: RegionCost
+    rotation: RegionRotation | None = None
 
 
 @rare_collections()
-def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
+def rehearse(region: str, out: Path, progress: Progress, *, with_rotation: bool = True) -> RehearsalResult:
     """Rehearse a region, given by name or path, and write report.html and both graphs to `<out>/<region>/`.
+
+    with_rotation: also rotate all nodes in virtual time, with a modelled population.
 
     Raises PlanRefusedError for an invalid file or a plan that exceeds limits, after writing a report.html that says so; ProgramError where
     the program fails, RegionNotUpError where the model refuses a resource, and OSError where the folder cannot be written.
@@ -100,6 +109,10 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
     base, clusters = outcome.graphs
     with _phase("cross-checks", timings, progress):
         findings = (*cross_check(plan, base, clusters), *check_machines(plan, outcome.cloud))
+    rotation = None
+    if with_rotation:
+        with _phase("rotation", timings, progress):
+            rotation = _rotate(plan, progress)
     with _phase("report", timings, progress):
         _write_graphs(folder, base, clusters)
         timeline = timeline_of(outcome)
@@ -117,8 +130,9 @@ def rehearse(region: str, out: Path, progress: Progress) -> RehearsalResult:
             timeline=timeline,
             cost=cost,
             notes=hints,
+            rotation=rotation,
         )
-    return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, hints, timings, report, cost)
+    return RehearsalResult(plan, outcome.cloud, rows, base, clusters, timeline, findings, hints, timings, report, cost, rotation)
 
 
 @contextmanager
@@ -145,6 +159,17 @@ def _up(plan: RegionPlan, timings: dict[str, float], progress: Progress) -> UpOu
     if not outcome.complete:
         raise RegionNotUpError("\n".join(paragraphs(outcome)))
     return outcome
+
+
+def _rotate(plan: RegionPlan, progress: Progress) -> RegionRotation:
+    """Rotate all nodes from the next time at which a window is open."""
+    ended: dict[str, int] = {}
+
+    def report_progress(cluster: str, count: int, _nodes: int) -> None:
+        ended[cluster] = count
+        progress("rotation", max(1, sum(ended.values())))
+
+    return rotate_region(plan, RegionRun(first_whole_window(plan, time.time()), ROTATION_SEED), report_progress)
 
 
 def _delete_results(folder: Path) -> None:

@@ -22,8 +22,10 @@ from rehearsal.report.address_figures import address_use, block_map
 from rehearsal.report.limit_lines import BAR_WIDTH, TIGHT, limit_lines
 from rehearsal.report.numbers import number, percent, spare
 from rehearsal.report.region_map import region_map
+from rehearsal.report.rotation_charts import rotation_figures
 from rehearsal.report.tables import gpus_by_model, type_rows
 from rehearsal.report.up_timeline import clock, up_timeline
+from rehearsal.rotation.region_rotation import RegionRotation
 from stacks.atomic_write import write_atomically
 from stacks.file_problems import InvalidFileError
 
@@ -43,11 +45,12 @@ def render_report(
     timeline: Timeline,
     cost: RegionCost,
     notes: Sequence[str] = (),
+    rotation: RegionRotation | None = None,
 ) -> str:
     """Return the page as text: base and clusters are the graphs of the region's two stacks, timings seconds by phase, in order.
 
     made is the text of provenance(): time, digest and version. timeline is that of the region's creation in the embedded Azure, and cost
-    that of its machines. notes are sentences on what to do before `pulumi up`.
+    that of its machines. notes are sentences on what to do before `pulumi up`. rotation is that of all nodes, None if it was left out.
     """
     lines = limit_lines(limits)
     return _render(
@@ -79,6 +82,8 @@ def render_report(
         timeline=timeline,
         timeline_drawing=up_timeline(plan, timeline),
         clock=clock,
+        rotation=rotation,
+        rotation_figures=rotation_figures(rotation) if rotation else None,
         dollars=dollars,
         notes=notes,
     )
@@ -120,6 +125,7 @@ def write_report(
     timeline: Timeline,
     cost: RegionCost,
     notes: Sequence[str] = (),
+    rotation: RegionRotation | None = None,
 ) -> Path:
     """Write `<out>/<region>/report.html` atomically and return its path; raise OSError if it cannot be written."""
     folder = out / plan.name
@@ -137,6 +143,7 @@ def write_report(
         timeline=timeline,
         cost=cost,
         notes=notes,
+        rotation=rotation,
     )
     return write_atomically(folder / PAGE, text)
 

@@ -56,14 +56,17 @@ class LowerBound:
 def node_work(population: Population, work: Mapping[str, float], policy: Policy) -> list[NodeWork]:
     """Return the work of a population's nodes from the seconds by node name.
 
-    A gang that exceeds the budget of the cluster, or that takes more scale sets down than the policy allows, starts when its job has ended.
+    A gang that exceeds the budget of the cluster, its pool or its team, or that takes more scale sets down than the policy allows, starts
+    when its job has ended.
     """
     job_of = {number: job for job in population.jobs for number in job.machines}
     released = {}
     for job in population.jobs:
-        sets = Counter(population.machines[number].scale_set for number in job.machines)
-        down = sum(1 for count in sets.values() if count > policy.per_scale_set)
-        if len(job.machines) > policy.machines or down > policy.scale_sets_at_once:
+        machines = [population.machines[number] for number in job.machines]
+        down = sum(1 for count in Counter(one.scale_set for one in machines).values() if count > policy.per_scale_set)
+        pools, teams = Counter(one.pool for one in machines), Counter(one.team for one in machines)
+        exceeds = len(machines) > policy.machines or _exceed(pools, policy.pools) or _exceed(teams, policy.teams)
+        if exceeds or down > policy.scale_sets_at_once:
             released[job.id] = job.remaining
     rows = []
     for number, machine in enumerate(population.machines):
@@ -77,6 +80,10 @@ def node_work(population: Population, work: Mapping[str, float], policy: Policy)
             # A gang that starts when its job has ended is not a gang then.
             rows.append(NodeWork(*place, gang="" if after else job.id, load=job.load, released=after))
     return rows
+
+
+def _exceed(counts: Mapping[str, int], bounds: Mapping[str, int]) -> bool:
+    return any(count > bounds.get(name, count) for name, count in counts.items())
 
 
 def lower_bound(nodes: Sequence[NodeWork], policy: Policy, started: float) -> LowerBound:

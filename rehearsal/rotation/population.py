@@ -189,6 +189,9 @@ class _Pool:
         self._first = first
         self._machines = machines
         self._contents = figures.gpu_machines if pool.size.gpus else figures.cpu_machines
+        self._sizes, self._large_sizes = (
+            _at_most(sizes, pool.spec.largest_gang) for sizes in (figures.gangs.sizes, figures.gangs.large_sizes)
+        )
         self._unused: dict[tuple[str, str], list[int]] = {}
         for number, machine in enumerate(machines):
             self._unused.setdefault((machine.team, machine.scale_set), []).append(number)
@@ -209,7 +212,7 @@ class _Pool:
         for (team, _), numbers in self._unused.items():
             available[team] += len(numbers)
         while True:
-            sizes = [one for one in figures.large_sizes if placed + one.machines <= figures.large_share * target]
+            sizes = [one for one in self._large_sizes if placed + one.machines <= figures.large_share * target]
             teams = [team for team, number in available.items() if any(2 * one.machines <= number for one in sizes)]
             if not teams:
                 return placed
@@ -235,7 +238,7 @@ class _Pool:
         """Place gangs, each in one scale set with space for it; the last one has the size that is left."""
         while target > 1:
             most = min(target, max(map(len, self._unused.values())))
-            size = self._one_of([one for one in self._figures.gangs.sizes if one.machines <= most] or [GangSize(machines=most, share=1.0)])
+            size = self._one_of([one for one in self._sizes if one.machines <= most] or [GangSize(machines=most, share=1.0)])
             numbers = self._draw.choice([numbers for numbers in self._unused.values() if len(numbers) >= size])
             jobs.append(self._job(numbers[:size], len(jobs)))
             del numbers[:size]
@@ -276,6 +279,11 @@ class _Pool:
 
     def _one_of(self, sizes: Sequence[GangSize]) -> int:
         return self._draw.choices([one.machines for one in sizes], [one.share for one in sizes])[0]
+
+
+def _at_most(sizes: Sequence[GangSize], largest: int | None) -> list[GangSize]:
+    """Return the sizes that a pool's largest gang allows; all without one."""
+    return [one for one in sizes if not largest or one.machines <= largest]
 
 
 def lognormal(draw: random.Random, duration: Duration) -> float:

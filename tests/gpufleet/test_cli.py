@@ -112,11 +112,15 @@ def test_a_rehearsal_tells_its_phases_and_ends_with_a_short_summary(tmp_path: Pa
     result = run("rehearse", "dev", "--out", str(tmp_path / "out"))
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stderr.splitlines() == [
-        f"rehearsal: {phase}" for phase in ("plan", "limits", "base stack", "clusters", "cross-checks", "report")
+        f"rehearsal: {phase}" for phase in ("plan", "limits", "base stack", "clusters", "cross-checks", "rotation", "report")
     ]
     assert result.stdout.startswith("dev (")
     assert len(result.stdout.splitlines()) < 25
-    assert (tmp_path / "out" / "dev" / "report.html").exists()
+    assert "  rotation of all 12 nodes, modelled population: " in result.stdout
+    assert '<h2 id="rotation">' in (tmp_path / "out" / "dev" / "report.html").read_text()
+    result = run("rehearse", "dev", "--no-rotation", "--out", str(tmp_path / "out"))
+    assert "rotation" not in result.stdout + result.stderr
+    assert '<h2 id="rotation">' not in (tmp_path / "out" / "dev" / "report.html").read_text()
 
 
 def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from rehearsal.report.limit_lines import limit_lines
 from rehearsal.report.numbers import number, percent, spare
 from rehearsal.report.page import render_refusal
 from rehearsal.report.tables import gpus_by_model, type_rows
+from rehearsal.rotation.region_rotation import RegionRotation, RegionRun, rotate_region
 from stacks.file_problems import InvalidFileError, Position, problem
 from stacks.load import load_catalog, load_plan, load_region
 from stacks.prices import load_prices
@@ -65,6 +66,7 @@ def page_of(
     base: Graph = EMPTY,
     own: Graph = EMPTY,
     listed: ListPrices | None = None,
+    rotation: RegionRotation | None = None,
 ) -> str:
     timings = {"plan": 0.31, "clusters": 9.24}
     return render_report(
@@ -78,6 +80,7 @@ def page_of(
         made="a day",
         timeline=UP,
         cost=cost_of_region(plan, LISTED if listed is None else listed),
+        rotation=rotation,
     )
 
 
@@ -98,6 +101,29 @@ def test_notes_such_as_a_missing_capture_are_on_the_page_beside_the_verdict() ->
     assert "Before pulumi up:" in text
     assert f"cpu@2026.11.0 has no capture in swedencentral {HOSTILE}" in text
     assert "Before pulumi up:" not in " ".join(Reader(shipped_page("dev")).text)
+
+
+def test_the_rotation_has_a_section_with_a_bar_per_cluster_and_four_panels_each() -> None:
+    plan = load_plan("dev")
+    rotation = rotate_region(plan, RegionRun(1_795_440_000, seed=1))
+    page = page_of(plan, rotation=rotation)
+    reader = Reader(page)
+    assert reader.marked("rotation") == Counter(["dev"])
+    assert 'href="#rotation"' in page
+    text = " ".join(reader.text)
+    for part in (
+        "modelled population",
+        "Unavailable machines by state",
+        "Nodes by state",
+        "Window and starts",
+        "GPU-hours lost, since the start",
+    ):
+        assert part in text
+    pictures(page)
+    finite = re.findall(r' d="M([^"]*)"', page)
+    assert finite
+    assert not any("nan" in data or "inf" in data for data in finite)
+    assert "#rotation" not in page_of(plan)
 
 
 @cache

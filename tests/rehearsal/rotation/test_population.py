@@ -1,6 +1,7 @@
 """Tests of the population of a simulated rotation."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -39,8 +40,21 @@ def test_the_shares_of_contents_are_those_of_the_file(number: int) -> None:
     }
 
 
+def with_largest_gang(largest: int | None) -> ClusterPlan:
+    """Return a cluster of southcentralus whose pools have another largest gang."""
+    pools = (replace(pool, spec=pool.spec.model_copy(update={"largest_gang": largest})) for pool in cluster(0).pools)
+    return replace(cluster(0), pools=tuple(pools))
+
+
+def test_no_gang_is_larger_than_the_largest_one_of_its_pool() -> None:
+    for largest, expected in ((100, 96), (40, 32), (128, 128)):
+        people = populate(with_largest_gang(largest), 1)
+        assert max(len(job.machines) for job in people.jobs) == expected
+        assert sum(len(job.machines) for job in people.jobs) == 4_875
+
+
 def test_a_gang_has_machines_of_one_team_and_of_one_scale_set_unless_it_is_large() -> None:
-    people = populate(cluster(0), 1)
+    people = populate(with_largest_gang(None), 1)
     largest_in_set = max(size.machines for size in people.figures.gangs.sizes)
     sets_of_large = []
     for job in people.jobs:
