@@ -153,7 +153,7 @@ class Growth(Model):
 class Stop(Model):
     """Share of failures that stops a run; a stopped run can be continued."""
 
-    failed_percent: Annotated[int, Field(ge=1, le=100)] = 10
+    failed_percent: Annotated[int, Field(ge=1, le=100)] = 20
     """Percent of the latest verdicts: more failures than this stop the run."""
     of_last: Annotated[int, Field(ge=10, le=1_000)] = 50
     """Number of latest verdicts that are counted."""

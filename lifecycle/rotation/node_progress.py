@@ -97,7 +97,8 @@ class NodeProgress:
             if changed:
                 self._cancel(batch, record.unit, changed)
             else:
-                self._drain(batch, record.unit, record.gangs)
+                # A gang of the start may have ended or moved away meanwhile.
+                self._drain(batch, record.unit, tuple(gang for gang in record.gangs if any(gang in one.gangs for one in seen)))
 
     def _jobs_read_since_cordon(self, record: NodeRecord) -> bool:
         """Return whether jobs were read after all nodes of a unit were seen cordoned: until then, a pod could still be placed on one."""
@@ -234,7 +235,8 @@ class NodeProgress:
         if record.state is NodeState.DRAINED:
             return record.until is None or now >= record.until
         seen = self._run.observed.get(record.node.name)
-        return record.state is NodeState.REPLACING and seen is not None and not seen.operating
+        # A ready machine with pods is in service: never replace it, whatever the times of different clocks suggest.
+        return record.state is NodeState.REPLACING and seen is not None and not seen.operating and not (seen.ready and seen.pods)
 
     def _wait_for_calls(self, kind: ActionKind, scale_set: str, now: float) -> float:
         """Take the calls of a request, or return the seconds until they are available."""

@@ -60,7 +60,7 @@ class Policy:
     idle_only_until: float = 0.0
     canaries: int = 1
     growth: Growth = field(default_factory=Growth)
-    failed_share: float = 0.1
+    failed_share: float = 0.2
     failed_of: int = 50
     attempts: int = 3
     give_up_after: float = 14 * 86_400.0

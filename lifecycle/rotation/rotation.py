@@ -72,6 +72,11 @@ class Rotation:
         batch, run = Batch(now), self.run
         run.wake(now)
         hold = run.not_fresh(now)
+        if not hold:
+            run.dirty.update(run.held)
+            run.held.clear()
+        elif run.freshness is not None and run.is_throttled(now):
+            batch.wake(run.freshness.throttled_until)
         while run.dirty:
             name = next(iter(run.dirty))
             del run.dirty[name]

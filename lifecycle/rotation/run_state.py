@@ -170,8 +170,6 @@ class RunState:
                 self.try_starts = True
         if freshness is not None:
             self.freshness = freshness
-            self.dirty.update(self.held)
-            self.held.clear()
 
     def count(self, name: str, record: NodeRecord | None) -> None:
         """Count a machine in the budgets: unavailable as observed, or because this run has taken it."""
@@ -219,7 +217,7 @@ class RunState:
         before, to = record.state, transition.to
         name = record.node.name
         progress = self.pools[record.node.pool]
-        started = record.since
+        started, gangs_before = record.since, record.gangs
         record.state, record.since, record.until, record.cause = to, transition.at, transition.until, transition.cause
         record.attempt, record.evicting, record.method = transition.attempt, transition.evicting, transition.method
         if transition.until is not None:
@@ -234,14 +232,15 @@ class RunState:
             # Its place in the window is free, even where its machine stays unavailable.
             self.try_starts = True
         if before in STARTING:
-            self.starting.subtract(record.gangs)
+            self.starting.subtract(gangs_before)
         match to:
             case NodeState.PENDING:
                 self._apply_pending(record, transition, before, started)
             case NodeState.CORDONED:
                 self._apply_start(record, transition)
-            case NodeState.DRAINING:
+            case NodeState.DRAINING if before is NodeState.CORDONED:
                 self.interrupted.update(transition.gangs)
+                record.gangs = transition.gangs
             case NodeState.REPLACING:
                 record.replaced_from = transition.at
         if to in STARTING:
@@ -327,6 +326,10 @@ class RunState:
         record.sent_at = now
         self.timer(now + self.policy.timeouts.resend, record.node.name)
 
+    def is_throttled(self, now: float) -> bool:
+        """Return whether Azure still refuses requests."""
+        return self.freshness is not None and now < self.freshness.throttled_until
+
     def not_fresh(self, now: float) -> str:
         """Return why no node may start or be changed on the present observations, "" if it may."""
         read = self.freshness
@@ -334,7 +337,7 @@ class RunState:
             return "nothing was read yet"
         if read.incomplete:
             return f"the last reading is incomplete: {read.incomplete}"
-        if now < read.throttled_until:
+        if self.is_throttled(now):
             return "Azure throttles requests"
         for source, at in (("nodes", read.nodes_at), ("jobs", read.jobs_at), ("Azure", read.azure_at)):
             if now - at > self.policy.timeouts.fresh:

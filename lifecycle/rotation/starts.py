@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 from lifecycle.rotation.budget import CLUSTER, DOMAINS, Place, Shortage
@@ -225,7 +226,7 @@ class Starts:
         pending = [name for name, record in self._run.records.items() if record.state is NodeState.PENDING]
         closed = self._closed(now, self._run.not_fresh(now))
         if closed is not None:
-            return [(closed, tuple(pending))]
+            return [(replace(closed, nodes=len(pending)), tuple(pending))]
         found: dict[str, tuple[Wait, list[str]]] = {}
         reserved: dict[str, str] = {}
         explained: set[str] = set()
