@@ -254,7 +254,11 @@ class RunState:
             progress.failed += not good
 
     def _apply_pending(self, record: NodeRecord, transition: Transition, before: NodeState, started: float) -> None:
-        self._units.pop((started, record.gangs or (record.node.name,)), None)
+        if before is NodeState.CORDONED:
+            self._units.pop((started, record.gangs or (record.node.name,)), None)
+            if self._day == self.policy.calendar.day(started):
+                # A cancelled start does not count.
+                self._starts_of_day -= 1
         record.attempt, record.unit, record.gangs, record.cordoned_at = 1, [], (), float("inf")
         if record.node.name in self.observed:
             self.pending.file(record.node.name)
