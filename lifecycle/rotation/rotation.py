@@ -28,12 +28,7 @@ class Rotation:
 
     def replay(self, transitions: Iterable[Transition]) -> None:
         """Apply the transitions of a journal, oldest first; raise InvalidTransitionError."""
-        last = self.run.started
-        for transition in transitions:
-            self.run.replay(transition)
-            last = transition.at
-        self.run.dirty.update(dict.fromkeys(self.run.records))
-        self._progress.after_restart(last)
+        self._progress.after_restart(self.run.replay(transitions))
 
     def stop(self, reason: str) -> None:
         """Start no more nodes; those in rotation continue."""

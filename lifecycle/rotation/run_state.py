@@ -120,15 +120,28 @@ class RunState:
         self._day: date | None = None
         self._starts_of_day = 0
         self.try_starts = True
+        self._replaying = False
+        """Timers and budgets are computed after all transitions of a journal."""
 
-    def replay(self, transition: Transition) -> None:
-        """Apply a transition of a journal; raise InvalidTransitionError."""
-        record = self.records.get(transition.node)
-        if record is None:
-            raise InvalidTransitionError(f"{transition.node} is not in the run")
-        if transition.to not in NEXT_STATES[record.state]:
-            raise InvalidTransitionError(f"{transition.node} cannot change from {record.state} to {transition.to}")
-        self.apply(record, transition)
+    def replay(self, transitions: Iterable[Transition]) -> float:
+        """Apply the transitions of a journal, oldest first; return the time of the last one. Raises InvalidTransitionError."""
+        last = self.started
+        self._replaying = True
+        for transition in transitions:
+            record = self.records.get(transition.node)
+            if record is None:
+                raise InvalidTransitionError(f"{transition.node} is not in the run")
+            if transition.to not in NEXT_STATES[record.state]:
+                raise InvalidTransitionError(f"{transition.node} cannot change from {record.state} to {transition.to}")
+            self.apply(record, transition)
+            last = transition.at
+        self._replaying = False
+        for name, record in self.records.items():
+            self.dirty[name] = None
+            self.count(name, record)
+            if record.state in IN_ROTATION and record.until is not None:
+                self.timer(record.until, name)
+        return last
 
     def resume(self) -> None:
         """Start nodes again after a stop; verdicts before it no longer count."""
@@ -220,13 +233,13 @@ class RunState:
         started, gangs_before = record.since, record.gangs
         record.state, record.since, record.until, record.cause = to, transition.at, transition.until, transition.cause
         record.attempt, record.evicting, record.method = transition.attempt, transition.evicting, transition.method
-        if transition.until is not None:
+        if transition.until is not None and not self._replaying:
             self.timer(transition.until, name)
         entered = (to in IN_ROTATION) - (before in IN_ROTATION)
         self.in_rotation += entered
         progress.in_rotation += entered
         self.open -= (to in ENDED) - (before in ENDED)
-        if entered or to is NodeState.REMOVED:
+        if (entered or to is NodeState.REMOVED) and not self._replaying:
             self.count(name, record)
         if entered < 0:
             # Its place in the window is free, even where its machine stays unavailable.
