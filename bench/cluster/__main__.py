@@ -24,10 +24,10 @@ from bench.cluster.settings import SETTINGS, Setting
 from bench.command import BenchOutput, Say, run_command
 from bench.figures import Figure
 from bench.results import record_option
+from lifecycle.kubernetes_api.connection import ApiServerUnreachableError
 from rehearsal.binaries.find import Binaries, BinariesMissingError, find_binaries
 from rehearsal.local_cluster.control_plane import ControlPlaneNotReadyError
 from rehearsal.local_cluster.joining.joiner import Identities
-from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
 from rehearsal.local_cluster.run_directory import RunDirectoryError
 
 RATIO = 1.2

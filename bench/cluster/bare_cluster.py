@@ -20,14 +20,14 @@ from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting, scheduler_configuration
 from bench.command import Say
 from components.boot.kubeconfig import document
+from lifecycle.kubernetes_api import connection as api
+from lifecycle.kubernetes_api.kubeconfig import read
 from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.joining.connection import Connection, bearer
 from rehearsal.local_cluster.joining.figures import Tally
 from rehearsal.local_cluster.joining.joiner import IMPERSONATING_CONNECTIONS
 from rehearsal.local_cluster.joining.kwok import configurations
 from rehearsal.local_cluster.joining.protobuf import node_bytes
-from rehearsal.local_cluster.objects import connection as api
-from rehearsal.local_cluster.objects.kubeconfig import read
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinition, Supervisor
 

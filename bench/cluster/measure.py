@@ -13,8 +13,8 @@ from bench.cluster.region import TEAM
 from bench.cluster.running import READY_SECONDS, Running
 from bench.cluster.settings import Setting
 from bench.command import Say
-from rehearsal.local_cluster.objects.connection import Connection
-from rehearsal.local_cluster.objects.kubeconfig import read
+from lifecycle.kubernetes_api.connection import Connection
+from lifecycle.kubernetes_api.kubeconfig import read
 
 SETTLING_SECONDS = 5.0
 """Seconds before the first node, so that both clusters have finished the work after their start."""

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from bench.cluster.region import TEAM
-from rehearsal.local_cluster.objects.connection import Connection
+from lifecycle.kubernetes_api.connection import Connection
 
 IMAGE = "registry.k8s.io/pause:3.10"
 GPUS = {"nvidia.com/gpu": "8"}

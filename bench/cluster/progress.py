@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.cluster.running import Running
 from bench.command import Say
-from rehearsal.local_cluster.objects.kubeconfig import read
+from lifecycle.kubernetes_api.kubeconfig import read
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 NODES = "/api/v1/nodes?watch=true&includeObject=None"

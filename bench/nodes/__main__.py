@@ -20,13 +20,13 @@ from bench.nodes import audit, sizes
 from bench.nodes.hollow import Hollow, token_of
 from bench.nodes.tables import markdown, tables
 from bench.results import record_option
+from lifecycle.kubernetes_api.connection import ApiServerUnreachableError, Connection
+from lifecycle.kubernetes_api.kubeconfig import read
 from rehearsal.binaries.find import Binaries, BinariesMissingError, find_binaries
 from rehearsal.local_cluster.azure_service import serve_azure
 from rehearsal.local_cluster.control_plane import ControlPlane, ControlPlaneNotReadyError, ControlPlaneSize
 from rehearsal.local_cluster.joining.machines import machines_of
 from rehearsal.local_cluster.objects.apply import apply
-from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError, Connection
-from rehearsal.local_cluster.objects.kubeconfig import read
 from rehearsal.local_cluster.objects.program_objects import objects_of
 from rehearsal.local_cluster.run_directory import RunDirectory, RunDirectoryError
 from rehearsal.local_cluster.systemd.supervisor import Supervisor

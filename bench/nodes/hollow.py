@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from components.boot.kubeconfig import document
+from lifecycle.kubernetes_api.connection import Connection
 from rehearsal.binaries.find import Binaries
 from rehearsal.local_cluster.control_plane import ControlPlane
 from rehearsal.local_cluster.joining.cluster_access import issuer_of
 from rehearsal.local_cluster.joining.machines import JoiningMachine
 from rehearsal.local_cluster.joining.node_object import NODE_USER, NODES_GROUP
-from rehearsal.local_cluster.objects.connection import Connection
 from rehearsal.local_cluster.systemd.supervisor import Service, ServiceDefinition, Supervisor
 
 KUBELET, PROXY = "kubelet", "kube-proxy"

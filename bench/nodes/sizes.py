@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from rehearsal.local_cluster.objects.kubeconfig import read
+from lifecycle.kubernetes_api.kubeconfig import read
 
 ANSWERS, EVENTS = "apiserver_response_sizes_sum", "apiserver_watch_events_sizes_sum"
 _LINE = re.compile(r"^(\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)

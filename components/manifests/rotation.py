@@ -1,4 +1,4 @@
-"""Rights of node rotation: read pods and nodes, cordon, evict, and delete nodes of deleted machines.
+"""Rights of node rotation: read pods, gangs and nodes, cordon, evict, and delete nodes of deleted machines.
 
 Rotation runs outside the cluster with a service account that no pod uses: the operator requests a token for the hours of one run, and there
 is no permanent token. Not granted: secrets, exec, creating or deleting pods (a delete ignores disruption budgets, an eviction does not),
@@ -35,6 +35,8 @@ def _rules() -> list[Object]:
         rbac.rule("", ["pods/eviction"], ["create"]),
         # To check before an eviction whether it would be refused.
         rbac.rule("policy", ["poddisruptionbudgets"], _READS),
+        # To interrupt a gang at its last checkpoint, which its PodGroup has.
+        rbac.rule("scheduling.k8s.io", ["podgroups"], _READS),
     ]
 
 

@@ -1,4 +1,9 @@
-"""Labels in which a node reports its image and boot files, and annotations of cordons and checkpoints."""
+"""Labels in which a node reports its image and boot files, and annotations of cordons and checkpoints.
+
+A kubelet writes its labels only when it creates its Node. The Node of a reimaged machine must therefore be deleted before the machine
+joins again, or it reports the previous image:
+https://kubernetes.io/docs/concepts/architecture/nodes/#self-registration-of-nodes
+"""
 
 from __future__ import annotations
 

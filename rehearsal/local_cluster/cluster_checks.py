@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lifecycle.kubernetes_api import kubeconfig as kubeconfigs
+from lifecycle.kubernetes_api.connection import Connection
 from rehearsal.local_cluster.joining.machines import JoiningMachine
-from rehearsal.local_cluster.objects import kubeconfig as kubeconfigs
-from rehearsal.local_cluster.objects.connection import Connection
 
 Json = Mapping[str, Any]
 SOME_MOMENT = "2026-01-01T00:00:00Z"

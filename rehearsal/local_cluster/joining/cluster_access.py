@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from components.boot import control_keys
+from lifecycle.kubernetes_api.connection import ApiServerUnreachableError, Connection
+from lifecycle.kubernetes_api.kubeconfig import read
 from rehearsal.azure.cloud import Cloud
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.control_plane import ControlPlane
 from rehearsal.local_cluster.joining.certificates import LIFETIME, Issuer
 from rehearsal.local_cluster.joining.machines import FetchedIdentity, JoiningMachine, fetched_identity
 from rehearsal.local_cluster.joining.rbac import ACTOR, SPACE
-from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError, Connection
-from rehearsal.local_cluster.objects.kubeconfig import read
 
 PATIENCE_SECONDS = 30.0
 CREATED = 201

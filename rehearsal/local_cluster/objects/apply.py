@@ -14,8 +14,8 @@ from pathlib import Path
 
 from components.errors import GpufleetError
 from components.kubernetes_objects import tiers
-from rehearsal.local_cluster.objects import kubeconfig as kubeconfigs
-from rehearsal.local_cluster.objects.connection import APPLY, Connection
+from lifecycle.kubernetes_api import kubeconfig as kubeconfigs
+from lifecycle.kubernetes_api.connection import APPLY, Connection
 from rehearsal.local_cluster.objects.kinds import PRUNED_KINDS, Kinds, discover, wait_until_served
 from rehearsal.local_cluster.objects.prune import (
     FIELD_MANAGER,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.local_cluster.objects.connection import DISCOVERY, Connection
+from lifecycle.kubernetes_api.connection import DISCOVERY, Connection
 from rehearsal.local_cluster.objects.results import ObjectKey
 
 PRUNED_KINDS: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.kubernetes_objects import of_team, tiers
 from components.manifests.owned import MANAGED_BY, OWNER, PART_OF
-from rehearsal.local_cluster.objects.connection import Connection
+from lifecycle.kubernetes_api.connection import Connection
 from rehearsal.local_cluster.objects.kinds import PRUNED_KINDS, Kinds
 from rehearsal.local_cluster.objects.results import CONFLICT, NOT_FOUND, KubernetesObject, ObjectFailure, ObjectKey, failures_of
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.local_cluster.objects.connection import ApiResponse
+from lifecycle.kubernetes_api.connection import ApiResponse
 
 KubernetesObject = Mapping[str, Any]
 """One Kubernetes object in the JSON form of its API."""

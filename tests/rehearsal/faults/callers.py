@@ -8,7 +8,7 @@ from pathlib import Path
 
 import urllib3
 
-from rehearsal.local_cluster.objects import kubeconfig
+from lifecycle.kubernetes_api import kubeconfig
 
 READ_PATH = "/api/v1/namespaces/default"
 PAUSE_SECONDS = 0.05

@@ -11,7 +11,7 @@ from typing import Any
 
 from urllib3 import HTTPHeaderDict
 
-from rehearsal.local_cluster.objects import kubeconfig
+from lifecycle.kubernetes_api import kubeconfig
 
 PATIENCE_SECONDS = 75.0
 """Longer than an API server works on a request."""

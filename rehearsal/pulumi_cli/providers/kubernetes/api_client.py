@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from rehearsal.local_cluster.objects.connection import (
+from lifecycle.kubernetes_api.connection import (
     FIRST_WAIT_SECONDS,
     JSON,
     LONGEST_WAIT_SECONDS,
@@ -26,7 +26,7 @@ from rehearsal.local_cluster.objects.connection import (
     ApiServerUnreachableError,
     parse_response,
 )
-from rehearsal.local_cluster.objects.kubeconfig import ApiAccess
+from lifecycle.kubernetes_api.kubeconfig import ApiAccess
 
 CONNECT_SECONDS = 10.0
 CONNECTIONS = 16

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.errors import GpufleetError
-from rehearsal.local_cluster.objects.connection import APPLY, DISCOVERY, JSON, ApiResponse, ApiServerUnreachableError
+from lifecycle.kubernetes_api.connection import APPLY, DISCOVERY, JSON, ApiResponse, ApiServerUnreachableError
+from lifecycle.kubernetes_api.kubeconfig import KubeconfigError
 from rehearsal.local_cluster.objects.kinds import ROOTS, Kinds, ServedKind, kinds_in
-from rehearsal.local_cluster.objects.kubeconfig import KubeconfigError
 from rehearsal.local_cluster.objects.results import ObjectKey
 from rehearsal.pulumi_cli.providers.kubernetes.api_client import ApiClient, Report
 from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import name_of, namespace_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rehearsal.local_cluster.objects.connection import ApiResponse
+from lifecycle.kubernetes_api.connection import ApiResponse
 from rehearsal.local_cluster.objects.results import FORBIDDEN, ObjectKey, conflicts_of, failures_of
 from rehearsal.program.graph import MASK, Secret, reveal
 from rehearsal.pulumi_cli.providers.kubernetes.object_metadata import PATCH_FORCE

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.local_cluster.objects.connection import ApiResponse, ApiServerUnreachableError
+from lifecycle.kubernetes_api.connection import ApiResponse, ApiServerUnreachableError
 from rehearsal.local_cluster.objects.kinds import ServedKind
 from rehearsal.local_cluster.objects.results import CONFLICT, FORBIDDEN, NOT_FOUND, ObjectKey
 from rehearsal.program.graph import reveal

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import grpc  # type: ignore[import-untyped]
 
-from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
+from lifecycle.kubernetes_api.connection import ApiServerUnreachableError
 from rehearsal.program.graph import reveal
 from rehearsal.program.pulumi_values import Json, has_unknown, is_unknown
 from rehearsal.pulumi_cli.providers.engine_client import EngineClient, Severity

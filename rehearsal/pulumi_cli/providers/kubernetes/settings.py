@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rehearsal.local_cluster.objects.kubeconfig import ApiAccess, KubeconfigError, parse
+from lifecycle.kubernetes_api.kubeconfig import ApiAccess, KubeconfigError, parse
 from rehearsal.program.graph import reveal
 from rehearsal.program.pulumi_values import Json, has_unknown
 from rehearsal.pulumi_cli.providers.provider_interface import CheckFailure, DiffResult

@@ -15,7 +15,7 @@ import urllib3
 from api_calls import Reply
 from waiting import until
 
-from rehearsal.local_cluster.objects import kubeconfig as kubeconfigs
+from lifecycle.kubernetes_api import kubeconfig as kubeconfigs
 
 MERGE = "application/merge-patch+json"
 AUTHENTICATED = "system:authenticated"

@@ -17,11 +17,11 @@ from resetting_relay import resets
 from components.manifests.flow_control import VERSION as FLOW_CONTROL_VERSION
 from components.manifests.owned import FLEET_NAMESPACE
 from components.plan.model import API_SERVER_PORT
+from lifecycle.kubernetes_api.connection import ApiServerUnreachableError
+from lifecycle.kubernetes_api.kubeconfig import KubeconfigError
 from rehearsal.local_cluster.control_plane import ControlPlane
 from rehearsal.local_cluster.objects.apply import NothingDeclaredError, apply
-from rehearsal.local_cluster.objects.connection import ApiServerUnreachableError
 from rehearsal.local_cluster.objects.kinds import PRUNED_KINDS
-from rehearsal.local_cluster.objects.kubeconfig import KubeconfigError
 from rehearsal.local_cluster.objects.results import KubernetesObject
 
 Objects = tuple[KubernetesObject, ...]

@@ -10,7 +10,7 @@ from rehearsed_regions import rehearsed
 
 from components.kubernetes_objects import AWAITED, SKIP_AWAIT
 from components.manifests.objects import cluster_objects
-from rehearsal.local_cluster.objects.connection import ApiResponse
+from lifecycle.kubernetes_api.connection import ApiResponse
 from rehearsal.local_cluster.objects.program_objects import objects_of
 from rehearsal.local_cluster.objects.results import ObjectKey, conflicts_of, failures_of, key_of
 

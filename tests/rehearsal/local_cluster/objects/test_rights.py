@@ -39,6 +39,7 @@ ROLE_BINDINGS = "rolebindings.rbac.authorization.k8s.io"
 POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
 FLOWS = "flowschemas.flowcontrol.apiserver.k8s.io"
 BUDGETS = "poddisruptionbudgets.policy"
+GANGS = "podgroups.scheduling.k8s.io"
 
 
 class Row(NamedTuple):
@@ -150,6 +151,8 @@ ROWS = (
     Row(ROTATION, "watch", "pods", "", "", True, "it sees which jobs a node holds"),
     Row(ROTATION, "create", "pods/eviction", TEAM.name, "train-0", True, "it drains by evictions, which budgets may refuse"),
     Row(ROTATION, "watch", BUDGETS, "", "", True, "it sees which would be refused"),
+    Row(ROTATION, "list", GANGS, "", "", True, "it sees when a gang wrote its last checkpoint"),
+    Row(ROTATION, "patch", GANGS, TEAM.name, "train", False, "a gang belongs to its team"),
     Row(ROTATION, "delete", "nodes", "", HERE, True, "a machine that is gone leaves its node behind; which, a policy says"),
     Row(ROTATION, "update", LEASES, FLEET_NAMESPACE, LEASE, True, "one run at a time"),
     Row(ROTATION, "list", LEASES, "kube-node-lease", "", True, "it sees which kubelets live"),

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from components.errors import GpufleetError
-from rehearsal.local_cluster.objects.kubeconfig import ApiAccess
+from lifecycle.kubernetes_api.kubeconfig import ApiAccess
 
 APPLY = "application/apply-patch+yaml"
 JSON = "application/json"

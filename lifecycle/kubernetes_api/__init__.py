@@ -1,0 +1,1 @@
+"""Access to an API server over one connection: kubeconfig, requests with retries."""
