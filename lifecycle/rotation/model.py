@@ -134,7 +134,7 @@ class NodeObservation:
 
     @property
     def unavailable(self) -> bool:
-        """Return True if no new pod can run on the machine, whoever caused it."""
+        """Return True if no new pod can run on the machine, for any reason."""
         return not (self.exists and self.ready) or bool(self.cordoned_by)
 
 

@@ -38,7 +38,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Policy:
-    """Bounds of one run, all enforced together; machines are counted whoever made them unavailable.
+    """Bounds of one run, all enforced together; every unavailable machine counts, for any reason.
 
     machines: of the cluster. per_scale_set: of a scale set, for starts without a gang. scale_sets_at_once: scale sets with more than
     per_scale_set unavailable. pools, teams: of each pool and team with a bound of its own. starts_per_minute, starts_per_day: machines.
