@@ -16,7 +16,7 @@ def rotation() -> None:
     budgets allow it, and not in waves: when one is ready, the next one starts.
       order     first one canary per pool; then idle nodes and balloons; then gang by gang, the cheapest to interrupt first
       gangs     all nodes of a gang start together, so that a job is interrupted once, after a checkpoint
-      budgets   bound the unavailable machines of the cluster, its pools, teams and scale sets, whoever made them unavailable
+      budgets   bound the unavailable machines of the cluster, its pools, teams and scale sets, counted for any reason
       windows   nodes start only in the windows of the region file, and on no frozen day; started nodes continue
       stop      too many failures stop the run; it can be continued
     Each node is recorded in a journal: pending, cordoned, draining, drained, replacing, joining, preflight, ready; or
