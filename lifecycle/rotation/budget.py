@@ -195,3 +195,6 @@ class Rate:
         if now > self.at:
             self.tokens = min(self.capacity, self.tokens + (now - self.at) * self.per_minute / 60.0)
             self.at = now
+        elif now < self.at:
+            # The clock was set back.
+            self.at = now

@@ -118,8 +118,16 @@ class NodeProgress:
         started = sorted({gang for one in seen for gang in one.gangs}.difference(record.gangs))
         if started:
             return f"gang {started[0]} has started on it"
-        grown = next((gang for gang in record.gangs if self._run.pending.unit(gang) is not None), "")
+        grown = next(
+            (gang for gang in record.gangs if self._run.pending.unit(gang) is not None or self._starts_elsewhere(gang, record)), ""
+        )
         return f"gang {grown} has grown to more nodes" if grown else ""
+
+    def _starts_elsewhere(self, gang: str, record: NodeRecord) -> bool:
+        """Return whether a gang of a unit also runs on a node that is being cordoned with another unit."""
+        known = self._run.gangs.get(gang)
+        others = () if known is None else (self._run.records.get(name) for name in known.nodes)
+        return any(one is not None and one.state is NodeState.CORDONED and one.unit is not record.unit for one in others)
 
     def _cancel(self, batch: Batch, names: Sequence[str], cause: str) -> None:
         """Make the nodes of a unit pending again, and remove the rotation's cordons."""

@@ -160,6 +160,10 @@ class Starts:
     def _not_eligible(self, unit: Unit, now: float) -> Wait | None:
         """Return why a unit may not start whatever the budgets are, None if it may."""
         nodes = len(unit.nodes)
+        sent_at = max(self._run.records[name].sent_at for name in unit.nodes)
+        if now < sent_at + self._run.policy.timeouts.resend:
+            # A reading from before the removal would count as the new cordon.
+            return Wait(nodes, "the cordon of a cancelled start is being removed", sent_at + self._run.policy.timeouts.resend)
         missing = next((name for name in unit.nodes if not self._run.observed[name].exists), None)
         if missing is not None:
             return Wait(nodes, f"{missing} does not exist")
