@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from components.plan.model import ClusterPlan
@@ -63,7 +65,8 @@ def read_cluster(connection: Connection, cluster: ClusterPlan, targets: Mapping[
     reason: Exception = _IncompleteError()
     for _ in range(TRIES):
         try:
-            objects = _read(connection, cluster, now)
+            with _no_collection():
+                objects = _read(connection, cluster, now)
         except _ExpiredError as error:
             reason = error
         except (_IncompleteError, ApiServerUnreachableError) as error:
@@ -73,6 +76,18 @@ def read_cluster(connection: Connection, cluster: ClusterPlan, targets: Mapping[
             machines = objects.candidates(targets, lambda team, pool: allocation_key(cluster, team, pool))
             return ClusterReading(now, tuple(machines), tuple(objects.gangs()), tuple(objects.blockers))
     return ClusterReading(now, incomplete=f"cluster {cluster.name}: {reason}")
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the collector of reference cycles: parsed JSON has none, and it takes three quarters of the time of a large reading."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _read(connection: Connection, cluster: ClusterPlan, now: float) -> ClusterObjects:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from typing import Any
 
@@ -125,6 +126,7 @@ def test_a_page_that_fails_makes_the_whole_reading_incomplete() -> None:
     found = read_cluster(server, CLUSTER, {}, NOW)
     assert (found.machines, found.incomplete) == ((), "cluster dev: GET /api/v1/pods: HTTP 500: no such page")
     assert server.requests == 3
+    assert gc.isenabled()
 
 
 def test_a_cluster_without_nodes_that_should_have_some_is_incomplete() -> None:
