@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from gpufleet.rotation_journal import journal
+from gpufleet.rotation_plan import plan
 
 
-@click.group(short_help="Read what a rotation of nodes has done.")
+@click.group(short_help="Forecast a rotation of nodes, and read what one has done.")
 def rotation() -> None:
     """Rotate the nodes of a region to new images and boot files.
 
@@ -24,8 +25,10 @@ def rotation() -> None:
 
     \b
     These verbs only read, and change nothing in Azure or in a cluster:
+      gpufleet rotation plan southcentralus        forecast the end, the order, blockers, lost GPU-hours and interrupted jobs
       gpufleet rotation journal run.jsonl          print the state of a run, and which nodes need an operator
     """
 
 
+rotation.add_command(plan)
 rotation.add_command(journal)

@@ -6,7 +6,7 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from components.plan.model import ClusterPlan, RegionPlan
 from lifecycle.rotation.budget import Ledger, Need, Place
@@ -25,8 +25,8 @@ from rehearsal.rotation.modelled_fleet import ModelledFleet
 from rehearsal.rotation.population import ConditionsName, Population, populate
 from rehearsal.rotation.simulate import Outcome, Strategy, simulate
 
-UNITS_KEPT = 10
-"""Starts of a cluster whose nodes and reasons are kept."""
+GANGS_KEPT, SAME_KEPT = 4, 2
+"""First starts of gangs that are kept, and first starts of other nodes for each pool and reason."""
 MODELLED = "modelled population"
 """Label of every figure about jobs that comes from rehearsal/rotation/population.yaml."""
 BOOT_DIGEST = "0" * 64
@@ -39,13 +39,18 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class StartedUnit:
-    """Nodes that started together: time in seconds since 1970, number, first name, pools, and the reason of their place in the order."""
+    """Nodes that started in one step for one reason: time in seconds since 1970, number, first name, pools, and the reason.
+
+    gang: all nodes of a gang. canary: the first start of a pool.
+    """
 
     at: float
     nodes: int
     name: str
     pools: tuple[str, ...]
     reason: str
+    gang: bool = False
+    canary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,11 @@ class RegionRotation:
     def interrupted(self) -> int:
         """Gangs that were interrupted."""
         return sum(len(one.outcome.losses.interruptions) for one in self.clusters)
+
+    @property
+    def interruptions(self) -> int:
+        """Interruptions of gangs."""
+        return sum(sum(one.outcome.losses.interruptions.values()) for one in self.clusters)
 
     @property
     def interrupted_twice(self) -> int:
@@ -294,6 +304,8 @@ class _Recorder:
         self.journal, self._cluster, self._nodes, self._progress = journal, cluster, nodes, progress
         self._pool_of = {one.name: one.pool for one in journal.journal.start.nodes}
         self._ended = 0
+        self._kept: Counter[str] = Counter()
+        self._pools: set[str] = set()
         self.units: list[StartedUnit] = []
         progress(cluster, 0, nodes)
 
@@ -304,20 +316,28 @@ class _Recorder:
         if ended:
             self._ended += ended
             self._progress(self._cluster, self._ended, self._nodes)
-        if len(self.units) < UNITS_KEPT:
-            self.units += _units(step.transitions, self._pool_of)
-            del self.units[UNITS_KEPT:]
+        self._keep(_units(step.transitions, self._pool_of))
+
+    def _keep(self, units: Iterable[StartedUnit]) -> None:
+        """Keep the first starts of each pool and reason."""
+        for unit in units:
+            key, most = ("gangs", GANGS_KEPT) if unit.gang else (" ".join((*unit.pools, unit.reason)), SAME_KEPT)
+            if self._kept[key] < most:
+                self._kept[key] += 1
+                canary = not self._pools.issuperset(unit.pools)
+                self.units.append(replace(unit, canary=canary))
+            self._pools.update(unit.pools)
 
 
 def _units(transitions: Iterable[Transition], pool_of: Mapping[str, str]) -> Iterator[StartedUnit]:
-    """Yield the units that start in one step."""
+    """Yield the gangs that start in one step, and the other nodes by reason."""
     found: dict[tuple[str, ...], list[Transition]] = {}
     for one in transitions:
         if one.to is NodeState.CORDONED:
-            found.setdefault(one.gangs or (one.node,), []).append(one)
+            found.setdefault(one.gangs or (pool_of[one.node], one.cause), []).append(one)
     for same in found.values():
         pools = tuple(sorted({pool_of[one.node] for one in same}))
-        yield StartedUnit(same[0].at, len(same), same[0].node, pools, same[0].cause)
+        yield StartedUnit(same[0].at, len(same), same[0].node, pools, same[0].cause, bool(same[0].gangs))
 
 
 def _pool_rows(nodes: Iterable[RunNode], started_at: Mapping[str, float], loads: Mapping[str, tuple[Load, bool]]) -> Iterator[PoolRow]:

@@ -23,7 +23,9 @@ def run(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("words", [(), ("check",), ("rehearse",), ("schema",), ("rotation",), ("rotation", "journal")])
+@pytest.mark.parametrize(
+    "words", [(), ("check",), ("rehearse",), ("schema",), ("rotation",), ("rotation", "plan"), ("rotation", "journal")]
+)
 def test_help_teaches_each_verb(words: tuple[str, ...]) -> None:
     result = run(*words, "--help")
     assert result.returncode == 0
