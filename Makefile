@@ -72,6 +72,7 @@ bench: setup ## Measure speed and memory
 	$(RUN)/python -m bench.cluster
 	$(RUN)/python -m bench.network
 	$(RUN)/python -m bench.pulumi
+	$(RUN)/python -m bench.rotation
 	$(RUN)/python -m bench.journal
 
 bench-page: setup ## Render docs/benchmarks.md from recorded results

@@ -70,7 +70,20 @@ def overhead(region: str, pairs: str) -> dict[str, Any]:
     return {"pairs": [asdict(pair) for pair in measure(region, int(pairs))]}
 
 
-WORK: dict[str, Callable[..., dict[str, Any]]] = {"plan": plan, "region": region, "calls": calls, "overhead": overhead}
+def rotation(conditions: str, strategy: str, clusters: str, seed: str) -> dict[str, Any]:
+    """Simulate the rotation of the first clusters of southcentralus as one cluster; return CPU seconds and the outcome's figures."""
+    from bench.simulated_rotation import rotate
+
+    return rotate(conditions, strategy, int(clusters), int(seed))
+
+
+WORK: dict[str, Callable[..., dict[str, Any]]] = {
+    "plan": plan,
+    "region": region,
+    "calls": calls,
+    "overhead": overhead,
+    "rotation": rotation,
+}
 
 if __name__ == "__main__":
     name, *arguments = sys.argv[1:]

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 from components.plan.model import ClusterPlan, PoolPlan
 from components.spec.types import Model
 from lifecycle.rotation.model import Load
+from lifecycle.rotation.plan_policy import allocation_key
 from rehearsal.azure.compute.instances import base36
 from rehearsal.azure.durations import Duration
 from stacks.load import read_model
@@ -102,7 +103,7 @@ class Figures(Model):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One machine of the cluster, and its evictable pods other than those of a gang.
+    """One machine of the cluster, and its evictable pods other than those of a gang. team is the key of its allocation.
 
     join_seconds: time over which the machines of its pool join. serving: its pods are of services, which do not react to a signal.
     """
@@ -172,7 +173,9 @@ def populate(cluster: ClusterPlan, seed: int, figures: Figures | None = None) ->
 def _empty_machines(cluster: ClusterPlan, pool: PoolPlan) -> Iterator[Machine]:
     """Yield the machines of a pool in the order of their names, the allocations of teams one after the other."""
     allocations = [one for one in cluster.spec.tenancy.allocations if one.pool == pool.name]
-    teams = itertools.chain(*(itertools.repeat(one.team, one.nodes) for one in allocations), itertools.repeat(""))
+    teams = itertools.chain(
+        *(itertools.repeat(allocation_key(cluster, one.team, pool.name), one.nodes) for one in allocations), itertools.repeat("")
+    )
     for scale_set in pool.scale_sets:
         for number in range(scale_set.capacity):
             name = f"{scale_set.computer_name_prefix}{base36(number)}".lower()
