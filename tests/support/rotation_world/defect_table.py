@@ -20,7 +20,7 @@ DEFECTS = (
     Defect("throttled readings count", "run_state", "        if self.is_throttled(now):\n", "        if False:\n"),
     Defect("a free place does not wake starts", "run_state", "if entered < 0:", "if False:"),
     Defect("failures are not counted", "run_state", "self.verdicts.append(good)", "self.verdicts.append(True)"),
-    Defect("a time-out is forgotten", "run_state", "if transition.until is not None:", "if False:"),
+    Defect("a time-out is forgotten", "run_state", "if transition.until is not None and not self._replaying:", "if False:"),
     Defect(
         "actions are never repeated",
         "run_state",
