@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -25,7 +26,8 @@ from stacks.load import IMAGES, PUBLISHED, load_catalog, load_plan
 if TYPE_CHECKING:
     from components.plan.model import RegionPlan
     from rehearsal.rotation.forecast import Forecast, SeedResult
-    from rehearsal.rotation.region_rotation import Blocker, ClusterRotation, RegionRotation
+    from rehearsal.rotation.observed_cluster import Blocker
+    from rehearsal.rotation.region_rotation import ClusterRotation, RegionRotation
 
 SEEDS, MOST_SEEDS = 5, 1_000
 NONE = "–"
@@ -63,13 +65,26 @@ class StartOptionError(GpufleetError):
 @click.argument("region")
 @click.option("--cluster", metavar="NAME", help="Only this cluster.  [default: all, in the order of the region file]")
 @click.option("--image", "images", multiple=True, metavar="NAME=VERSION", help="Only pools with this image, to a published version of it.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Read nodes, gangs and loads of the live cluster instead of modelling them.",
+)
 @click.option("--seeds", type=click.IntRange(1, MOST_SEEDS), default=SEEDS, show_default=True, help="Simulations, for the percentiles.")
 @click.option("--hard", is_flag=True, help="Let 2 % of the machines fail at first, and 15 % of the jobs ignore the checkpoint signal.")
 @click.option("--compare", is_flag=True, help="Also simulate barrier waves and node order.")
 @click.option("--start", metavar="TIME", help="Start at a time instead of now: 2026-11-30T06:00.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. Times are in seconds since 1970.")
 def plan(
-    region: str, cluster: str | None, images: tuple[str, ...], seeds: int, hard: bool, compare: bool, start: str | None, as_json: bool
+    region: str,
+    cluster: str | None,
+    images: tuple[str, ...],
+    kubeconfig: Path | None,
+    seeds: int,
+    hard: bool,
+    compare: bool,
+    start: str | None,
+    as_json: bool,
 ) -> None:
     """Forecast a rotation of REGION's nodes: order and reasons, windows, end, blockers, lost GPU-hours, interrupted jobs.
 
@@ -82,6 +97,9 @@ def plan(
       gpufleet rotation plan dev
       gpufleet rotation plan southcentralus --cluster frontier --image nd-h100=2026.11.0
       gpufleet rotation plan southcentralus --hard --compare --seeds 20
+      gpufleet rotation plan southcentralus --cluster frontier --kubeconfig frontier.kubeconfig
+    With --kubeconfig, the command reads the cluster's nodes, gangs, loads and last checkpoints, and rotates only nodes that
+    differ from their image and boot files. The remaining run times of jobs, and all durations, are still modelled.
 
     Exit status: 0 if the run reaches its end; 1 if it stops, or leaves nodes that are not ready; 2 if the region file or an option is
     invalid; 130 after Ctrl-C.
@@ -90,12 +108,20 @@ def plan(
     chosen = _clusters(found, cluster)
     targets = checked_images(found, chosen, images)
     started = _start(found, chosen, start)
+    if kubeconfig is not None and len(chosen) > 1:
+        raise click.UsageError(f"--kubeconfig reads one cluster; add --cluster, one of {', '.join(chosen)}")
     # The model of Azure takes a moment to import.
     from rehearsal.rotation.forecast import COMPARED, OWN, forecast
     from rehearsal.rotation.region_rotation import RegionRun
     from rehearsal.rotation.simulate import StalledError
 
-    run = RegionRun(math.ceil(started), 1, chosen, targets, "hard" if hard else "calm")
+    observed = None
+    if kubeconfig is not None:
+        from gpufleet.rotation_cluster import read_observed
+
+        live = next(one for one in found.clusters if one.name == chosen[0])
+        observed = read_observed(kubeconfig, found, live, targets)
+    run = RegionRun(math.ceil(started), 1, chosen, targets, "hard" if hard else "calm", observed)
     try:
         with _progress() as done:
             result = forecast(found, run, seeds, (OWN, *COMPARED) if compare else (OWN,), done)
@@ -208,7 +234,12 @@ def _head(result: Forecast, zone: ZoneInfo) -> Iterator[str]:
     for name, version in (run.images or {}).items():
         yield f"  image {name}@{version}, on the pools that use {name}"
     seeds = len({one.seed for one in result.results})
-    yield f"  {MODELLED} (rehearsal/rotation/population.yaml), {run.conditions} conditions, {seeds} seed{'s' * (seeds > 1)}"
+    if run.observed is not None:
+        machines, gangs = len(run.observed.machines), len(run.observed.gangs)
+        jobs = f"{machines:,} nodes and {gangs:,} gangs read from the cluster, run times from a {MODELLED}"
+    else:
+        jobs = MODELLED
+    yield f"  {jobs} (rehearsal/rotation/population.yaml), {run.conditions} conditions, {seeds} seed{'s' * (seeds > 1)}"
 
 
 def _percentile_table(result: Forecast, zone: ZoneInfo) -> Table:
@@ -258,12 +289,16 @@ def _blocker_lines(first: RegionRotation) -> Iterator[str]:
         yield "blockers: none"
         return
     yield "blockers:"
-    yield from (f"  {cluster}: {row.reason} ({row.nodes:,} node{'s' * (row.nodes != 1)}); owner: {row.owner}" for cluster, row in rows)
+    yield from (f"  {cluster}: {row.reason}{_nodes(row.nodes)}; owner: {row.owner}" for cluster, row in rows)
+
+
+def _nodes(count: int) -> str:
+    return f" ({count:,} node{'s' * (count != 1)})" if count else ""
 
 
 def all_blockers(one: ClusterRotation) -> tuple[Blocker, ...]:
     """Return the blockers of a cluster: those known before the start, and nodes that failed or were blocked."""
-    from rehearsal.rotation.region_rotation import Blocker
+    from rehearsal.rotation.observed_cluster import Blocker
 
     ended = (Blocker("operator of the run", f"{row.state}: {row.cause}", len(row.nodes)) for row in one.waiting)
     return (*one.blockers, *ended)
@@ -312,7 +347,7 @@ def _as_json(result: Forecast) -> Mapping[str, object]:
         "region": first.region,
         "started": run.started,
         "images": run.images or {},
-        "jobs": "modelled population",
+        "jobs": "modelled population" if run.observed is None else "read from the cluster; run times from a modelled population",
         "conditions": run.conditions,
         "nodes": first.nodes,
         "clusters_at_once": first.at_once,

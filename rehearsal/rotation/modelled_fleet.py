@@ -243,6 +243,14 @@ class ModelledFleet:
                 case _:
                     self._operate(action.kind, action.scale_set, [one for one in machines if not one.busy])
 
+    def take_out(self, names: Iterable[str]) -> None:
+        """Let machines be out of service from the beginning to the end; their gangs run without them."""
+        for name in names:
+            machine = self._by_name.get(name)
+            if machine is not None and machine.available:
+                machine.ready, machine.gone = False, True
+                self.unavailable += 1
+
     def give_up(self, name: str) -> None:
         """Let a machine's gang run without it: the rotation has ended with the machine out of service, and the scheduler has others."""
         machine = self._by_name[name]

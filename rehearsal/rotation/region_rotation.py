@@ -22,6 +22,7 @@ from rehearsal.azure.scenario import Throttling
 from rehearsal.rotation.lower_bound import LowerBound, lower_bound, node_work
 from rehearsal.rotation.memory_journal import MemoryJournal
 from rehearsal.rotation.modelled_fleet import ModelledFleet
+from rehearsal.rotation.observed_cluster import Blocker, ObservedCluster, population_of
 from rehearsal.rotation.population import ConditionsName, Population, populate
 from rehearsal.rotation.simulate import Outcome, Strategy, simulate
 
@@ -77,24 +78,19 @@ class UsedWindow:
     starts: int
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    """Why nodes cannot start with the others, who can change that, and the number of nodes."""
-
-    owner: str
-    reason: str
-    nodes: int
-
-
 @dataclass(frozen=True)
 class RegionRun:
-    """What is rotated: clusters by name (empty: all), images by name (empty: all), start in whole seconds since 1970, seed, conditions."""
+    """What is rotated: clusters by name (empty: all), images by name (empty: all), start in whole seconds since 1970, seed, conditions.
+
+    observed: reading of the only cluster, in place of its modelled population.
+    """
 
     started: int
     seed: int = 0
     clusters: tuple[str, ...] = ()
     images: Mapping[str, str] | None = None
     conditions: ConditionsName = "calm"
+    observed: ObservedCluster | None = None
 
 
 @dataclass(frozen=True)
@@ -232,27 +228,34 @@ def rotate_cluster(
     progress: Progress = lambda *_: None,
     make: MakeStrategy = Rotation,
     population: Population | None = None,
+    policy: Policy | None = None,
     sharing: int = 1,
 ) -> ClusterRotation:
     """Rotate one cluster from a time; bound_from is the time from which its lower bound counts in the region's.
 
-    population: the modelled one by default. sharing: clusters that divide the calls to Azure at the same time.
+    population, policy: by default the modelled one, and that of the region file. sharing: clusters that divide the calls to Azure.
     """
-    policy = policy_of(region, cluster)
-    population = population or populate(cluster, run.seed)
+    policy = policy or policy_of(region, cluster)
+    if population is None:
+        population = population_of(run.observed, cluster, run.seed) if run.observed else populate(cluster, run.seed)
     fleet = ModelledFleet(
         population, population.figures.conditions[run.conditions], started, Throttling(compute=1 / sharing, arm=1 / sharing)
     )
     targets = {pool.name: Target(image=_pin(pool.spec.image, run.images), boot_digest=BOOT_DIGEST) for pool in cluster.pools}
     pools = rotated_pools(cluster, run.images)
-    nodes = [RunNode(one.name, one.scale_set, one.pool, "older image") for one in population.machines if one.pool in pools]
+    if run.observed:
+        nodes = [one for one in run.observed.nodes if one.pool in pools]
+        fleet.take_out(run.observed.unavailable)
+    else:
+        nodes = [RunNode(one.name, one.scale_set, one.pool, "older image") for one in population.machines if one.pool in pools]
     start = RunStart(f"rehearsal-{run.seed}", cluster.name, region.name, started, "rehearsal", targets, policy, tuple(nodes))
     recorder = _Recorder(MemoryJournal(start), cluster.name, len(nodes), progress)
     first = fleet.all()
     places = {one.name: Place(one.scale_set, one.pool, one.team) for one in first.nodes}
     blockers = tuple(oversized_gangs(((gang.owner or gang.id, gang.nodes) for gang in first.gangs), places, policy, population.cluster))
     outcome = simulate(make(nodes, policy, started), nodes, fleet, started, policy.machines, recorder.record)
-    work = [one for one in node_work(population, outcome.work, policy) if one.pool in pools]
+    rotated = {one.name for one in nodes}
+    work = [one for one in node_work(population, outcome.work, policy) if one.name in rotated]
     bound = lower_bound(work, policy, started)
     chained = bound if bound_from == started else lower_bound(work, policy, bound_from)
     loads = {one.name: (one.load, bool(one.gangs)) for one in first.nodes}
@@ -266,7 +269,7 @@ def rotate_cluster(
         units=tuple(recorder.units),
         pools=tuple(_pool_rows(nodes, outcome.started_at, loads)),
         windows=tuple(_used_windows(policy.calendar, sorted(outcome.started_at.values()))),
-        blockers=blockers,
+        blockers=(*(run.observed.blockers if run.observed else ()), *blockers),
         waiting=tuple(cause_rows(recorder.journal.journal)),
         journal=(recorder.journal.journal.records, recorder.journal.length),
     )
