@@ -33,7 +33,7 @@ def test_help_teaches_each_verb(words: tuple[str, ...]) -> None:
     assert len(result.stdout.splitlines()) > 8
 
 
-@pytest.mark.parametrize("words", [("--help",), ("check", "dev"), ("cost", "dev")], ids=" ".join)
+@pytest.mark.parametrize("words", [("--help",), ("check", "dev"), ("cost", "dev"), ("rotation", "plan", "--help")], ids=" ".join)
 def test_a_verb_that_only_reads_files_imports_neither_pulumi_nor_what_other_verbs_need(words: tuple[str, ...]) -> None:
     command = [sys.executable, "-X", "importtime", GPUFLEET, *words]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
