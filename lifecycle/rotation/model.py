@@ -39,7 +39,7 @@ NEXT_STATES: dict[NodeState, frozenset[NodeState]] = {
     NodeState.PENDING: frozenset({NodeState.CORDONED, NodeState.BLOCKED, NodeState.READY, NodeState.REMOVED}),
     NodeState.CORDONED: frozenset({NodeState.PENDING, NodeState.DRAINING}),
     NodeState.DRAINING: frozenset({NodeState.DRAINING, NodeState.DRAINED, NodeState.BLOCKED}),
-    NodeState.DRAINED: frozenset({NodeState.DRAINED, NodeState.REPLACING, NodeState.FAILED}),
+    NodeState.DRAINED: frozenset({NodeState.DRAINED, NodeState.REPLACING, NodeState.FAILED, NodeState.PENDING}),
     NodeState.REPLACING: frozenset({NodeState.DRAINED, NodeState.JOINING, NodeState.FAILED, NodeState.REMOVED}),
     NodeState.JOINING: frozenset({NodeState.DRAINED, NodeState.PREFLIGHT, NodeState.FAILED}),
     NodeState.PREFLIGHT: frozenset({NodeState.DRAINED, NodeState.READY, NodeState.FAILED}),
@@ -48,7 +48,10 @@ NEXT_STATES: dict[NodeState, frozenset[NodeState]] = {
     NodeState.FAILED: frozenset({NodeState.PENDING, NodeState.DRAINED}),
     NodeState.BLOCKED: frozenset({NodeState.PENDING}),
 }
-"""States that may follow each state. DRAINED follows a failed attempt, PENDING a retry by an operator or a cancelled start."""
+"""States that may follow each state.
+
+DRAINED follows a failed attempt. PENDING follows a cancelled start, a retry by an operator, or a drained machine's return to service.
+"""
 
 
 class Task(StrEnum):

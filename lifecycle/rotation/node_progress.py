@@ -48,8 +48,7 @@ class NodeProgress:
                 case NodeState.DRAINING:
                     self._draining(batch, record, seen, hold)
                 case NodeState.DRAINED:
-                    if record.until is None or batch.now >= record.until:
-                        self._queue_replacement(record)
+                    self._drained(batch, record, seen)
                 case NodeState.REPLACING:
                     self._replacing(batch, record, seen, hold)
                 case NodeState.JOINING:
@@ -192,7 +191,8 @@ class NodeProgress:
         if hold:
             run.held[record.node.name] = None
         elif cause:
-            waiting = [one for name in record.unit if (one := run.records[name]).state is NodeState.DRAINING and not one.evicting]
+            unit = [one for name in record.unit if (one := run.records[name]).unit is record.unit]
+            waiting = [one for one in unit if one.state is NodeState.DRAINING and not one.evicting]
             for one in waiting:
                 run.change(batch, one, NodeState.DRAINING, cause, run.policy.timeouts.eviction, evicting=True)
             self._evict(batch, [one.node.name for one in waiting])
@@ -211,6 +211,12 @@ class NodeProgress:
         return "its gang has written a checkpoint" if all(gang.checkpoint_at > record.since for gang in alive) else ""
 
     # Replacement -----------------------------------------------------------------------------------------------------------------------
+
+    def _drained(self, batch: Batch, record: NodeRecord, seen: NodeObservation) -> None:
+        if _is_in_service(seen):
+            self._run.change(batch, record, NodeState.PENDING, "is in service again, and must be drained again")
+        elif record.until is None or batch.now >= record.until:
+            self._queue_replacement(record)
 
     def _queue_replacement(self, record: NodeRecord) -> None:
         kind = ActionKind.DELETE
@@ -310,6 +316,11 @@ class NodeProgress:
 def _has_new_boot(record: NodeRecord, seen: NodeObservation) -> bool:
     """Return whether a node's present boot is from the OS disk that the run has requested."""
     return seen.booted_at >= max(record.replaced_from, seen.replaced_at)
+
+
+def _is_in_service(seen: NodeObservation) -> bool:
+    """Return whether a machine runs pods, or may get some at any time: its cordon was removed, or a late verdict has removed its taint."""
+    return seen.exists and seen.ready and (seen.pods > 0 or (not seen.cordoned_by and seen.verdict is Verdict.PASSED))
 
 
 def _is_foreign(seen: NodeObservation) -> bool:

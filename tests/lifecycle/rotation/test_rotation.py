@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -279,3 +280,53 @@ def test_a_stopped_run_continues_what_has_started() -> None:
     run.see("n0", cordoned_by=ROTATION)
     step = run.step(5)
     assert (kinds(step), step.stopped) == ([(A.REIMAGE, ("n0",))], "operator")
+
+
+def test_a_machine_that_passes_its_tests_too_late_is_not_replaced_under_new_jobs() -> None:
+    run = DrivenRun()
+    run.bring_to(S.PREFLIGHT)
+    assert run.state() is S.PREFLIGHT
+    run.see("n0", cordoned_by="")
+    run.step(run.policy.timeouts.preflight)
+    assert run.last().cause == "has no preflight verdict in time"
+    run.see("n0", verdict=Verdict.PASSED, pods=1, load=Load.NORMAL)
+    step = run.step(run.policy.timeouts.back_off)
+    assert (kinds(step), step.finished) == ([], True)
+    assert [one.to for one in step.transitions] == [S.PENDING, S.READY]
+
+
+@pytest.mark.parametrize("pods", [0, 1])
+def test_a_failed_machine_that_an_operator_has_put_back_into_service_is_drained_before_its_retry(pods: int) -> None:
+    run = DrivenRun(2, machines=1, attempts=1)
+    run.bring_to(S.REPLACING)
+    run.see("n0", operation_error="Conflict", operation_at=run.now + 10)
+    run.step(20)
+    assert run.state() is S.FAILED
+    # n1 uses the whole budget of the cluster.
+    run.see("n1", cordoned_by="health")
+    run.see("n0", cordoned_by="", verdict=Verdict.PASSED, pods=pods)
+    run.step(5)
+    run.journal += run.rotation.retry(run.now, "operator")
+    step = run.step(5)
+    assert (kinds(step), run.state()) == ([], S.PENDING)
+    run.see("n1", cordoned_by="")
+    assert kinds(run.step(200))[0][0] is A.CORDON
+
+
+def test_a_drained_machine_that_starts_again_in_another_unit_gets_the_whole_time_for_its_checkpoint() -> None:
+    run = DrivenRun(2)
+    run.run_gang("g", "n0", "n1", load=Load.HIGH)
+    run.step()
+    run.see("n0", "n1", cordoned_by=ROTATION)
+    run.step(5)
+    # The cordon of n0 is removed while n1 still waits, and another job starts on n0.
+    run.gangs["g"] = replace(run.gangs["g"], nodes=("n1",))
+    run.see("n0", pods=0, gangs=(), load=Load.EMPTY, cordoned_by="", verdict=Verdict.PASSED)
+    run.step(5)
+    run.run_gang("h", "n0", load=Load.HIGH)
+    run.step(200)
+    run.see("n0", cordoned_by=ROTATION)
+    run.step(5)
+    assert (run.state("n0"), run.last("n0").evicting) == (S.DRAINING, False)
+    run.step(1_800 - 205)
+    assert (run.last("n1").evicting, run.last("n0").evicting) == (True, False)
