@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import urllib3
 from kubernetes import client
@@ -65,7 +65,7 @@ class _Seen:
     """Version of the Lease as it was last read or written, and the monotonic time at which that version was first seen."""
 
     version: str | None = None
-    changed_at: float = field(default=float("-inf"))
+    changed_at: float = float("-inf")
 
 
 class RunLease:

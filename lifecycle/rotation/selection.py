@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from components.errors import GpufleetError
 from components.plan.model import ClusterPlan
@@ -102,7 +102,7 @@ class Selection:
 
     nodes: tuple[RunNode, ...]
     excluded: tuple[ExcludedNode, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def targets_of(cluster: ClusterPlan, digests: Mapping[str, str]) -> dict[str, Target]:
@@ -115,10 +115,10 @@ def check_kubelets(cluster: ClusterPlan, pools: Iterable[str], api_servers: Sequ
 
     api_servers are the versions of the running API servers, for example "1.36.3"; while they are replaced there are two.
     """
-    oldest, newest = min(api_servers, key=_minor), max(api_servers, key=_minor)
+    oldest, newest, checked = min(api_servers, key=_minor), max(api_servers, key=_minor), frozenset(pools)
     for pool in cluster.pools:
         kubelet, pin = pool.image.definition.packages.kubelet, pool.image.pin
-        if pool.name not in set(pools) or kubelet is None:
+        if pool.name not in checked or kubelet is None:
             continue
         if _minor(kubelet) > _minor(oldest):
             bound, remedy = f"it is newer than API server {oldest}", "replace the API servers first, or pin an image with an older kubelet"
@@ -230,12 +230,12 @@ def rollback(journal: Journal, candidates: Iterable[Candidate], targets: Mapping
     machines = {one.name: one for one in candidates}
     gone = [node for node in nodes if node.name not in machines]
     sets = {node.scale_set for node in gone}
-    known = set(journal.names)
+    images = {pool: image_label(target.image) for pool, target in journal.start.targets.items()}
     found = [machines[node.name] for node in nodes if node.name in machines]
     found += [
         one
         for name, one in machines.items()
-        if name not in known and one.seen.scale_set in sets and one.image == image_label(journal.start.targets[one.seen.pool].image)
+        if name not in journal.index and one.seen.scale_set in sets and one.image == images.get(one.seen.pool)
     ]
     reason = f"roll back to {pin}: moved by run {journal.start.run_id}"
     excluded = [ExcludedNode(one.name, one.seen.scale_set, why) for one in found if (why := exclusion(one))]
