@@ -137,6 +137,7 @@ class ClusterObjects:
                 exists=seen.exists,
                 ready=seen.ready,
                 cordoned_by=seen.cordoned_by,
+                tainted=seen.tainted,
                 load=pods.load,
                 gangs=tuple(pods.gangs),
                 pods=pods.count,
@@ -170,7 +171,7 @@ def machine_of(item: Json) -> Candidate:
     ready: Json = next((one for one in conditions if one["type"] == "Ready"), {})
     is_ready = ready.get("status") == "True"
     owner = metadata.get("annotations", {}).get(CORDONED_BY) or UNKNOWN_OWNER
-    untested = PREFLIGHT_KEY in labels or any(taint["key"] == PREFLIGHT_KEY for taint in taints)
+    tainted = any(taint["key"] == PREFLIGHT_KEY for taint in taints)
     seen = NodeObservation(
         name=metadata["name"],
         scale_set=scale_set_of(spec.get("providerID", "")),
@@ -178,8 +179,9 @@ def machine_of(item: Json) -> Candidate:
         team=next((taint.get("value", "") for taint in taints if taint["key"] == TEAM_LABEL), labels.get(TEAM_LABEL, "")),
         ready=is_ready,
         cordoned_by=owner if spec.get("unschedulable") else "",
+        tainted=tainted,
         booted_at=seconds(ready.get("lastTransitionTime")) if is_ready else 0.0,
-        verdict=Verdict.UNKNOWN if untested else Verdict.PASSED,
+        verdict=Verdict.UNKNOWN if tainted or PREFLIGHT_KEY in labels else Verdict.PASSED,
     )
     deleting = "deletionTimestamp" in metadata
     return Candidate(seen, deleting=deleting, image=labels.get(IMAGE_LABEL, ""), boot_digest=labels.get(BOOT_DIGEST_LABEL, ""))

@@ -36,7 +36,7 @@ UPGRADE = "Continue the run with the gpufleet version that started it, or with a
 
 @dataclass(frozen=True)
 class RunStart:
-    """What a run is to do, as its first record states it; started is in seconds since 1970."""
+    """Content of a run's first record: targets, policy and nodes; started is in seconds since 1970."""
 
     run_id: str
     cluster: str

@@ -24,7 +24,7 @@ class CauseRow:
 
 @dataclass(frozen=True)
 class JournalSummary:
-    """What an operator needs to know of a run. states: nodes by state, and by pool. changed: time of the last transition, else the start.
+    """State of a run for an operator. states: nodes by state, and by pool. changed: time of the last transition, else the start.
 
     waiting: nodes that failed or are blocked. last: the last transitions, the latest last.
     """

@@ -111,10 +111,10 @@ class NodeObservation:
     """One machine of the cluster as it was read, in the run or not.
 
     exists: the Node object and the Azure instance exist. ready: its kubelet reports Ready. cordoned_by: owner of the cordon, "" if the
-    node is not cordoned. load and gangs: of its evictable pods; pods is their number. replaced_at: time at which its present OS disk was
-    created. booted_at: time of its present boot. current: machine and node are on the target image, model and boot files.
-    operating: an operation of Azure on it runs. operation_error: Azure's error code of the last operation, which ended at operation_at; ""
-    if it succeeded or runs. verdict: of the present boot.
+    node is not cordoned. tainted: it has the taint of a node whose tests have not passed. load and gangs: of its evictable pods; pods
+    is their number. replaced_at: time at which its present OS disk was created. booted_at: time of its present boot. current: machine
+    and node are on the target image, model and boot files. operating: an operation of Azure on it runs. operation_error: Azure's error
+    code of the last operation, which ended at operation_at; "" if it succeeded or runs. verdict: of the present boot.
     """
 
     name: str
@@ -124,6 +124,7 @@ class NodeObservation:
     exists: bool = True
     ready: bool = True
     cordoned_by: str = ""
+    tainted: bool = False
     load: Load = Load.EMPTY
     gangs: tuple[str, ...] = ()
     pods: int = 0
@@ -138,7 +139,7 @@ class NodeObservation:
     @property
     def unavailable(self) -> bool:
         """Return True if no new pod can run on the machine, for any reason."""
-        return not (self.exists and self.ready) or bool(self.cordoned_by)
+        return not (self.exists and self.ready) or bool(self.cordoned_by) or self.tainted
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,7 @@ class Transition(NamedTuple):
 
 
 class ActionKind(StrEnum):
-    """What an executor does. Each action may be repeated: it has no effect on nodes on which it was already carried out."""
+    """Kind of an action of an executor. Each action may be repeated: it has no effect on nodes on which it was already carried out."""
 
     CORDON = "cordon"
     SIGNAL_CHECKPOINT = "signal-checkpoint"
@@ -221,7 +222,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Why nodes do not start: number of nodes, reason, and the time at which this may change without a new observation."""
+    """Nodes that do not start: their number, the reason, and the time at which this may change without a new observation (None: never)."""
 
     nodes: int
     reason: str

@@ -320,7 +320,7 @@ def _has_new_boot(record: NodeRecord, seen: NodeObservation) -> bool:
 
 def _is_in_service(seen: NodeObservation) -> bool:
     """Return whether a machine runs pods, or may get some at any time: its cordon was removed, or a late verdict has removed its taint."""
-    return seen.exists and seen.ready and (seen.pods > 0 or (not seen.cordoned_by and seen.verdict is Verdict.PASSED))
+    return seen.exists and seen.ready and (seen.pods > 0 or (not seen.unavailable and seen.verdict is Verdict.PASSED))
 
 
 def _is_foreign(seen: NodeObservation) -> bool:

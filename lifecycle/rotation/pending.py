@@ -19,7 +19,7 @@ SERVICES_FROM = Load.NORMAL
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """Where a node without a gang is filed."""
+    """Position of a node without a gang in the index: its load and compartments."""
 
     load: Load
     place: Place

@@ -32,7 +32,7 @@ class UnknownClusterError(GpufleetError):
 
 @dataclass(frozen=True)
 class Turn:
-    """Whether a waiting cluster may begin to rotate now, and why it may or may not."""
+    """Answer for one waiting cluster: True if it may begin to rotate now, and the reason."""
 
     cluster: str
     starts: bool

@@ -56,7 +56,11 @@ class Rotation:
         ended_gangs: Iterable[str] = (),
         freshness: Freshness | None = None,
     ) -> None:
-        """Report what changed: machines of the whole cluster, gangs, gangs that ended, and how fresh and complete the readings are."""
+        """Report what changed: machines of the whole cluster, gangs, gangs that ended, and how fresh and complete the readings are.
+
+        A process reports all machines first. A machine of the run that its reading lacks is reported with exists=False: no time-out counts
+        for a node in rotation that was never reported.
+        """
         self.run.observe(nodes, gangs, ended_gangs, freshness)
 
     def step(self, now: float) -> Step:

@@ -158,7 +158,7 @@ class RunState:
         ended_gangs: Iterable[str] = (),
         freshness: Freshness | None = None,
     ) -> None:
-        """Report what changed: machines of the whole cluster, gangs, gangs that ended, and how fresh and complete the readings are."""
+        """Report what changed, as Rotation.observe does."""
         for gang in gangs:
             known = self.gangs.get(gang.id)
             self.gangs[gang.id] = gang
@@ -371,4 +371,5 @@ class RunState:
             self.stopped = f"{failed} of the last {len(self.verdicts)} nodes failed, more than {bound}"
         for pool, progress in self.pools.items():
             if progress.good < self.policy.canaries < progress.failed:
-                self.stopped = f"{progress.failed} canaries of pool {pool} failed"
+                passed = f"{progress.good} of {self.policy.canaries} passed"
+                self.stopped = f"{progress.failed} canaries of pool {pool} failed, and {passed}"

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from components.plan.access import PREFLIGHT_KEY
 from components.spec.pool import PriorityClass
 from lifecycle.kubernetes_api.connection import ApiResponse
 from lifecycle.rotation.cluster_objects import CHECKPOINTED_AT, ClusterObjects, load_of, scale_set_of, seconds
 from lifecycle.rotation.cluster_reading import NODES, PODS, TRIES, read_cluster
-from lifecycle.rotation.model import Gang, Load
+from lifecycle.rotation.model import Gang, Load, Verdict
 from stacks.load import load_plan
 
 NOW = 1_800_000_000.0
@@ -40,6 +41,15 @@ def read(*pods: dict[str, Any], groups: tuple[dict[str, Any], ...] = ()) -> tupl
         objects.add_pod_group(group)
     machines = objects.candidates({}, lambda team, pool: f"{team}{pool}")
     return {one.name: (one.seen.pods, one.seen.load, one.seen.gangs) for one in machines}, objects.gangs()
+
+
+@pytest.mark.parametrize(("taints", "unavailable"), [([], False), ([{"key": PREFLIGHT_KEY, "effect": "NoSchedule"}], True)])
+def test_a_node_with_the_taint_of_its_tests_is_unavailable(taints: list[dict[str, str]], unavailable: bool) -> None:
+    ready = {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": STARTED}]}
+    objects = ClusterObjects(NOW)
+    objects.add_node({"metadata": {"name": "n0"}, "spec": {"taints": taints}, "status": ready})
+    (machine,) = objects.candidates({}, lambda team, pool: team + pool)
+    assert (machine.seen.unavailable, machine.seen.verdict is Verdict.PASSED) == (unavailable, not unavailable)
 
 
 def test_pods_that_leave_with_their_node_or_have_ended_count_for_nothing() -> None:

@@ -330,3 +330,15 @@ def test_a_drained_machine_that_starts_again_in_another_unit_gets_the_whole_time
     assert (run.state("n0"), run.last("n0").evicting) == (S.DRAINING, False)
     run.step(1_800 - 205)
     assert (run.last("n1").evicting, run.last("n0").evicting) == (True, False)
+
+
+def test_failed_canaries_stop_the_run_with_their_number_and_that_of_good_ones() -> None:
+    run = DrivenRun(3, canaries=1, attempts=1)
+    for name in ("n0", "n2"):
+        run.step()
+        run.see(name, cordoned_by=ROTATION)
+        run.step(5)
+        run.see(name, operation_error="Conflict", operation_at=run.now + 10)
+        step = run.step(20)
+    assert step.stopped == "2 canaries of pool gpu failed, and 0 of 1 passed"
+    assert run.state("n1") is S.PENDING

@@ -148,6 +148,7 @@ def test_a_rollback_takes_the_nodes_that_the_run_moved_under_their_old_or_a_new_
         machine("n9"),
         machine("n8", image="nd-h100_2026.10.0", boot_digest="cd" * 16),
         machine("c0", pool="cpu"),
+        Candidate(NodeObservation("no-node", "h100-000", ""), in_cluster=False),
     ]
     found = rollback(journal_of("n0", "n2", "n3", "c0"), machines, {"h100": OLD}, OLD.image)
     reason = "roll back to nd-h100@2026.10.0: moved by run r7"
