@@ -169,7 +169,7 @@ def _rotate(plan: RegionPlan, progress: Progress) -> RegionRotation:
         ended[cluster] = count
         progress("rotation", max(1, sum(ended.values())))
 
-    return rotate_region(plan, RegionRun(first_whole_window(plan, time.time()), ROTATION_SEED), report_progress)
+    return rotate_region(plan, RegionRun(first_whole_window(plan, time.time()), ROTATION_SEED, conditions="hard"), report_progress)
 
 
 def _delete_results(folder: Path) -> None:

@@ -195,12 +195,15 @@ class RunState:
             return
         removed = record is not None and record.state is NodeState.REMOVED
         unavailable = not removed and (seen.unavailable or in_rotation)
-        if not unavailable and name in self.ledger.unavailable:
-            self.try_starts = True
+        down = self.ledger.down
         place = self.ledger.places.get(name)
         if place is None or place.team != seen.team or place.scale_set != seen.scale_set or place.pool != seen.pool:
             place = Place(seen.scale_set, seen.pool, seen.team)
+        freed = not unavailable and name in self.ledger.unavailable
         self.ledger.record(name, place, unavailable)
+        if freed or self.ledger.down != down:
+            # A gang may also start because its scale set has come down for another reason.
+            self.try_starts = True
 
     def change(
         self,
