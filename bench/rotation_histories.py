@@ -61,6 +61,8 @@ def main(histories: int, processes: int) -> None:
             counts.update(found)
             broken += errors
             seconds += took
+            for error in errors:
+                output.say(error)
         output.say(f"{counts['histories']:,} histories, {len(broken)} with a broken rule")
     table = Table(title="broken rules", title_justify="left")
     table.add_column("history and rule")

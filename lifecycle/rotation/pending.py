@@ -60,12 +60,6 @@ class PendingNodes:
     def __len__(self) -> int:
         return len(self._filed)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._filed)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._filed
-
     def file(self, name: str) -> None:
         """Add a pending node, or file it anew after its observation changed."""
         self.remove(name)
