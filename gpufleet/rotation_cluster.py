@@ -40,12 +40,13 @@ class NothingToRotateError(GpufleetError):
 def read_observed(kubeconfig: Path, region: RegionPlan, cluster: ClusterPlan, images: Mapping[str, str]) -> ObservedCluster:
     """Read a cluster and select its nodes that differ from their target; images are versions by name, in place of the plan's.
 
-    Raises KubeconfigError, ApiServerUnreachableError, ReadingIncompleteError and NothingToRotateError.
+    Raises KubeconfigError, ApiServerUnreachableError, ReadingIncompleteError, NothingToRotateError, and KubeletSkewError for an image whose
+    kubelet the running API servers do not support.
     """
     from lifecycle.kubernetes_api.connection import Connection
     from lifecycle.kubernetes_api.kubeconfig import read
     from lifecycle.rotation.cluster_reading import read_cluster
-    from lifecycle.rotation.selection import Criteria, select
+    from lifecycle.rotation.selection import Criteria, check_kubelets, select
     from rehearsal.rotation.observed_cluster import Blocker, ObservedCluster, cordon_blockers
 
     targets = _targets(region, cluster, images)
@@ -54,6 +55,7 @@ def read_observed(kubeconfig: Path, region: RegionPlan, cluster: ClusterPlan, im
         found = read_cluster(connection, cluster, targets, now)
     if found.incomplete:
         raise ReadingIncompleteError(kubeconfig, found.incomplete)
+    check_kubelets(cluster, targets, (found.version,))
     chosen = select(found.machines, targets, Criteria(), now)
     seen = {one.name: one.seen for one in found.machines}
     cordoned = [seen[one.name] for one in chosen.nodes if seen[one.name].cordoned_by]

@@ -25,6 +25,7 @@ NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 POD_GROUPS = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+VERSION = "/version"
 PODS_ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -32,13 +33,15 @@ PODS_ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 class ClusterReading:
     """Machines, gangs and blockers of a cluster, read at a time in seconds since 1970.
 
-    incomplete: why there are none of them, "" after a complete reading. What Azure reports of the machines is not part of the reading.
+    version: of the API server that answered, such as v1.36.3. incomplete: why there are none of them, "" after a complete reading. What
+    Azure reports of the machines is not part of the reading.
     """
 
     at: float
     machines: tuple[Candidate, ...] = ()
     gangs: tuple[Gang, ...] = ()
     blockers: tuple[Blocker, ...] = ()
+    version: str = ""
     incomplete: str = ""
 
     def freshness(self, before: Freshness | None, azure_at: float, throttled_until: float = 0.0) -> Freshness:
@@ -67,6 +70,7 @@ def read_cluster(connection: Connection, cluster: ClusterPlan, targets: Mapping[
         try:
             with _no_collection():
                 objects = _read(connection, cluster, now)
+            version = _read_version(connection)
         except _ExpiredError as error:
             reason = error
         except (_IncompleteError, ApiServerUnreachableError) as error:
@@ -74,7 +78,7 @@ def read_cluster(connection: Connection, cluster: ClusterPlan, targets: Mapping[
             break
         else:
             machines = objects.candidates(targets, lambda team, pool: allocation_key(cluster, team, pool))
-            return ClusterReading(now, tuple(machines), tuple(objects.gangs()), tuple(objects.blockers))
+            return ClusterReading(now, tuple(machines), tuple(objects.gangs()), tuple(objects.blockers), version)
     return ClusterReading(now, incomplete=f"cluster {cluster.name}: {reason}")
 
 
@@ -101,6 +105,15 @@ def _read(connection: Connection, cluster: ClusterPlan, now: float) -> ClusterOb
     _read_list(connection, POD_GROUPS, {}, objects.add_pod_group)
     _read_list(connection, BUDGETS, {}, objects.add_budget)
     return objects
+
+
+def _read_version(connection: Connection) -> str:
+    """Return the version of the API server that answers; raise _IncompleteError or ApiServerUnreachableError."""
+    response = connection.request("GET", VERSION, {})
+    version = response.body.get("gitVersion")
+    if response.status != OK or not isinstance(version, str):
+        raise _IncompleteError(f"GET {VERSION}: no gitVersion in the answer (HTTP {response.status})")
+    return version
 
 
 def _read_list(connection: Connection, path: str, query: Mapping[str, str], add: Callable[[Json], None]) -> int:

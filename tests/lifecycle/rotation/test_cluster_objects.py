@@ -12,7 +12,7 @@ from components.plan.access import PREFLIGHT_KEY
 from components.spec.pool import PriorityClass
 from lifecycle.kubernetes_api.connection import ApiResponse
 from lifecycle.rotation.cluster_objects import CHECKPOINTED_AT, ClusterObjects, load_of, scale_set_of, seconds
-from lifecycle.rotation.cluster_reading import NODES, PODS, TRIES, read_cluster
+from lifecycle.rotation.cluster_reading import NODES, PODS, TRIES, VERSION, read_cluster
 from lifecycle.rotation.model import Gang, Load, Verdict
 from stacks.load import load_plan
 
@@ -111,6 +111,8 @@ class Lists:
         """Return a page of a list."""
         assert method == "GET"
         self.requests += 1
+        if path == VERSION:
+            return ApiResponse(200, {"gitVersion": "v1.36.3"} if self.nodes == 1 else {}, ())
         if path == NODES:
             return ApiResponse(200, {"items": [{"metadata": {"name": "n0"}}] * self.nodes, "metadata": {}}, ())
         if path != PODS:
@@ -129,6 +131,11 @@ def test_a_list_whose_version_expired_is_read_again_without_counting_a_pod_twice
     lost = read_cluster(Lists(410, TRIES), CLUSTER, {}, NOW)
     assert (lost.machines, lost.gangs) == ((), ())
     assert lost.incomplete == "cluster dev: GET /api/v1/pods: its version expired before the last page of 500 objects, 3 times"
+
+
+def test_a_reading_has_the_version_of_the_api_server_and_is_incomplete_without_it() -> None:
+    assert read_cluster(Lists(200, 0), CLUSTER, {}, NOW).version == "v1.36.3"
+    assert read_cluster(Lists(200, 0, nodes=2), CLUSTER, {}, NOW).incomplete == "cluster dev: GET /version: no gitVersion in the answer (HTTP 200)"
 
 
 def test_a_page_that_fails_makes_the_whole_reading_incomplete() -> None:
