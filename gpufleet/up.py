@@ -32,8 +32,8 @@ def up(region: str, azure: AzureOptions, engine: EngineOptions, accept_loss_of: 
 
     \b
     No cloud account and no Pulumi CLI are needed. The command runs the program of pulumi up against a model of Azure,
-    which --state stores between commands. The model's clock is virtual, so hours of Azure's time pass in seconds: "Azure's
-    time" in the result is time on this clock, which Azure would need. The seconds "here" are those of this machine.
+    which --state stores between commands. The model's clock is virtual, so hours of Azure's time pass in seconds.
+    "Azure's time" in the result is time on this clock, which Azure would need; the seconds "here" are this machine's.
     Run it again after a change of the region file or a failure: it does only what is missing.
       gpufleet up dev                                     create or update
       gpufleet preview dev                                print what up would do, and whether it would succeed

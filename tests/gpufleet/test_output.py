@@ -101,9 +101,20 @@ def test_a_signal_at_any_moment_ends_with_one_line(seconds: float, number: signa
     assert lines[0] in (word, complete)
 
 
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Return whether a process has a handler of a signal: https://man7.org/linux/man-pages/man5/proc_pid_status.5.html"""
+    caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(caught and int(caught[1], 16) >> (number - 1) & 1)
+
+
 def test_a_server_that_is_terminated_before_it_serves_says_so() -> None:
     process = subprocess.Popen([COMMAND, "azure", "southcentralus"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    time.sleep(1.0)
+    # Its handler is installed at the start; the server serves later, after the region was planned.
+    deadline = time.monotonic() + 60
+    while not catches(process.pid, signal.SIGTERM):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
     process.send_signal(signal.SIGTERM)
     _, output = process.communicate(timeout=60)
     assert process.returncode == 143

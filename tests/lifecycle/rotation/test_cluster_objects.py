@@ -135,7 +135,10 @@ def test_a_list_whose_version_expired_is_read_again_without_counting_a_pod_twice
 
 def test_a_reading_has_the_version_of_the_api_server_and_is_incomplete_without_it() -> None:
     assert read_cluster(Lists(200, 0), CLUSTER, {}, NOW).version == "v1.36.3"
-    assert read_cluster(Lists(200, 0, nodes=2), CLUSTER, {}, NOW).incomplete == "cluster dev: GET /version: no gitVersion in the answer (HTTP 200)"
+    assert (
+        read_cluster(Lists(200, 0, nodes=2), CLUSTER, {}, NOW).incomplete
+        == "cluster dev: GET /version: no gitVersion in the answer (HTTP 200)"
+    )
 
 
 def test_a_page_that_fails_makes_the_whole_reading_incomplete() -> None:
