@@ -105,6 +105,7 @@ class JournalBlobs:
         while True:
             try:
                 number = _last_number(container, prefix)
+                _check_not_continued(container, prefix, number)
                 store = cls(container, prefix, number, lease_seconds, most_blocks)
                 store._follow()
             except (JournalHeldError, JournalLeaseLostError):
@@ -289,6 +290,18 @@ def _last_number(container: ContainerClient, prefix: str) -> int:
     if not numbers:
         raise JournalMissingError(journal_address(container, prefix))
     return max(numbers)
+
+
+def _check_not_continued(container: ContainerClient, prefix: str, number: int) -> None:
+    """Raise JournalHeldError while a writer that created this blob, and has not leased it yet, holds the blob before it."""
+    if number == 1:
+        return
+    try:
+        former = _blob(container, prefix, number - 1).get_blob_properties()
+    except ResourceNotFoundError:  # reading the journal reports it
+        return
+    if former.lease.status == "locked":
+        raise JournalHeldError(_blob_name(container, prefix, number - 1), "its writer is about to continue in the next blob")
 
 
 def _code(error: HttpResponseError) -> str:

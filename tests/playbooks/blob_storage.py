@@ -95,6 +95,11 @@ def _metadata(storage: Storage) -> type[BaseHTTPRequestHandler]:
 
 def _front(storage: Storage) -> type[BaseHTTPRequestHandler]:
     class Front(BaseHTTPRequestHandler):
+        def setup(self) -> None:
+            # In this connection's thread: a client that stops within its handshake must not keep the others waiting.
+            self.request.do_handshake()
+            super().setup()
+
         def serve(self) -> None:
             comp = parse_qs(urlsplit(self.path).query).get("comp", [""])[0]
             kind = f"{self.command} {comp}"
@@ -107,6 +112,10 @@ def _front(storage: Storage) -> type[BaseHTTPRequestHandler]:
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
             body = self.rfile.read(length)
+            if len(body) < length:
+                # The client ended within its request. Passed on, the service would wait for the rest of it.
+                self.close_connection = True
+                return
             if isinstance(fault, int):
                 self.send_response(fault)
                 self.send_header("x-ms-error-code", "AuthorizationPermissionMismatch" if fault == 403 else "ServerBusy")
@@ -121,7 +130,8 @@ def _front(storage: Storage) -> type[BaseHTTPRequestHandler]:
                 answer = answer[:4096] + bytes([answer[4096] ^ 1]) + answer[4097:]
             self.send_response(status)
             for name, value in headers:
-                if name.lower() not in ("content-length", "transfer-encoding", "connection"):
+                # Each connection carries one request. Python's HTTP client would keep one with a Keep-Alive header for the next request.
+                if name.lower() not in ("content-length", "transfer-encoding", "connection", "keep-alive"):
                     self.send_header(name, value)
             size = next((value for name, value in headers if name.lower() == "content-length"), "0")
             self.send_header("Content-Length", size if self.command == "HEAD" else str(len(answer)))
@@ -191,7 +201,7 @@ def blob_storage(folder: Path, container: str) -> Iterator[Storage]:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(authority, key)
         front = ThreadingHTTPServer((LOOPBACK, 0), _front(storage))
-        front.socket = context.wrap_socket(front.socket, server_side=True)
+        front.socket = context.wrap_socket(front.socket, server_side=True, do_handshake_on_connect=False)
         with _served(front) as port, _served(ThreadingHTTPServer((LOOPBACK, 0), _metadata(storage))) as metadata:
             storage.url = f"https://{LOOPBACK}:{port}/{ACCOUNT}/{container}"
             storage.metadata = f"http://{LOOPBACK}:{metadata}"

@@ -180,6 +180,18 @@ def test_a_paused_writer_acts_no_more_after_another_took_over_its_expired_lease(
     assert transitions_in(client) == [walk(number) for number in range(before + 6)]
 
 
+def test_a_writer_between_two_blobs_keeps_its_journal(client: ContainerClient) -> None:
+    """A writer creates the next blob before it leases it; nobody else may lease that blob in between."""
+    writer = new_run(client)
+    write(writer, 3)
+    client.get_blob_client(f"{PREFIX}/000002.jsonl").create_append_blob()
+    with pytest.raises(JournalHeldError, match="another process writes this journal"):
+        opened(client, wait_seconds=0)
+    write(writer, 3)
+    writer.close()
+    assert transitions_in(client) == [walk(number) for number in range(6)]
+
+
 def test_azure_rejects_the_request_of_a_writer_that_does_not_know_that_its_lease_is_lost(client: ContainerClient) -> None:
     former = new_run(client)
     write(former, 1)
