@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator
@@ -19,14 +21,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+import psutil
 
 from bench.child_process import ROOT
 from bench.command import BenchOutput, run_command
 from bench.figures import Figure
+from bench.machine_login import LOGIN
 from bench.results import record_option
 
-READS_PER_SECOND, OPERATIONS_PER_SECOND = 1_500.0, 300.0
-CLIENTS = 100
+READS_PER_SECOND, OPERATIONS_PER_SECOND, PAGES_PER_SECOND = 1_500.0, 300.0, 150.0
+CLIENTS, PAGE_CLIENTS = 100, 8
 SETS, MACHINES = 4, 600
 """Scale sets, and instances of each."""
 SCENARIO = "seed: 1\nthrottling: {enabled: false}\n"
@@ -78,6 +82,8 @@ def main(seconds: int, clients: int, record: bool) -> None:
     floor       a bare aiohttp handler that answers a constant of the same size, over the same TLS
     reads       GETs of resource groups, scale sets, instances and their views
     operations  a restart, a reimage or a protection of one of 2,400 instances, each written to the journal before it is answered
+    pages       lists of 100 instances, with and without instance views, by CPU second of the server, which one core gives in a second;
+                beside a constant of the same size, and Python's json module encoding the same page
 
     Throttling is off. The load comes from a program in Go, which is built first; server and load share the machine's cores, so close
     what else uses them. Exits 0 when both bounds are kept, 1 when one is missed, 2 when something could not be measured.
@@ -95,26 +101,97 @@ def measure(folder: Path, seconds: int, clients: int) -> list[Figure]:
     load = built(folder)
     (folder / "scenario.yaml").write_text(SCENARIO)
     command = [str(Path(sys.executable).with_name("gpufleet")), "azure", "dev", "--clock", "scaled:10000"]
-    with served([*command, "--state", str(folder / "state"), "--scenario", str(folder / "scenario.yaml")]) as output:
+    with served([*command, "--state", str(folder / "state"), "--scenario", str(folder / "scenario.yaml")]) as (output, process):
         azure = signed_in(output)
         populate(azure)
         size = len(json.dumps(azure.ask("GET", azure.machine(0)), separators=(",", ":")))
-        with served([sys.executable, "-m", "bench.bare_http_server", str(folder), str(size)]) as line:
-            base = line.split()[-1]
-            floor = run_load(load, base, str(folder / "ca.pem"), "x" * len(azure.token), reads(azure), seconds, clients)
+        with served([sys.executable, "-m", "bench.bare_http_server", str(folder), str(size)]) as (line, _):
+            floor = run_load(load, line.split()[-1], str(folder / "ca.pem"), "x" * len(azure.token), reads(azure), seconds, clients)
         got = run_load(load, azure.base, azure.authority, azure.token, reads(azure), seconds, clients)
         done = run_load(load, azure.base, azure.authority, azure.token, operations(azure), seconds, clients, once=True)
-    for name, one in (("reads", got), ("operations", done)):
-        failed = {status: count for status, count in one["statuses"].items() if not status.startswith("2")}
-        if failed or one["errors"]:
-            raise BenchError(f"of the {name}, {failed or ''} were refused and {one['errors']} not answered")
+        settle(azure)
+        pages = [
+            *page_figures(folder, azure, process, seconds, ""),
+            *page_figures(folder, azure, process, seconds, "&$expand=instanceView"),
+        ]
+    check_answers("reads", got)
+    check_answers("operations", done)
     return [
         Figure("bare aiohttp", floor["per_second"], "/s", None, f"a constant of {size:,} bytes; {latencies(floor)}"),
         Figure("simple GETs", got["per_second"], "/s", READS_PER_SECOND, f"{clients} clients; {latencies(got)}", at_least=True),
         Figure("the same, of the floor", 100 * got["per_second"] / floor["per_second"], "%", None, "same run"),
         Figure("instance operations", done["per_second"], "/s", OPERATIONS_PER_SECOND, f"each journaled; {latencies(done)}", at_least=True),
         Figure("the same, of the floor", 100 * done["per_second"] / floor["per_second"], "%", None, "same run"),
+        *pages,
     ]
+
+
+def check_answers(name: str, one: Any) -> None:
+    """Raise BenchError if a load had refused or failed requests."""
+    failed = {status: count for status, count in one["statuses"].items() if not status.startswith("2")}
+    if failed or one["errors"]:
+        raise BenchError(f"of the {name}, {failed or ''} were refused and {one['errors']} not answered")
+
+
+def page_figures(folder: Path, azure: Azure, process: psutil.Process, seconds: int, query: str) -> Iterator[Figure]:
+    """Yield the figures of pages of instances: stored, of both floors, and listed for the first time."""
+    name = f"pages of 100 instances{' with views' if query else ''}"
+    paths, content, first = first_listing(azure, process, query)
+    lines = [f"GET\t{path}" for path in paths]
+    with served([sys.executable, "-m", "bench.bare_http_server", str(folder), str(len(content))]) as (line, bare):
+        floor, _ = pages_per_cpu_second(folder, line.split()[-1], folder / "ca.pem", "x" * len(azure.token), bare, seconds, lines)
+    rate, load = pages_per_cpu_second(folder, azure.base, Path(azure.authority), azure.token, process, seconds, lines)
+    encoded = encodings_per_second(content)
+    how = f"per CPU second of the server; {len(content):,} bytes each; {load['per_second']:,.0f}/s beside the clients, {latencies(load)}"
+    yield Figure(name, rate, "/s", PAGES_PER_SECOND, how, at_least=True)
+    yield Figure("the same, of bare aiohttp", 100 * rate / floor, "%", None, f"a constant of the same size: {floor:,.0f} per CPU second")
+    yield Figure("the same, of json.dumps", 100 * rate / encoded, "%", None, f"of the same page: {encoded:,.0f} per CPU second")
+    yield Figure("the same, each for the first time", first, "/s", None, f"{len(paths)} pages of which nothing is stored")
+
+
+def first_listing(azure: Azure, process: psutil.Process, query: str) -> tuple[list[str], bytes, float]:
+    """List all instances; return the paths of the pages, the content of the first one, and the pages per CPU second of the server."""
+    host = urllib.parse.urlsplit(azure.base).netloc
+    connection = http.client.HTTPSConnection(host, context=ssl.create_default_context(cafile=azure.authority), timeout=120)
+    connection.connect()
+    paths: list[str] = []
+    pages: list[bytes] = []
+    began = cpu_seconds(process)
+    for number in range(SETS):
+        path = f"{azure.group}/providers/Microsoft.Compute/virtualMachineScaleSets/pool{number}/virtualMachines?{COMPUTE}{query}"
+        while path:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {azure.token}"})
+            paths.append(path)
+            pages.append(connection.getresponse().read())
+            path = json.loads(pages[-1]).get("nextLink", "").removeprefix(azure.base)
+    spent = cpu_seconds(process) - began
+    connection.close()
+    return paths, pages[0], len(paths) / spent
+
+
+def pages_per_cpu_second(
+    folder: Path, base: str, authority: Path, token: str, process: psutil.Process, seconds: int, lines: list[str]
+) -> tuple[float, Any]:
+    """Request pages from a server; return the pages per CPU second of its process, and the measurements of the load generator."""
+    began = cpu_seconds(process)
+    load = run_load(folder / "load", base, str(authority), token, lines, seconds, PAGE_CLIENTS)
+    check_answers("pages", load)
+    return load["answered"] / (cpu_seconds(process) - began), load
+
+
+def encodings_per_second(content: bytes) -> float:
+    """Return how often Python's json module encodes a page in one CPU second."""
+    page, count, began = json.loads(content), 0, time.process_time()
+    while (spent := time.process_time() - began) < 1:
+        json.dumps(page, separators=(",", ":")).encode()
+        count += 1
+    return count / spent
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """Return the CPU seconds that a process has used."""
+    used = process.cpu_times()
+    return used.user + used.system
 
 
 def built(folder: Path) -> Path:
@@ -138,8 +215,8 @@ def built(folder: Path) -> Path:
 
 
 @contextmanager
-def served(command: list[str]) -> Iterator[str]:
-    """Run a server; yield its output up to the line with which it is ready."""
+def served(command: list[str]) -> Iterator[tuple[str, psutil.Process]]:
+    """Run a server; yield its output up to the line with which it is ready, and its process."""
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None  # noqa: S101 it was asked for
         output = ""
@@ -150,7 +227,7 @@ def served(command: list[str]) -> Iterator[str]:
                     break
             else:
                 raise BenchError(f"{command[0]} did not start")
-            yield output
+            yield output, psutil.Process(process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
 
@@ -206,7 +283,7 @@ def scale_set(subnet: str) -> dict[str, Any]:
             "overprovision": False,
             "upgradePolicy": {"mode": "Manual"},
             "virtualMachineProfile": {
-                "osProfile": {"computerNamePrefix": "node-", "adminUsername": "gpufleet"},
+                "osProfile": {"computerNamePrefix": "node-", **LOGIN},
                 "storageProfile": {
                     "imageReference": {"publisher": "microsoft-dsvm", "offer": "ubuntu-hpc", "sku": "2404", "version": "1.0.0"},
                     "osDisk": {"createOption": "FromImage", "managedDisk": {"storageAccountType": "Premium_LRS"}},

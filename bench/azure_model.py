@@ -16,6 +16,7 @@ import click
 from bench.child_process import Child, ChildError, run
 from bench.command import BenchOutput, run_command
 from bench.figures import Figure
+from bench.machine_login import LOGIN
 from bench.results import record_option
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _calls(nodes: int) -> Json:
 
 def _measured(nodes: int, reading: Callable[[], float]) -> Json:
     """Create and list a fleet; return the increase of a counter in each step."""
-    from rehearsal.azure.compute.views import INSTANCE
+    from rehearsal.azure.compute.instance_network import INSTANCE
 
     subscriptions = [
         f"00000000-0000-0000-0000-{number:012d}" for number in range(1 + nodes // (NODES_PER_NETWORK * NETWORKS_PER_SUBSCRIPTION))
@@ -195,7 +196,7 @@ def _set(count: int, subnet: str) -> Json:
             "overprovision": False,
             "upgradePolicy": {"mode": "Manual"},
             "virtualMachineProfile": {
-                "osProfile": {"computerNamePrefix": "pool-", "adminUsername": "gpufleet", "customData": "Ym9vdA=="},
+                "osProfile": {"computerNamePrefix": "pool-", **LOGIN, "customData": "Ym9vdA=="},
                 "storageProfile": {"imageReference": image, "osDisk": {"createOption": "FromImage"}},
                 "networkProfile": {"networkInterfaceConfigurations": [nic]},
             },

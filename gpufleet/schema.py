@@ -1,4 +1,4 @@
-"""gpufleet schema: write the JSON schemas of region and scenario files, and the reference page of the region file."""
+"""gpufleet schema: write the JSON schemas of region and scenario files, and the reference pages of region files and restrictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from stacks.schema import reference, schema_text
 @click.command(short_help="Write the JSON schemas and the region file's reference.")
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if a file is out of date.")
 def schema(only_check: bool) -> None:
-    """Write stacks/regions/schema.json and docs/region-file.md from the models in components/spec, and rehearsal/scenarios/schema.json.
+    """Write stacks/regions/schema.json and docs/region-file.md from the models in components/spec, rehearsal/scenarios/schema.json, and
+    docs/azure-restrictions.md from the table in rehearsal/azure/restrictions.
 
     Editors complete and validate region and scenario files with these schemas, which every such file references in its first line.
     """
@@ -30,10 +31,12 @@ def schema(only_check: bool) -> None:
 def _texts() -> dict[Path, str]:
     """Return the text of each file that the verb writes."""
     from rehearsal.azure import scenario_files
+    from rehearsal.azure.restrictions import page
 
     return {
         REGIONS / "schema.json": schema_text(),
         ROOT / "docs" / "region-file.md": reference(),
+        ROOT / "docs" / "azure-restrictions.md": page.page(),
         scenario_files.SCHEMA: scenario_files.schema_text(),
     }
 

@@ -64,13 +64,13 @@ class HttpRequest:
 
 async def read(request: web.BaseRequest) -> HttpRequest:
     """Return the request with its whole body; raise AzureError if it is too large or too slow, or its path is invalid."""
-    parts, path, query = _target(request.raw_path)
+    parts, path, query = target(request.raw_path)
     body = b"" if request.method in BODILESS and not request.can_read_body else await _body(request)
     return HttpRequest(request.method, parts, path, query, request.headers, body)
 
 
 @lru_cache(maxsize=16_384)
-def _target(raw: str) -> tuple[tuple[str, ...], str, Mapping[str, str]]:
+def target(raw: str) -> tuple[tuple[str, ...], str, Mapping[str, str]]:
     """Return the parts of the path, the path and the query of a request line's target."""
     path, _, query = raw.partition("?")
     if not path.startswith("/") or len(path) > MAX_PATH:

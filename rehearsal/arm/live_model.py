@@ -12,9 +12,8 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.persistence import save
 from rehearsal.azure.resource import Json, Request, Response
+from rehearsal.azure.resource_type import READS
 from rehearsal.azure.state_directory import StateDirectory
-
-READS = ("GET", "HEAD")
 
 
 @dataclass
@@ -39,7 +38,7 @@ class LiveModel:
 
     def ask(self, request: Request) -> Response:
         """Send a request to the model, and journal an accepted change; raise AzureError."""
-        answer = self.cloud.handle(request)
+        answer = change_log.ask(self.cloud, request)
         if request.method not in READS:
             self._note(change_log.change_of_request(request))
         return answer

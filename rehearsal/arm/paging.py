@@ -5,60 +5,59 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import invalid
 from rehearsal.azure.resource import Json, Resource
 
+Item = TypeVar("Item")
+
 PAGE = 100
 """Items of a page; Azure's own pages differ by type and are not published."""
 MOST = 10**9
 """Number of an item that no list has."""
-FILTER = re.compile(r"\s*(resourceType|tagName|tagValue|name)\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
 
 
-def page_body(items: Iterable[Resource], query: Mapping[str, str], url: str, cloud: Cloud) -> Json:
-    """Return one page of resources, after the last one that the query's $skiptoken names; raise AzureError for an invalid token."""
+def page_body(
+    items: Iterable[Resource], query: Mapping[str, str], url: str, cloud: Cloud, view: Callable[[Resource], Json] | None = None
+) -> Json:
+    """Return one page of resources, after the last one that the query's $skiptoken names.
+
+    view is the body of an item, without it the one of its type. Raises AzureError for an invalid token.
+    """
+    shown, link = page_of(items, query, url, lambda item: item.key)
+    shape = view or (lambda item: cloud.resource_type_of(item.id).view(cloud, item, query))
+    body: Json = {"value": [shape(item) for item in shown]}
+    return {**body, "nextLink": link} if link else body
+
+
+def page_of(items: Iterable[Item], query: Mapping[str, str], url: str, key: Callable[[Item], str]) -> tuple[list[Item], str]:
+    """Return the items of one page, and the URL of the next page, empty after the last one; raise AzureError for an invalid token."""
     position, last = _position(query.get("$skiptoken", ""))
-    rest = iter(items)
-    found = list(islice(rest, position + PAGE + 1))
-    if last and not (position <= len(found) and found[position - 1].key == last):
+    rest, size = iter(items), page_size(query)
+    found = list(islice(rest, position + size + 1))
+    if last and not (position <= len(found) and key(found[position - 1]) == last):
         # Resources were added or removed since: continue after the last one shown, or at its number if it was removed.
         found += rest
-        position = next((number + 1 for number, item in enumerate(found) if item.key == last), position)
-    shown = found[position : position + PAGE]
-    body: Json = {"value": [cloud.resource_type_of(item.id).view(cloud, item, query) for item in shown]}
-    if position + PAGE < len(found):
-        body["nextLink"] = f"{url}{'&' if '?' in url else '?'}{_rest(query)}$skiptoken={_token(position + PAGE, shown[-1].key)}"
-    return body
+        position = next((number + 1 for number, item in enumerate(found) if key(item) == last), position)
+    shown = found[position : position + size]
+    if position + size >= len(found):
+        return shown, ""
+    return shown, f"{url}{'&' if '?' in url else '?'}{_rest(query)}$skiptoken={_token(position + size, key(shown[-1]))}"
 
 
-def filtered(items: Iterable[Resource], text: str) -> Iterator[Resource]:
-    """Yield the resources that match a $filter of `property eq 'value'` parts joined by `and`; raise AzureError for another filter."""
-    conditions: dict[str, str] = {}
-    for part in re.split(r"\band\b", text) if text.strip() else ():
-        match = FILTER.fullmatch(part)
-        if not match:
-            raise invalid(
-                f"The filter '{text}' is not understood; use resourceType, name, tagName, tagValue with eq.", "$filter", "InvalidFilter"
-            )
-        conditions[match[1].lower()] = match[2].lower()
-    return (item for item in items if _fits(item, conditions))
-
-
-def _fits(item: Resource, conditions: Mapping[str, str]) -> bool:
-    tags = {str(key).lower(): str(value).lower() for key, value in (item.body.get("tags") or {}).items()}
-    tag = conditions.get("tagname")
-    return (
-        conditions.get("resourcetype", item.id.type.lower()) == item.id.type.lower()
-        and conditions.get("name", item.id.name.lower()) == item.id.name.lower()
-        and (tag is None or (tag in tags and conditions.get("tagvalue", tags[tag]) == tags[tag]))
-    )
+def page_size(query: Mapping[str, str]) -> int:
+    """Return the items of a page: those of $top or $maxpagesize, at most PAGE. Raises AzureError."""
+    text = query.get("$top") or query.get("$maxpagesize") or str(PAGE)
+    if not (text.isascii() and text.isdecimal()) or len(text) > len(str(MOST)) or int(text) < 1:
+        raise invalid(
+            f"The value '{text[:40]}' of $top is not valid; give a whole number of at least 1.", "$top", "InvalidTopInQueryString"
+        )
+    return min(int(text), PAGE)
 
 
 def _rest(query: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -23,20 +24,36 @@ SHORTEST = 0.01
 """Least number of real seconds for which a client waits."""
 
 
-_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+encode = json.JSONEncoder(separators=(",", ":")).encode
+"""Return the JSON text of a body, in ASCII."""
+CORRELATION = "x-ms-correlation-request-id"
+GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _RUN = str(uuid.uuid4())[:24]
 _NUMBERS = itertools.count(1)
 
 
 def reply(status: int, body: Any = None, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Return a response with the headers of every response of ARM."""
+    """Return a response with the headers of every response of ARM; a body of bytes is JSON already."""
     # As unique as a random one, without a request to the system for random bytes each time.
     request_id = f"{_RUN}{next(_NUMBERS):012x}"
     all_headers = {"x-ms-request-id": request_id, "x-ms-correlation-request-id": request_id, "Cache-Control": "no-cache", **(headers or {})}
     if body is None:
         return web.Response(status=status, headers=all_headers)
     all_headers["Content-Type"] = "application/json; charset=utf-8"
-    return web.Response(status=status, body=_ENCODE(body).encode(), headers=all_headers)
+    return web.Response(status=status, body=body if isinstance(body, bytes) else encode(body).encode(), headers=all_headers)
+
+
+def tracing_headers(sent: Mapping[str, str]) -> dict[str, str]:
+    """Return the identifiers of a request that its client wants to see in the response.
+
+    https://github.com/cloud-and-ai-microsoft/resource-provider-contract/blob/master/v1.0/common-api-details.md
+    """
+    found: dict[str, str] = {}
+    if sent.get("x-ms-return-client-request-id", "").lower() == "true" and "x-ms-client-request-id" in sent:
+        found["x-ms-client-request-id"] = sent["x-ms-client-request-id"]
+    if GUID.fullmatch(sent.get(CORRELATION, "")):
+        found[CORRELATION] = sent[CORRELATION]
+    return found
 
 
 def error_response(error: AzureError, clock: TimeSource) -> web.Response:
@@ -64,9 +81,12 @@ def operation_response(answer: Response, base: str, api_version: str, clock: Tim
     """
     headers = dict(answer.headers)
     if answer.operation is not None:
-        headers |= {"Azure-AsyncOperation": operation_url(answer.operation, base, api_version), **poll_headers(clock)}
-        if answer.status == 202:
-            headers["Location"] = operation_url(answer.operation, base, api_version, result=True)
+        # Some clients follow Location after a 201 too, so every response to a begun operation has both URLs.
+        headers |= {
+            "Azure-AsyncOperation": operation_url(answer.operation, base, api_version),
+            "Location": operation_url(answer.operation, base, api_version, result=True),
+            **poll_headers(clock),
+        }
     return reply(answer.status, answer.body, headers)
 
 

@@ -9,17 +9,17 @@ from functools import cached_property
 
 from aiohttp import web
 
-from rehearsal.arm import sign_in
+from rehearsal.arm import resource_graph, sign_in
 from rehearsal.arm.admin import admin_response
 from rehearsal.arm.http_request import HttpRequest, read
 from rehearsal.arm.instance_metadata import MetadataRequestError, metadata_response
 from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.resource_manager import ResourceManager
-from rehearsal.arm.responses import error_response, reply
+from rehearsal.arm.responses import CORRELATION, error_response, reply, tracing_headers
 from rehearsal.arm.subscriptions import tenants_body
 from rehearsal.arm.tokens import MANAGEMENT, VAULT, IdentityPlatform, InvalidTokenError
 from rehearsal.arm.vault_service import vault_response
-from rehearsal.azure.errors import AzureError
+from rehearsal.azure.errors import AzureError, not_modelled
 
 
 @dataclass
@@ -62,6 +62,8 @@ class AzureServer:
         except MetadataRequestError as error:
             answer = reply(error.status, error.body())
         self.live.settle()
+        if "x-ms-return-client-request-id" in call.headers or CORRELATION in call.headers:
+            answer.headers.update(tracing_headers(call.headers))
         return answer
 
     def _answer(self, call: HttpRequest) -> web.Response:
@@ -76,10 +78,16 @@ class AzureServer:
                 self._signed_in(call, MANAGEMENT)
                 return admin_response(call, self.live)
             case "tenants" if not call.parts[1:]:
+                headers = self.manager.admit_read("", self._signed_in(call, MANAGEMENT))
+                return reply(200, tenants_body(self.live.cloud), headers)
+            case "providers" if tuple(part.lower() for part in call.parts) == resource_graph.PATH:
                 self._signed_in(call, MANAGEMENT)
-                return reply(200, tenants_body(self.live.cloud))
+                return reply(200, resource_graph.graph_response(call, self.live.cloud))
             case "healthz":
                 return web.Response(text="ok\n")
+        if call.parts[0].lower() == "providers":
+            self._signed_in(call, MANAGEMENT)
+            raise not_modelled(f"{call.method} {call.path[:300]}")
         found = sign_in.sign_in_response(call, self.tokens)
         if found is None:
             raise AzureError(404, "InvalidRequestUri", f"The request URI {call.path[:300]} is none of this service's.")

@@ -6,7 +6,7 @@ from rehearsal.arm.url_paths import LocationPath, SubscriptionPath
 from rehearsal.azure.api_versions import api_versions
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.errors import AzureError
+from rehearsal.azure.errors import AzureError, not_modelled
 from rehearsal.azure.resource import Json
 
 
@@ -25,7 +25,7 @@ def subscription_body(cloud: Cloud, what: SubscriptionPath) -> Json:
             names = sorted({kind.type.partition("/")[0] for kind in cloud.resource_types.values()})
             return {"value": [_provider(cloud, what.subscription, name) for name in names]}
         case _:
-            raise AzureError(404, "InvalidRequestUri", f"A subscription has no '{what.what}' here.")
+            raise not_modelled(f"GET subscriptions/{what.what}", what.what)
 
 
 def subscriptions_body(cloud: Cloud) -> Json:
@@ -38,15 +38,17 @@ def tenants_body(cloud: Cloud) -> Json:
     return {"value": [{"id": f"/tenants/{cloud.tenant}", "tenantId": cloud.tenant, "tenantCategory": "Home", "displayName": "embedded"}]}
 
 
+def check_location_path(what: LocationPath) -> None:
+    """Raise AzureError NotModelled for another list of a location than the usage of compute."""
+    if (what.provider.lower(), what.what) != ("microsoft.compute", "usages"):
+        raise not_modelled(f"GET {what.provider}/{'locations/' if what.location else ''}{what.what}", what.what)
+
+
 def location_body(cloud: Cloud, what: LocationPath) -> Json:
-    """Return usage and quota of a provider in a location; raise AzureError for an unsupported list."""
+    """Return usage and quota of a provider in a location. Raises AzureError."""
     if what.subscription.lower() not in cloud.subscriptions:
         raise AzureError(404, "SubscriptionNotFound", f"The subscription '{what.subscription}' could not be found.")
-    if what.provider.lower() == "microsoft.compute" and what.what == "usages":
-        return {"value": capacity_of(cloud).usages(cloud, what.subscription, what.location)}
-    raise AzureError(
-        404, "NotFound", f"The embedded Azure does not tell '{what.what}' of {what.provider} in {what.location or 'a subscription'}."
-    )
+    return {"value": capacity_of(cloud).usages(cloud, what.subscription, what.location)}
 
 
 def _subscription(cloud: Cloud, subscription: str) -> Json:

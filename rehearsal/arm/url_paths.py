@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from rehearsal.azure.arm_id import ArmId, parse
 
+DELETED_VAULTS = "Microsoft.KeyVault/locations/deletedVaults"
+"""Type that is listed without its location: https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults/list-deleted"""
+
 
 @dataclass(frozen=True, slots=True)
 class ResourcePath:
@@ -117,6 +120,8 @@ def _of_provider(subscription: str, tail: Sequence[str]) -> ArmPath | None:
             return OperationPath(subscription, operation, result=kind.lower() == "operationresults")
         case [provider, locations, location, what] if locations.lower() == "locations":
             return LocationPath(subscription, provider, location, what.lower())
+        case [provider, what] if (provider.lower(), what.lower()) == ("microsoft.keyvault", "deletedvaults"):
+            return ListPath(f"/subscriptions/{subscription}", DELETED_VAULTS)
         case [provider, what] if what.lower() == "skus":
             return LocationPath(subscription, provider, "", "skus")
         case _:

@@ -18,6 +18,18 @@ _PRIVATE_DNS = ("2024-06-01",)
 _RESOLVERS = ("2023-07-01-preview", "2025-05-01")
 _INTERFACES_OF_MACHINES = ("2018-10-01",)
 
+_RESOURCES = (
+    *("2015-01-01", "2015-11-01", "2016-02-01", "2016-06-01", "2016-07-01", "2016-09-01"),
+    *("2017-03-01", "2017-05-01", "2017-05-10", "2017-06-01", "2017-08-01", "2017-12-01"),
+    *("2018-01-01", "2018-02-01", "2018-05-01", "2018-06-01", "2018-07-01", "2018-08-01", "2018-09-01", "2018-11-01"),
+    *("2019-03-01", "2019-05-01", "2019-05-10", "2019-06-01", "2019-07-01", "2019-08-01", "2019-09-01", "2019-10-01", "2019-11-01"),
+    *("2020-01-01", "2020-05-01", "2020-06-01", "2020-07-01", "2020-08-01", "2020-09-01", "2020-10-01"),
+    *("2021-01-01", "2021-04-01", "2022-01-01", "2022-05-01", "2022-06-01", "2022-09-01", "2022-12-01"),
+    *("2023-07-01", "2024-03-01", "2024-07-01", "2024-08-01", "2024-11-01", "2025-03-01", "2025-04-01"),
+)
+"""Resource Manager's own versions for subscriptions, resource groups and lists of resources, without those before 2015 and previews:
+https://github.com/Azure/bicep/issues/17091 has Azure's list."""
+
 API_VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Microsoft.Authorization": ("2022-04-01",),
@@ -40,9 +52,8 @@ API_VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Microsoft.Network/dnsResolvers": _RESOLVERS,
         "Microsoft.Network/locations": tuple(sorted({*_NETWORK, *_PRIVATE_DNS, *_RESOLVERS})),
         "Microsoft.Network/privateDnsZones": _PRIVATE_DNS,
-        "Microsoft.Resources": ("2024-03-01", "2024-11-01", "2025-04-01"),
-        # What the Key Vault client lists vaults by.
-        "Microsoft.Resources/resources": ("2015-11-01", "2024-03-01", "2024-11-01", "2025-04-01"),
+        "Microsoft.ResourceGraph": ("2021-03-01", "2022-10-01", "2024-04-01"),
+        "Microsoft.Resources": _RESOURCES,
         "Microsoft.Storage": ("2024-01-01", "2026-09-01"),
         "Microsoft.VirtualMachineImages": ("2024-02-01", "2025-10-01"),
     }
@@ -53,7 +64,28 @@ Of azure-native 3.29 (https://github.com/pulumi/pulumi-azure-native/releases/tag
 (https://github.com/Azure/azure-sdk-for-python).
 """
 
+CLI_VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Microsoft.Authorization": ("2016-09-01",),
+        "Microsoft.Compute": ("2019-04-01", "2021-10-01", "2023-09-01", "2024-07-01", "2025-04-01"),
+        "Microsoft.KeyVault": ("2026-02-01",),
+        "Microsoft.ManagedIdentity": ("2025-05-31-preview",),
+        "Microsoft.Network": (
+            *("2018-09-01", "2022-01-01", "2023-09-01", "2023-11-01", "2024-03-01", "2025-01-01", "2025-07-01", "2025-09-01"),
+            "2026-01-01",
+        ),
+        "Microsoft.Storage": ("2025-08-01",),
+        "Microsoft.VirtualMachineImages": ("2023-07-01",),
+    }
+)
+"""Versions of each provider that commands of the Azure CLI 2.91.0 send beside those above: https://pypi.org/project/azure-cli/2.91.0
+
+Bodies are checked and answered as in the version of the official client.
+"""
+
 _BY_KEY = {name.lower(): versions for name, versions in API_VERSIONS.items()}
+
+_OF_CLI = {name.lower(): versions for name, versions in CLI_VERSIONS.items()}
 
 
 def api_versions(resource_type: str) -> tuple[str, ...]:
@@ -74,7 +106,7 @@ def check_api_version(resource_type: str, version: str, location: str = "") -> N
     provider, _, path = resource_type.partition("/")
     if not supported:
         raise AzureError(404, "InvalidResourceNamespace", f"The resource namespace '{provider}' is invalid.")
-    if version.lower() in supported:
+    if version.lower() in supported or version.lower() in _OF_CLI.get(provider.lower(), ()):
         return
     shown = version[:40]
     if provider.lower() == "microsoft.resources":

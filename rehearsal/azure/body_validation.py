@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from components.errors import GpufleetError
-from rehearsal.azure.errors import AzureError, invalid, location_required
+from rehearsal.azure.errors import AzureError, invalid, location_required, not_modelled
 from rehearsal.azure.resource import Json, Request
 from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.sdk_shapes import UnknownShapeError, shape_of
@@ -292,7 +292,7 @@ def validate_body(resource_type: str, body: object) -> Json:
     try:
         shape = shape_of(resource_type)
     except UnknownShapeError as unknown:
-        raise AzureError(404, "InvalidResourceType", f"{unknown}.", target=resource_type) from None
+        raise not_modelled(f"the resource type '{resource_type}': {unknown}", resource_type) from None
     if body is None:
         raise invalid("The request content was invalid: a PUT needs a body, and there is none.", code="InvalidRequestContent")
     try:

@@ -9,10 +9,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.azure.call_rates import HOUR, Rate
+from rehearsal.azure.call_rates import Rate
 
 PRUNED_AT = 50_000
 """Number of buckets from which those that must be full again are removed."""
+FULL_AFTER = 3_600.0
+"""Seconds without calls after which every bucket of the table is full again, whatever a scenario's factors are."""
 
 Key = tuple[str, ...]
 
@@ -58,8 +60,8 @@ class Buckets:
         bucket = self._buckets.get(level.key)
         if bucket is None:
             if len(self._buckets) >= PRUNED_AT:
-                # Every published bucket is full again after two idle hours, and a full one is as good as none.
-                self._buckets = {key: one for key, one in self._buckets.items() if now - one.since < 2 * HOUR}
+                # A full bucket is as good as none.
+                self._buckets = {key: one for key, one in self._buckets.items() if now - one.since < FULL_AFTER}
             bucket = self._buckets[level.key] = Bucket(level.rate.capacity, now)
         bucket.refill(level.rate, now)
         return bucket

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-MINUTE, FIVE_MINUTES, HOUR = 60.0, 300.0, 3_600.0
+SECOND, MINUTE, FIVE_MINUTES = 1.0, 60.0, 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,12 @@ PATCH of an existing resource), remove (DELETE), get, list, and each action by i
 NETWORK_WRITES, NETWORK_READS = Rate(1_000, 1_000, FIVE_MINUTES), Rate(10_000, 10_000, FIVE_MINUTES)
 PRIVATE_DNS_READS = Rate(500, 500, FIVE_MINUTES)
 
-ARM: Mapping[str, Rate] = {"reads": Rate(12_000, 12_000, HOUR), "writes": Rate(1_200, 1_200, HOUR), "deletes": Rate(15_000, 15_000, HOUR)}
-"""Calls of one principal in one subscription to one instance of Azure Resource Manager.
+ARM: Mapping[str, Rate] = {"reads": Rate(25, 250, SECOND), "writes": Rate(10, 200, SECOND), "deletes": Rate(10, 200, SECOND)}
+"""Calls to Azure Resource Manager in one region, of one principal in one subscription; and of one principal outside any subscription:
+https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling
 
-The published hourly model: token buckets that refill by the second are said to have replaced it, without a page that this table could name.
-Azure spreads a client's calls over several instances; a scenario's throttling.arm says over how many.
+The region is that of the endpoint which a client reaches, and all clients of a model reach one. Public Azure counts this way since 2024.
+The hourly counts on the same page are those of the other clouds.
 """
+ALL_PRINCIPALS = 15.0
+"""Factor on the rates of ARM for all principals of a subscription together (same source)."""

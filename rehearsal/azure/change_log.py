@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rehearsal.azure.arm_id import parse
+from rehearsal.azure.client_operations import client_operation
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.repairs import set_health
 from rehearsal.azure.errors import AzureError, invalid
@@ -38,8 +39,26 @@ def apply_change(cloud: Cloud, change: Json) -> Any:
     return _MAKERS[change["do"]](cloud, change)
 
 
+def ask(cloud: Cloud, request: Request) -> Response:
+    """Handle the request of a client; what its client does not poll ends with the response, as a call that Azure holds open.
+
+    Raises AzureError if Azure rejects it.
+    """
+    answer = cloud.handle(request)
+    operation, known = answer.operation, client_operation(request.method, request.id.type, request.action)
+    if operation is None or not operation.running or known is None or known.polled:
+        return answer
+    cloud.finish_planned(operation)
+    if operation.error is not None:
+        return Response(409, {"error": operation.error}, answer.headers)
+    resource = cloud.find(operation.key)
+    body = cloud.resource_type_of(resource.id).view(cloud, resource, {}) if resource is not None and answer.body is not None else None
+    return Response(answer.status, body, answer.headers)
+
+
 def _ask(cloud: Cloud, change: Json) -> Response:
-    return cloud.handle(
+    return ask(
+        cloud,
         Request(
             change["method"],
             parse(change["id"]),
@@ -48,7 +67,7 @@ def _ask(cloud: Cloud, change: Json) -> Response:
             change["body"],
             change["query"],
             principal=change["principal"],
-        )
+        ),
     )
 
 

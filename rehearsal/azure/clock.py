@@ -6,6 +6,7 @@ import heapq
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 REFERENCE_START = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
@@ -83,6 +84,7 @@ class Events:
         return queue
 
 
+@lru_cache(maxsize=16_384)
 def stamp(moment: float) -> str:
     """Return a time in Azure's format."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="microseconds").replace("+00:00", "0Z")

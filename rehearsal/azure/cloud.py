@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Protocol
 
 from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, ArmId, parse
+from rehearsal.azure.client_operations import NO_CONTENT, accepted_status, client_operation, described, request_key
 from rehearsal.azure.clock import REFERENCE_START
-from rehearsal.azure.errors import AzureError, busy, invalid, not_found
+from rehearsal.azure.errors import AzureError, not_modelled
+from rehearsal.azure.identity_body import identity_body
 from rehearsal.azure.locations import check_location
 from rehearsal.azure.preconditions import (
     being_deleted,
+    busy,
     check_etag,
     check_identity,
     etag,
@@ -21,7 +25,7 @@ from rehearsal.azure.preconditions import (
 )
 from rehearsal.azure.references import references
 from rehearsal.azure.resource import SUCCEEDED, Json, Operation, Request, Resource, Response
-from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.resource_type import READS, ResourceType
 from rehearsal.azure.store import FINISH, Store
 
 
@@ -39,10 +43,24 @@ class BodyReader(Protocol):
         """Return the body to store. Raises AzureError for a property that is unknown, of the wrong type, or read-only."""
 
 
+class RequestCheck(Protocol):
+    """Check of a PUT's body, before its resource type sees it."""
+
+    def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None, /) -> None:
+        """Raise AzureError for a value that Azure refuses."""
+
+
+def _status(kind: ResourceType, request: Request, answer: Response) -> int:
+    """Return the status for an answer that the official client of the request accepts."""
+    running = answer.operation is not None and answer.operation.running
+    return accepted_status(client_operation(request.method, kind.type, request.action), answer.status, running=running)
+
+
 class Cloud(Store):
     """The model as its clients use it: the same requests at the same times give the same history.
 
-    body_reader validates a body before its resource type sees it. admission_checks run before everything else, in their order.
+    body_reader validates a body before its resource type sees it, and restrictions check the documented limits of its values.
+    admission_checks run before everything else, in their order.
     """
 
     def __init__(
@@ -53,22 +71,35 @@ class Cloud(Store):
         tenant: str,
         seed: int = 0,
         body_reader: BodyReader | None = None,
+        restrictions: RequestCheck | None = None,
         admission_checks: Iterable[AdmissionCheck] = (),
         now: float = REFERENCE_START,
     ) -> None:
         super().__init__(resource_types, subscriptions=subscriptions, tenant=tenant, seed=seed, now=now)
-        self.body_reader, self.admission_checks = body_reader, list(admission_checks)
+        self.body_reader, self.restrictions, self.admission_checks = body_reader, restrictions, list(admission_checks)
 
     def handle(self, request: Request) -> Response:
         """Handle one request. Raises AzureError where Azure would reject it, and then nothing has changed."""
-        kind = self.resource_type_of(request.id)
+        kind = self.modelled_type(request.method, request.id.type, request.action)
         request = replace(request, id=self.canonical(request.id))
         headers: dict[str, str] = {}
         for check in self.admission_checks:
             headers |= check.admit(self, request, kind)
         self._look_up_scope(request.id)
         answer = kind.respond(self, request) if kind.virtual else self._answer(kind, request)
-        return Response(answer.status, answer.body, {**headers, **answer.headers}, answer.operation) if headers else answer
+        status = answer.status if request.method in READS else _status(kind, request, answer)
+        if status == answer.status and not headers:
+            return answer
+        return Response(status, answer.body, {**headers, **answer.headers}, answer.operation)
+
+    def modelled_type(self, method: str, resource_type: str, action: str = "") -> ResourceType:
+        """Return the type of a request. Raises AzureError NotModelled for an unknown type, or an unknown action of it."""
+        kind = self.resource_types.get(resource_type.lower())
+        unknown = kind is not None and (action or method == "POST") and action.lower() not in kind.paths_below(method)
+        if kind is None or unknown:
+            text = f"{method} {resource_type}/{action}" if action else f"{method} {resource_type}"
+            raise not_modelled(described(text, request_key(method, resource_type, action)), action or resource_type)
+        return kind
 
     def _answer(self, kind: ResourceType, request: Request) -> Response:
         match request.method:
@@ -86,12 +117,15 @@ class Cloud(Store):
                 raise AzureError(405, "MethodNotAllowed", f"The HTTP method '{request.method}' is not supported at this location.")
 
     def handle_list(self, request: Request, resource_type: str) -> Iterator[Resource]:
-        """Return a client's list of a type below the scope of the request. Raises AzureError for a missing scope."""
+        """Return a client's list of a type below the scope of the request. Raises AzureError for a missing scope.
+
+        A scope of a type outside the model is assumed to exist, as in references.
+        """
         kind = self.resource_type_named(resource_type)
         for check in self.admission_checks:
             check.admit(self, replace(request, action="list"), kind)
         self._look_up_scope(request.id)
-        if request.id.type != SUBSCRIPTION_TYPE:
+        if request.id.type.lower() in self.resource_types:
             self.get(request.id.text)
         return self.list(request.id.text, resource_type)
 
@@ -101,7 +135,8 @@ class Cloud(Store):
         if kind is not None and kind.virtual:
             return kind.list_virtual(self, scope)
         below = scope.lower().rstrip("/") + "/"
-        return (self.resources[key] for key in list(self.index.of_type(resource_type.lower())) if key.startswith(below))
+        found = (self.resources[key] for key in list(self.index.of_type(resource_type.lower())) if key.startswith(below))
+        return found if kind is None else chain(found, kind.list_virtual(self, scope))
 
     def _look_up_scope(self, arm_id: ArmId) -> None:
         if arm_id.subscription.lower() not in self.subscriptions:
@@ -123,6 +158,8 @@ class Cloud(Store):
             check_location(kind.type, body)
         check_identity(request.id, body, previous)
         self._check_locks(kind, request.id, previous)
+        if self.restrictions is not None:
+            self.restrictions.check(self, request.id, body, previous)
         kind.check(self, request.id, body, previous)
         complete = self._completed(kind, request.id, body, previous)
         targets = references(complete, request.id.key)
@@ -136,7 +173,10 @@ class Cloud(Store):
     def _completed(self, kind: ResourceType, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         name = "/".join(arm_id.names) if arm_id.type.startswith("Microsoft.Compute/virtualMachineScaleSets/") else arm_id.name
         known = {"id": arm_id.text, "name": name, "type": arm_id.type}
-        return {**kind.complete(self, arm_id, body, previous), **known}
+        complete = {**kind.complete(self, arm_id, body, previous), **known}
+        if isinstance(identity := complete.get("identity"), dict):
+            complete["identity"] = identity_body(self, arm_id.key, identity)
+        return complete
 
     def _store(self, kind: ResourceType, request: Request, body: Json, complete: Json, targets: Iterable[str]) -> Response:
         previous = self.resources.get(request.id.key)
@@ -194,16 +234,22 @@ class Cloud(Store):
     def _delete(self, kind: ResourceType, request: Request) -> Response:
         resource = self.resources.get(request.id.key)
         if resource is None:
-            if kind.missing_delete_succeeds:
-                return Response(204)
+            if (part := self.find(request.id.text)) is not None:
+                raise kind.in_use_error(part, [str(part.body.get("managedBy"))])
+            known = client_operation("DELETE", kind.type)
+            if known is None or NO_CONTENT in known.statuses:
+                return Response(NO_CONTENT)
             raise resource_not_found(request.id)
         check_etag(request, resource)
+        if resource.operation and self.operations[resource.operation].name == "delete":
+            return Response(202, operation=self.operations[resource.operation])
         self._check_locks(kind, request.id, resource, deleting=True)
         answer = kind.delete_response(self, resource, request)
         if answer is not None:
             return answer
+        shown = dict(kind.view(self, resource, {})) if kind.delete_returns_body else None
         operation = self.delete(resource)
-        return Response(202, operation=operation) if operation else Response(200)
+        return Response(202, operation=operation) if operation else Response(200, shown)
 
     def delete(self, resource: Resource) -> Operation | None:
         """Start to delete a resource and return the operation; None if it is deleted at once. Raises AzureError if it must stay."""
@@ -237,42 +283,36 @@ class Cloud(Store):
     def _get(self, kind: ResourceType, request: Request) -> Response:
         resource = self.get(request.id.text)
         if request.action:
-            read = kind.gets.get(request.action.lower())
-            if read is None:
-                raise not_found(request.id.type, request.action, request.id.group)
+            read = kind.gets[request.action.lower()]
             return read(self, resource, request)
         return Response(200, kind.view(self, resource, request.query), {"ETag": etag(resource)})
 
     def _act(self, kind: ResourceType, request: Request) -> Response:
-        act = kind.actions.get(request.action.lower())
-        resource = self.get(request.id.text)
-        if act is None:
-            known = ", ".join(sorted(kind.actions)) or "none"
-            raise invalid(f"'{request.action}' is no action of {kind.type}; known: {known}", request.action, "InvalidRequestUri")
-        return act(self, resource, request)
+        return kind.actions[request.action.lower()](self, self.get(request.id.text), request)
 
     def _check_locks(self, kind: ResourceType, arm_id: ArmId, resource: Resource | None, *, deleting: bool = False) -> None:
         """Raise AzureError if another operation locks the resource, or if it or what contains it is being deleted."""
         leaving = self._leaving(arm_id.key)
-        if leaving is not None and (leaving is resource or not deleting):
+        if leaving is not None and not deleting:
             raise being_deleted(leaving.id)
         if resource is not None and resource.operation and not (deleting or kind.interruptible):
-            raise busy(arm_id.text)
+            raise busy(arm_id, self.operations[resource.operation])
         if kind.locks_with_parent and arm_id.parent:
             held = self.find(arm_id.parent)
             holders = [held, *(self.resources[key] for key in self.index.children(arm_id.parent.lower()))] if held else []
             for holder in holders:
                 if holder is not None and holder.operation and holder.key != arm_id.key and self._same_lock(kind, holder):
-                    raise busy(holder.id.text)
+                    raise busy(holder.id, self.operations[holder.operation])
 
     def _leaving(self, key: str) -> Resource | None:
-        """Return the resource of a key, or what contains it, if that is being deleted; otherwise None."""
+        """Return the outermost resource that is being deleted of a key's resource and what contains it; None without one."""
+        leaving = None
         while key:
             found = self.resources.get(key)
             if found is not None and found.operation and self.operations[found.operation].name == "delete":
-                return found
+                leaving = found
             key = key.rpartition("/")[0]
-        return None
+        return leaving
 
     def _same_lock(self, kind: ResourceType, holder: Resource) -> bool:
         other = self.resource_types[holder.id.type.lower()]

@@ -57,6 +57,16 @@ def invalid(message: str, target: str | None = None, code: str = "InvalidParamet
     return AzureError(400, code, message, target=target)
 
 
+def not_modelled(what: str, target: str | None = None) -> AzureError:
+    """Return the error for what Azure has and the model does not: an operation, a type, or a feature of one.
+
+    It is no 404, because clients take that for a missing resource.
+    """
+    return AzureError(
+        400, "NotModelled", f"The embedded Azure does not model {what}. docs/embedded-azure.md lists what it models.", target=target
+    )
+
+
 def location_required() -> AzureError:
     """Return the error for a body without the location that its type requires."""
     return invalid("The location property is required for this definition.", "location", "LocationRequired")
@@ -70,15 +80,3 @@ def conflict(code: str, message: str, target: str | None = None) -> AzureError:
 def property_change_not_allowed(path: str, old: object, new: object) -> AzureError:
     """Return the error for a change of a property that Azure fixes at creation."""
     return AzureError(409, "PropertyChangeNotAllowed", f"Changing property '{path}' is not allowed (from {old!r} to {new!r}).", target=path)
-
-
-def busy(resource_id: str, retry_after: int = 10) -> AzureError:
-    """Return the error for a resource that another operation locks:
-    https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling."""
-    return AzureError(
-        429,
-        "RetryableErrorDueToAnotherOperation",
-        f"Operation on {resource_id} is superseded or held by another operation in progress; retry.",
-        target=resource_id,
-        headers={"Retry-After": str(retry_after)},
-    )

@@ -23,7 +23,6 @@ class ResourceGroup(ResourceType):
     """
 
     type = GROUP_TYPE
-    missing_delete_succeeds = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a location, and check the limit of groups per subscription."""

@@ -17,9 +17,11 @@ from rehearsal.azure.errors import conflict, invalid, property_change_not_allowe
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json, Operation, Resource
 from rehearsal.azure.resource_type import ResourceType
-from rehearsal.azure.validation import required_location
+from rehearsal.azure.validation import required_location, value_at
 
 GROUP = "Microsoft.Compute/capacityReservationGroups"
+SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
+INSTANCE = f"{SCALE_SET}/virtualMachines"
 PLACEMENT_GROUPS_PER_GROUP = 800
 """Proximity placement groups in a resource group: https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
 
@@ -53,10 +55,11 @@ class CapacityReservationGroup(_WithoutState):
 
     def found_in(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         reservations = [cloud.resources[key] for key in cloud.index.children(resource.key)]
-        properties: Json = {"capacityReservations": [{"id": one.id.text} for one in reservations]}
+        machines = [machine for one in reservations for machine in _machines(cloud, one)]
+        properties: Json = {"capacityReservations": [{"id": one.id.text} for one in reservations], "virtualMachinesAssociated": machines}
         if _wants_instance_view(query):
-            views = [{"name": one.id.name, **_instance_view(one)} for one in reservations]
-            properties["instanceView"] = {"capacityReservations": views}
+            views = [{"name": one.id.name, **_instance_view(cloud, one)} for one in reservations]
+            properties["instanceView"] = {"capacityReservations": views, "sharedSubscriptionIds": []}
         return properties
 
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
@@ -102,7 +105,8 @@ class CapacityReservation(ResourceType):
             "provisioningTime": stamp(cloud.now),
             "timeCreated": stamp(created),
         }
-        return {**_zones(previous), **body, "sku": {"tier": "Standard", **body["sku"]}, "properties": properties}
+        given = body.get("properties") or {}
+        return {**_zones(previous), **body, "sku": {"tier": "Standard", **body["sku"]}, "properties": {**given, **properties}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Take quota and hardware at once, all or nothing."""
@@ -122,9 +126,11 @@ class CapacityReservation(ResourceType):
         self._hold(cloud, resource, 0)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        if not _wants_instance_view(query):
-            return resource.body
-        return {**resource.body, "properties": {**resource.properties, "instanceView": _instance_view(resource)}}
+        machines = _machines(cloud, resource)
+        properties = {**resource.properties, "virtualMachinesAssociated": machines}
+        if _wants_instance_view(query):
+            properties["instanceView"] = _instance_view(cloud, resource)
+        return {**resource.body, "properties": properties}
 
     def finished(self, cloud: Cloud, resource: Resource, operation: Operation) -> None:
         resource.properties["provisioningTime"] = stamp(cloud.now)
@@ -146,7 +152,6 @@ class ProximityPlacementGroup(_WithoutState):
     """A proximity placement group: https://learn.microsoft.com/rest/api/compute/proximity-placement-groups"""
 
     type = "Microsoft.Compute/proximityPlacementGroups"
-    missing_delete_succeeds = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Reject a change of type or zone, and check the limit per resource group."""
@@ -189,7 +194,21 @@ def _wants_instance_view(query: Mapping[str, str]) -> bool:
     return query.get("$expand", "").lower() == "instanceview"
 
 
-def _instance_view(resource: Resource) -> Json:
+def _machines(cloud: Cloud, resource: Resource) -> list[Json]:
+    """Return the virtual machines and instances that use a reservation, which are those of its group, size and zone."""
+    size, zone = str(resource.body["sku"]["name"]).lower(), _zone(resource)
+    found = []
+    for key in cloud.index.users(str(resource.id.parent).lower()):
+        user = cloud.resources[key]
+        bodies = [one.body for one in cloud.list(user.id.text, INSTANCE)] if user.id.type == SCALE_SET else [user.body]
+        for body in bodies:
+            has = str(value_at(body, "properties.hardwareProfile.vmSize")).lower()
+            if has == size and "".join((body.get("zones") or [])[:1]) == zone:
+                found.append({"id": body["id"]})
+    return found
+
+
+def _instance_view(cloud: Cloud, resource: Resource) -> Json:
     state = str(resource.properties.get("provisioningState", "Succeeded"))
     status = {
         "code": f"ProvisioningState/{state.lower()}",
@@ -197,7 +216,9 @@ def _instance_view(resource: Resource) -> Json:
         "displayStatus": f"Provisioning {state.lower()}",
         "time": stamp(resource.changed),
     }
-    return {"utilizationInfo": {"currentCapacity": int(resource.body["sku"]["capacity"])}, "statuses": [status]}
+    used = _machines(cloud, resource)[: int(resource.body["sku"]["capacity"])]
+    utilization = {"currentCapacity": int(resource.body["sku"]["capacity"]), "virtualMachinesAllocated": used}
+    return {"utilizationInfo": utilization, "statuses": [status]}
 
 
 RESOURCE_TYPES: tuple[ResourceType, ...] = (CapacityReservationGroup(), CapacityReservation(), ProximityPlacementGroup())

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from rehearsal.azure.arm_id import GROUP_TYPE, ArmId
 from rehearsal.azure.clock import stamp
+from rehearsal.azure.concurrent_operations import (
+    ANY_DELETE,
+    ANY_PUT,
+    GROUP_DELETE,
+    MACHINE_DELETE,
+    MACHINE_PUT,
+    NETWORK,
+    SET_DELETE,
+    SET_PUT,
+    refusal,
+)
 from rehearsal.azure.errors import AzureError, conflict, invalid, not_found
-from rehearsal.azure.resource import Json, Request, Resource, location_key
+from rehearsal.azure.resource import Json, Operation, Request, Resource, location_key
 
 RETRY_AFTER = 10
 """Seconds in Retry-After while another operation ends; Azure publishes no figure."""
@@ -17,21 +29,47 @@ RETRY_AFTER = 10
 
 def etag(resource: Resource) -> str:
     """Return the resource's version as in a header and a body."""
-    return f'W/"{uuid.uuid5(uuid.NAMESPACE_URL, f"{resource.key}/{resource.created}/{resource.version}")}"'
+    return _etag(f"{resource.key}/{resource.created}/{resource.version}")
+
+
+@lru_cache(maxsize=16_384)
+def _etag(text: str) -> str:
+    return f'W/"{uuid.uuid5(uuid.NAMESPACE_URL, text)}"'
 
 
 def system_data(resource: Resource) -> Json:
     """Return the creator and the times of a resource."""
-    return {"createdBy": resource.owner, "createdAt": stamp(resource.created), "lastModifiedAt": stamp(resource.changed)}
+    by = {"createdBy": resource.owner, "createdByType": "Application"}
+    last = {"lastModifiedBy": resource.owner, "lastModifiedByType": "Application", "lastModifiedAt": stamp(resource.changed)}
+    return {**by, "createdAt": stamp(resource.created), **last}
 
 
 def being_deleted(arm_id: ArmId) -> AzureError:
-    """Return the error for a change of a resource that is being deleted: https://github.com/Azure/azure-cli/issues/21121 shows that of a
-    group."""
-    if arm_id.type == GROUP_TYPE:
-        message = f"The resource group '{arm_id.group}' is in deprovisioning state and cannot perform this operation."
-        return conflict("ResourceGroupBeingDeleted", message, arm_id.group)
-    return conflict("ResourceBeingDeleted", f"{arm_id.text} is being deleted.", arm_id.text)
+    """Return the error for a change of a resource that is being deleted, or in it."""
+    match arm_id.type.lower():
+        case "microsoft.resources/resourcegroups":
+            return refusal(GROUP_DELETE, ANY_PUT, arm_id.group, name=arm_id.group)
+        case "microsoft.compute/virtualmachinescalesets":
+            return refusal(SET_DELETE, SET_PUT, arm_id.name, words="Update Virtual Machine Scale Set", name=arm_id.name)
+        case "microsoft.compute/virtualmachines":
+            return refusal(MACHINE_DELETE, MACHINE_PUT, arm_id.name, words="Update VM", name=arm_id.name)
+        case _:
+            return refusal(ANY_DELETE, ANY_PUT, arm_id.text, name=arm_id.text)
+
+
+def busy(arm_id: ArmId, operation: Operation) -> AzureError:
+    """Return the error for a resource that an operation locks: in a network Azure's own one, otherwise that of
+    https://github.com/cloudfoundry/bosh-azure-cpi-release/issues/179.
+    """
+    if arm_id.type.lower().startswith("microsoft.network/"):
+        where = f"/subscriptions/{arm_id.subscription}/providers/Microsoft.Network/locations/{operation.location}/operations"
+        return refusal(NETWORK, NETWORK, arm_id.text, uri=f"https://management.azure.com{where}/{operation.id}")
+    detail = (
+        f"Operation {operation.name} ({operation.id}) is updating resource {arm_id.text}. The call can be retried in {RETRY_AFTER} seconds."
+    )
+    inner = AzureError(429, "RetryableErrorDueToAnotherOperation", detail, target=arm_id.text)
+    headers = {"Retry-After": str(RETRY_AFTER)}
+    return AzureError(429, "RetryableError", "A retryable error occurred.", target=arm_id.text, details=(inner,), headers=headers)
 
 
 def reference_being_deleted(arm_id: ArmId, target: str) -> AzureError:

@@ -10,6 +10,7 @@ from components.plan.vm_sizes import VM_SIZES, VmSize
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.resource import Json
 from rehearsal.azure.scenario import Grant, scenario_of
+from rehearsal.azure.vm_size_names import vm_size
 
 if TYPE_CHECKING:
     from rehearsal.azure.cloud import Cloud
@@ -29,19 +30,17 @@ _LOCALIZED = {
     MACHINES: "Virtual Machines",
     SETS: "Virtual Machine Scale Sets",
 }
-_BY_NAME = {name.lower(): size for name, size in VM_SIZES.items()}
-
 QuotaScope = tuple[str, str]
 """Subscription and location, both in lower case."""
 
 
 def size_of(name: str, location: str) -> VmSize:
-    """Return the VM size of a name in any case. Raises AzureError SkuNotAvailable."""
-    found = _BY_NAME.get(name.lower())
+    """Return the VM size of a name in any case. Raises AzureError SkuNotAvailable for what is no name of a size."""
+    found = vm_size(name)
     if found is None:
         message = (
             f"The requested size '{name}' is currently not available in location '{location}'. Please try another size or deploy to a "
-            f"different location or different zone. Known here: {', '.join(sorted(VM_SIZES))}."
+            "different location or different zone. Names of sizes: https://learn.microsoft.com/azure/virtual-machines/vm-naming-conventions."
         )
         raise conflict("SkuNotAvailable", message, name)
     return found

@@ -19,7 +19,7 @@ from rehearsal.azure.stack_records import stacks_of
 from rehearsal.azure.state_directory import StateDirectory
 
 PAUSE_SECONDS = 3_600.0
-"""Least seconds that pass in a stored Azure between two commands, so that rates per hour recover. The last command can have ended in the
+"""Least seconds that pass in a stored Azure between two commands, so that call rates recover. The last command can have ended in the
 future, because hours of Azure's time pass in seconds."""
 BASE = "-base"
 """Suffix of a base stack's name."""

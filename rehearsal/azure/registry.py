@@ -14,6 +14,7 @@ from rehearsal.azure.fault_injection import FaultInjection
 from rehearsal.azure.network import resource_types as network
 from rehearsal.azure.outage import ApiOutage
 from rehearsal.azure.resource_type import ResourceType
+from rehearsal.azure.restrictions.table import RestrictionCheck
 from rehearsal.azure.scenario import NOTHING_WRONG, ActiveScenario, Scenario, begin_scenario
 from rehearsal.azure.scheduled_events import ScheduledEvents
 from rehearsal.azure.throttle import Throttle
@@ -45,6 +46,7 @@ def new_cloud(
         tenant=tenant,
         seed=seed,
         body_reader=SdkBodyReader(),
+        restrictions=RestrictionCheck(),
         admission_checks=admission_checks,
         now=now,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rehearsal.azure.arm_id import ArmId
     from rehearsal.azure.cloud import Cloud
 
+READS = frozenset({"GET", "HEAD"})
 Action = Callable[["Cloud", Resource, Request], Response]
 
 
@@ -47,13 +48,17 @@ class ResourceType:
     """True if it can be deleted while others refer to it; Azure allows this for identities and images of machines."""
     always_global = False
     """True if its only location is global; the type then checks the location itself."""
-    missing_delete_succeeds = True
-    """True if a DELETE of a missing resource returns 204, as the official SDK expects for most types; otherwise it returns 404."""
+    delete_returns_body = False
+    """True if a DELETE returns the deleted resource."""
     has_provisioning_state = True
     """True if its body has a provisioningState."""
     virtual = False
     """True if these are part of another resource's state (a scale set's instances). The resource type itself then responds to requests
     and lists them."""
+
+    def paths_below(self, method: str) -> Collection[str]:
+        """Return the modelled paths below a resource for a method, in lower case: actions of a POST, read-only paths of a GET."""
+        return self.actions if method == "POST" else self.gets if method in READS else ()
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Reject an invalid body or a change that Azure does not allow."""
@@ -139,11 +144,11 @@ class ResourceType:
         raise NotImplementedError(f"{self.type} is virtual and answers nothing")
 
     def find_virtual(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
-        """Return a virtual resource as it is now; None if there is none."""
+        """Return a resource that is part of another one's state, as it is now; None if there is none."""
         return None
 
     def list_virtual(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
-        """Return the virtual resources below a scope in creation order, created for this call."""
+        """Return the resources below a scope that are parts of other ones' state, in creation order, created for this call."""
         return iter(())
 
     def dump(self, state: Any) -> Any:

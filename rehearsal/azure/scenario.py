@@ -215,7 +215,7 @@ class Throttling(Model):
     network: Annotated[float, Field(gt=0, le=1_000)] = 1.0
     """Factor on the calls per five minutes of Microsoft.Network."""
     arm: Annotated[float, Field(gt=0, le=1_000)] = 1.0
-    """Factor on the calls per hour of Azure Resource Manager itself."""
+    """Factor on the token buckets of Azure Resource Manager itself, both refill and capacity."""
 
 
 class Scenario(Model):
@@ -250,6 +250,8 @@ class Scenario(Model):
     """Spot machines that are taken back all at once."""
     outages: tuple[Outage, ...] = Field(default=(), max_length=100)
     """Times in which requests are answered with an error."""
+    concurrent_requests: Share = 0.0
+    """Share of the requests for instances that Azure refuses with Conflict while it works on other instances of the same scale set."""
     throttling: Throttling = Throttling()
     """Azure's call rates."""
 

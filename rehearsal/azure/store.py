@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from rehearsal.azure.arm_id import GROUP_TYPE, SUBSCRIPTION_TYPE, ArmId, parse
 from rehearsal.azure.clock import REFERENCE_START, Event, Events
-from rehearsal.azure.errors import AzureError
+from rehearsal.azure.errors import AzureError, not_modelled
 from rehearsal.azure.preconditions import resource_not_found
 from rehearsal.azure.references import Index, references
 from rehearsal.azure.resource import FAILED, SUCCEEDED, Json, Operation, Resource
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 FINISH = "finish"
 """Name of the event at which an operation of known length ends."""
+
+
+@lru_cache(maxsize=32_768)
+def _uuid_of(text: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, text))
 
 
 class Store:
@@ -59,12 +65,7 @@ class Store:
         """Return a resource type by its name. Raises AzureError."""
         kind = self.resource_types.get(resource_type.lower())
         if kind is None:
-            raise AzureError(
-                404,
-                "InvalidResourceType",
-                f"The resource type '{resource_type}' is none of the embedded Azure's; docs/embedded-azure.md lists those that are.",
-                target=resource_type,
-            )
+            raise not_modelled(f"the resource type '{resource_type}'", resource_type)
         return kind
 
     def canonical(self, arm_id: ArmId) -> ArmId:
@@ -99,7 +100,7 @@ class Store:
         except AzureError:
             return None
         kind = self.resource_types.get(arm_id.type)
-        return kind.find_virtual(cast("Cloud", self), arm_id) if kind is not None and kind.virtual else None
+        return kind.find_virtual(cast("Cloud", self), arm_id) if kind is not None else None
 
     def get(self, text: str) -> Resource:
         """Return the resource with an id. Raises AzureError ResourceNotFound."""
@@ -142,7 +143,7 @@ class Store:
 
     def stable_uuid(self, *parts: object) -> str:
         """Return a UUID that depends only on the arguments: principals, clients."""
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join(map(str, parts))))
+        return _uuid_of("/".join(map(str, parts)))
 
     def begin_operation(self, key: str, name: str, location: str = "") -> Operation:
         """Start an operation on a resource; its resource type decides whether it locks the resource."""
@@ -208,7 +209,7 @@ class Store:
 
     def _happen(self, event: Event) -> None:
         if event.name == FINISH:
-            self._finish_planned(self.operations[event.args[0]])
+            self.finish_planned(self.operations[event.args[0]])
             return
         if event.key in self.services:
             self.services[event.key].event(cast("Cloud", self), event.name, event.args)
@@ -217,7 +218,8 @@ class Store:
         if resource is not None:
             self.resource_types[resource.id.type.lower()].event(cast("Cloud", self), resource, event.name, event.args)
 
-    def _finish_planned(self, operation: Operation) -> None:
+    def finish_planned(self, operation: Operation) -> None:
+        """End an operation of known length, at its planned end or earlier."""
         resource = self.resources.get(operation.key)
         if not operation.running:
             return

@@ -31,7 +31,8 @@ REMEDIES: Mapping[str, str] = {
     "ConflictError": "if a deleted vault reserves the name, purge it (gpufleet destroy with this REGION and --state, and --only-purge), "
     "then run gpufleet up again",
     "OperationNotAllowed": "change what Azure does not allow, then run gpufleet up again",
-    "RetryableErrorDueToAnotherOperation": "another operation is in progress: run gpufleet up again",
+    "RetryableError": "another operation is in progress: run gpufleet up again",
+    "AnotherOperationInProgress": "another operation is in progress: run gpufleet up again",
     "ServiceUnavailable": "Azure's API is failing: run gpufleet up again when it has recovered",
     "InternalServerError": "Azure's API is failing: run gpufleet up again when it has recovered",
 }

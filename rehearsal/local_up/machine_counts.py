@@ -56,8 +56,8 @@ def upgrading_count(resource: Resource) -> int:
     state = state_of(resource)
     if state.rolling is None or not _is_rolling(state):
         return 0
-    batch = set(state.rolling["batch"])
-    return sum(str(one.id) in batch or (one.model != state.model and not one.protect_from_actions) for one in state.living())
+    left = {*state.rolling["batch"], *state.rolling["pending"]}
+    return sum(str(one.id) in left and not one.protect_from_actions for one in state.living())
 
 
 def _is_rolling(state: SetState) -> bool:

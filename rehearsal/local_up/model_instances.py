@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from components.live_instances import UnreadableInstancesError
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.azure_native_requests import LONGEST_DELAY, RETRIED, RETRIES, back_off
+from rehearsal.azure.compute.instance_network import INSTANCE
 from rehearsal.azure.compute.instances import state_of
-from rehearsal.azure.compute.views import INSTANCE
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Request
 from rehearsal.local_up.update_state import Update

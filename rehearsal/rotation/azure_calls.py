@@ -7,13 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rehearsal.azure.buckets import Buckets, Level
-from rehearsal.azure.call_rates import COMPUTE, SETS, Rate
+from rehearsal.azure.call_rates import COMPUTE, SETS
 from rehearsal.azure.scenario import Throttling
-from rehearsal.azure.throttle import levels_of
+from rehearsal.azure.throttle import arm_levels, levels_of
 
-ARM_WRITES = Rate(10, 200, period=1.0)
-"""Writes of one principal in one subscription and region, which Azure Resource Manager counts since 2024:
-https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling"""
 PLACE = ("subscription", "location")
 """Key of the buckets: one rotation has one principal, subscription and location."""
 
@@ -33,7 +30,7 @@ class AzureCalls:
     def __init__(self, throttling: Throttling) -> None:
         self._throttling = throttling
         self._buckets = Buckets()
-        self._levels: dict[tuple[str, str], list[Level]] = {}
+        self._levels: dict[tuple[str, str], tuple[list[Level], list[Level]]] = {}
         self._queue: deque[Call] = deque()
         self.throttled_until = 0
         self.accepted = 0
@@ -61,18 +58,18 @@ class AzureCalls:
         """Return the seconds after which a call can be repeated, 0 if it is accepted. Azure Resource Manager counts refused calls too."""
         if not self._throttling.enabled:
             return 0
-        arm, *compute = self._levels_of(call)
-        for levels in ([arm], compute):
+        for levels in self._levels_of(call):
             refused = self._buckets.take(levels, now)
             if refused is not None:
                 return self._buckets.at(refused, now).wait(refused.rate, now)
         return 0
 
-    def _levels_of(self, call: Call) -> list[Level]:
+    def _levels_of(self, call: Call) -> tuple[list[Level], list[Level]]:
+        """Return the buckets of Azure Resource Manager and those of Microsoft.Compute."""
         key = (call.verb, call.scale_set)
         if key not in self._levels:
             policy, per_resource = COMPUTE[SETS, call.verb]
-            arm = Level(("arm", "writes", *PLACE), ARM_WRITES.times(self._throttling.arm), "writes")
+            arm = arm_levels("writes", PLACE[0], "rotation", self._throttling.arm)
             target = call.scale_set if per_resource else ""
-            self._levels[key] = [arm, *levels_of(policy, PLACE, target, self._throttling.compute)]
+            self._levels[key] = (arm, levels_of(policy, PLACE, target, self._throttling.compute))
         return self._levels[key]

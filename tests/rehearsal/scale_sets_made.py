@@ -40,6 +40,15 @@ NICS = f"{PROFILE}__networkProfile__networkInterfaceConfigurations"
 EPHEMERAL: Json = {"createOption": "FromImage", "caching": "ReadOnly", "diffDiskSettings": {"option": "Local", "placement": "NvmeDisk"}}
 
 
+SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH4b0qbE0gXw2l9D4dP0v9zJ8mXyY1q5r7o0WmB3cVtN operators"
+
+
+def login(user: str = "gpufleet") -> Json:
+    """The user of a Linux machine, who signs in with a key."""
+    keys = [{"path": f"/home/{user}/.ssh/authorized_keys", "keyData": SSH_KEY}]
+    return {"adminUsername": user, "linuxConfiguration": {"disablePasswordAuthentication": True, "ssh": {"publicKeys": keys}}}
+
+
 def azure(scenario: Scenario | None = None, *, prefix: str = "10.0.0.0/16", subnet: str = "10.0.0.0/17", seed: int = 0) -> Cloud:
     """An Azure with one group, and a network with two subnets in it."""
     cloud = new_cloud([SUBSCRIPTION], TENANT, seed=seed)
@@ -151,7 +160,7 @@ def body(capacity: int = 3, *, size: str = "Standard_D2s_v5", addresses: int = 2
             "overprovision": False,
             "upgradePolicy": {"mode": "Manual"},
             "virtualMachineProfile": {
-                "osProfile": {"computerNamePrefix": "pool-000-", "adminUsername": "gpufleet", "customData": "Ym9vdA=="},
+                "osProfile": {"computerNamePrefix": "pool-000-", **login(), "customData": "Ym9vdA=="},
                 "storageProfile": {
                     "imageReference": image("1.0.0"),
                     "osDisk": {"createOption": "FromImage", "caching": "ReadWrite", "managedDisk": {"storageAccountType": "Premium_LRS"}},

@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.compute import upgrades
+from rehearsal.azure.compute import rolling_upgrades, upgrades
 from rehearsal.azure.compute.deletes import delete_instances, lower_capacity
 from rehearsal.azure.compute.disks import deallocation_refused
+from rehearsal.azure.compute.health import source_of
 from rehearsal.azure.compute.instance_operations import ACTION_PROCESSED, begin_action, begin_task
 from rehearsal.azure.compute.instances import Instance, name_of, state_of
 from rehearsal.azure.compute.machine import TASKS, busy_refusal, power_refusal
+from rehearsal.azure.compute.os_images import older_images
 from rehearsal.azure.compute.platform_events import simulate_eviction
 from rehearsal.azure.compute.repairs import set_service_state
+from rehearsal.azure.compute.scale_set_rules import rolling_needs_health
+from rehearsal.azure.concurrent_operations import DELETE, LISTED, OTHERS, REQUEST, ROLLING, SET_DELETE, SET_REQUEST, refusal
 from rehearsal.azure.errors import AzureError, conflict, invalid
 from rehearsal.azure.resource import Operation, Request, Resource, Response
 from rehearsal.azure.resource_type import Action
+from rehearsal.azure.scenario import scenario_of
 
 EVERY = "*"
 
 
 def named_instances(resource: Resource, request: Request, *, required: bool) -> list[Instance] | None:
-    """Return the instances in a body's instanceIds, None for no ids or every one ("*"); AzureError for an invalid id.
-
-    An instance that is being deleted is no active one: https://github.com/kubernetes-sigs/cloud-provider-azure/issues/2356
-    """
+    """Return the instances in a body's instanceIds, None for no ids or every one ("*"); AzureError for an invalid id."""
     ids = (request.body or {}).get("instanceIds")
     if ids is None or ids == []:
         if required:
@@ -39,8 +41,7 @@ def named_instances(resource: Resource, request: Request, *, required: bool) -> 
     for number in dict.fromkeys(ids):
         one = instances.get(number)
         if one is None or one.going:
-            message = f"The provided instanceId {number} is not an active Virtual Machine Scale Set VM instanceId."
-            raise invalid(message, "instanceIds")
+            raise refusal(DELETE, LISTED, "instanceIds", name=number)
         found.append(one)
     return found
 
@@ -48,8 +49,7 @@ def named_instances(resource: Resource, request: Request, *, required: bool) -> 
 def check_not_being_deleted(resource: Resource, deleting: bool, words: str) -> None:
     """Refuse a request for a scale set that is being deleted."""
     if deleting:
-        message = f"Operation '{words}' is not allowed on Virtual Machine Scale Set '{resource.id.name}' since it is marked for deletion."
-        raise conflict("OperationNotAllowed", message, resource.id.name)
+        raise refusal(SET_DELETE, SET_REQUEST, resource.id.name, words=words, name=resource.id.name)
 
 
 def selected_instances(resource: Resource, request: Request, task: str, words: str, *, required: bool = False) -> list[Instance]:
@@ -99,6 +99,16 @@ def _being_deleted(cloud: Cloud, resource: Resource) -> bool:
     return bool(resource.operation) and cloud.operations[resource.operation].name == "delete"
 
 
+def check_concurrent(cloud: Cloud, resource: Resource) -> None:
+    """Refuse the scenario's share of requests while Azure works on instances of the scale set.
+
+    Azure refuses requests that arrive while it accepts another one. The model accepts each request at once, so the scenario decides.
+    """
+    rate = scenario_of(cloud).concurrent_requests
+    if rate and state_of(resource).active and cloud.draw("concurrent", resource.key, cloud.relative(cloud.now)) < rate:
+        raise refusal(OTHERS, REQUEST, resource.id.name)
+
+
 def _start(cloud: Cloud, resource: Resource, name: str, machines: list[Instance], begin: Begin) -> Response:
     """Start an operation on instances; an operation without instances ends at once."""
     operation = begin_action(cloud, resource, name)
@@ -122,6 +132,7 @@ def _of_set(name: str) -> Action:
     def act(cloud: Cloud, resource: Resource, request: Request) -> Response:
         task = task_of_action(name, request)
         check_not_being_deleted(resource, _being_deleted(cloud, resource), TASKS[task].words)
+        check_concurrent(cloud, resource)
         machines = selected_instances(resource, request, task, TASKS[task].words)
         return _start(cloud, resource, name, machines, _tasks(task))
 
@@ -138,6 +149,7 @@ def _delete(cloud: Cloud, resource: Resource, request: Request) -> Response:
     https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/delete-instances
     """
     check_not_being_deleted(resource, _being_deleted(cloud, resource), "Delete VM")
+    check_concurrent(cloud, resource)
     machines = named_instances(resource, request, required=True)
     chosen = state_of(resource).living() if machines is None else machines
     lower_capacity(cloud, resource, chosen)
@@ -147,20 +159,62 @@ def _delete(cloud: Cloud, resource: Resource, request: Request) -> Response:
 def _upgrade(cloud: Cloud, resource: Resource, request: Request) -> Response:
     """Update instances to the latest model: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/update-instances"""
     check_not_being_deleted(resource, _being_deleted(cloud, resource), "Update VM")
+    check_concurrent(cloud, resource)
     machines = selected_instances(resource, request, "update", "Update VM", required=True)
     return _start(cloud, resource, "manualUpgrade", machines, upgrades.bring_to_latest)
 
 
+def check_not_rolling(resource: Resource, words: str, request: str) -> None:
+    """Refuse a request for a scale set of which a rolling upgrade runs."""
+    if rolling_upgrades.is_rolling(resource):
+        raise refusal(ROLLING, request, resource.id.name, words=words, name=resource.id.name)
+
+
+def _rolling_upgrade(name: str) -> Action:
+    """Return an action that starts a rolling upgrade: of the instances behind the model, and with osRollingUpgrade of those with an older
+    image. Azure has a newer image only behind a reference to the latest version; versions of extensions are not modelled.
+    """
+
+    def act(cloud: Cloud, resource: Resource, _request: Request) -> Response:
+        words = f"Start {name}"
+        check_not_being_deleted(resource, _being_deleted(cloud, resource), words)
+        check_not_rolling(resource, words, ROLLING)
+        if source_of(state_of(resource).models[state_of(resource).model].profile) is None:
+            raise rolling_needs_health()
+        older = older_images(cloud, resource) if name == "osRollingUpgrade" else ()
+        return Response(202, operation=rolling_upgrades.start_upgrade(cloud, resource, name, older))
+
+    return act
+
+
+def _reapply(cloud: Cloud, resource: Resource, _request: Request) -> Response:
+    """Apply the network profile to the set again, which changes no machine here:
+    https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/reapply
+    """
+    check_not_being_deleted(resource, _being_deleted(cloud, resource), "Reapply VM Scale Set")
+    return _start(cloud, resource, "reapply", [], _tasks("update"))
+
+
+def _to_several_placement_groups(cloud: Cloud, resource: Resource, _request: Request) -> Response:
+    """Set singlePlacementGroup to false, which cannot be undone, despite the action's name:
+    https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets/convert-to-single-placement-group
+    """
+    check_not_being_deleted(resource, _being_deleted(cloud, resource), "Convert to single placement group")
+    for properties in (resource.properties, resource.sent["properties"]):
+        properties["singlePlacementGroup"] = False
+    resource.changed = cloud.now
+    resource.version += 1
+    return Response(200)
+
+
 def act_on_instance(cloud: Cloud, resource: Resource, one: Instance, request: Request) -> Response:
-    """Start an action of one instance, which protection does not block; AzureError for an unknown action."""
+    """Start an action of one instance, which protection does not block."""
     name = request.action.lower()
     if name == "simulateeviction":
         return simulate_eviction(cloud, resource, one)
-    if name not in INSTANCE_ACTIONS:
-        known = ", ".join(sorted((*INSTANCE_ACTIONS, "simulateeviction")))
-        raise AzureError(400, "InvalidRequestUri", f"'{request.action}' is no action of an instance; known: {known}", target=request.action)
     task = task_of_action(name, request)
     check_not_being_deleted(resource, _being_deleted(cloud, resource), TASKS[task].words)
+    check_concurrent(cloud, resource)
     error = state_refusal(resource, one, task, TASKS[task].words)
     if error is not None:
         raise error
@@ -171,6 +225,7 @@ def delete_instance(cloud: Cloud, resource: Resource, one: Instance) -> Response
     """Delete one instance, or return the running delete."""
     if one.going:
         return Response(202, operation=cloud.operations[one.doing])
+    check_concurrent(cloud, resource)
     lower_capacity(cloud, resource, [one])
     return _start(cloud, resource, "deleteInstance", [one], delete_instances)
 
@@ -178,7 +233,11 @@ def delete_instance(cloud: Cloud, resource: Resource, one: Instance) -> Response
 INSTANCE_ACTIONS = ("start", "restart", "poweroff", "deallocate", "redeploy", "reimage", "reimageall")
 SET_ACTIONS: Mapping[str, Action] = {
     **{name: _of_set(name) for name in INSTANCE_ACTIONS},
+    "converttosingleplacementgroup": _to_several_placement_groups,
     "delete": _delete,
     "manualupgrade": _upgrade,
+    "osrollingupgrade": _rolling_upgrade("osRollingUpgrade"),
+    "extensionrollingupgrade": _rolling_upgrade("extensionRollingUpgrade"),
+    "reapply": _reapply,
     "setorchestrationservicestate": set_service_state,
 }

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from components.plan.vm_sizes import VmSize
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute.disk_properties import completed_disk_properties, disk_performance
+from rehearsal.azure.compute.instance_disks import DISK, instance_disk, instance_disks
+from rehearsal.azure.compute.instances import Instance
+from rehearsal.azure.compute.profile_defaults import IMAGE_GIB, LINUX, is_ephemeral
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.images.galleries import Image
 from rehearsal.azure.images.image_versions import ImageVersion, is_replicated, latest_version
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
 from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.validation import required_location
+from rehearsal.azure.vm_size_names import NamedSize
 
-DISK = "Microsoft.Compute/disks"
 MACHINE = "Microsoft.Compute/virtualMachines"
-IMAGE_GIB = 64
-"""Size of an OS disk whose image has no size: that of microsoft-dsvm's ubuntu-hpc images."""
 
 
 class Disk(ResourceType):
@@ -38,6 +40,8 @@ class Disk(ResourceType):
         if option == "Empty" and not size:
             raise invalid("Required parameter 'disk.diskSizeGB' is missing (null).", "disk.diskSizeGB")
         if previous is None:
+            if (found := instance_disk(cloud, arm_id)) is not None:
+                raise self.in_use_error(self._of_instance(cloud, *found), [f"{found[2].id.text}/virtualMachines/{found[3].id}"])
             return
         if "zones" in body and body["zones"] != previous.body.get("zones"):
             raise property_change_not_allowed("zones", previous.body.get("zones"), body["zones"])
@@ -51,15 +55,39 @@ class Disk(ResourceType):
         """Add defaults."""
         given = body.get("properties") or {}
         created = previous.created if previous else cloud.now
-        properties = {"diskSizeGB": IMAGE_GIB, "networkAccessPolicy": "AllowAll", "publicNetworkAccess": "Enabled", **given}
+        sku = {"name": "Standard_LRS", **(body.get("sku") or {})}
+        properties = {"diskSizeGB": IMAGE_GIB[given.get("osType", LINUX)], **completed_disk_properties(given)}
+        properties |= disk_performance(sku["name"], properties)
         properties |= {"timeCreated": stamp(created), "uniqueId": cloud.stable_uuid("disk", arm_id.key, cloud.relative(created))}
-        return {**body, "sku": {"name": "Standard_LRS", **(body.get("sku") or {})}, "properties": properties}
+        return {**body, "sku": {**sku, "tier": sku["name"].partition("_")[0].removesuffix("V2")}, "properties": properties}
+
+    def find_virtual(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
+        """Return a disk of a scale set's instance, which is part of the set's state."""
+        found = instance_disk(cloud, arm_id)
+        return self._of_instance(cloud, *found) if found is not None else None
+
+    def list_virtual(self, cloud: Cloud, scope: str) -> Iterator[Resource]:
+        """Yield the disks of all instances below a scope."""
+        return (self._of_instance(cloud, *found) for found in instance_disks(cloud, scope))
+
+    def _of_instance(self, cloud: Cloud, arm_id: ArmId, entry: Json, owner: Resource, one: Instance) -> Resource:
+        sent = requested_disk(owner.body["location"], entry, [one.zone] if one.zone else [])
+        resource = Resource(arm_id, {}, sent, owner.owner, one.created, one.created)
+        known = {"id": arm_id.text, "name": arm_id.name, "type": DISK, "managedBy": f"{owner.id.text}/virtualMachines/{one.id}"}
+        resource.body = {**self.complete(cloud, arm_id, sent, resource), **known}
+        state = "Attached" if one.host else "Reserved"
+        owned = {"LastOwnershipUpdateTime": stamp(one.created)}
+        resource.body["properties"] |= {"diskState": state, "provisioningState": SUCCEEDED, **owned}
+        return resource
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """Return the body with the machine that the disk is attached to."""
+        """Return the body with the machine that the disk is attached to, Reserved while that machine has no host."""
+        if "managedBy" in resource.body:
+            return resource.body
         owner = attached_to(cloud, resource.key)
-        properties = {**resource.properties, "diskState": "Attached" if owner else "Unattached"}
-        body = {**resource.body, "properties": properties}
+        state = "Unattached" if owner is None else "Attached" if owner.state is None or owner.state.host else "Reserved"
+        owned = {"LastOwnershipUpdateTime": stamp(owner.created)} if owner else {}
+        body = {**resource.body, "properties": {**resource.properties, "diskState": state, **owned}}
         return {**body, "managedBy": owner.id.text} if owner else body
 
     def in_use_error(self, resource: Resource, by: Iterable[str]) -> AzureError:
@@ -80,24 +108,26 @@ def create_disk(cloud: Cloud, machine: Resource, name: str, entry: Json) -> str:
     if cloud.find(text) is not None:
         return text
     arm_id = parse(text)
-    sku = {"name": (entry.get("managedDisk") or {}).get("storageAccountType", "Premium_LRS")}
-    properties: Json = {"creationData": {"createOption": entry["createOption"]}}
-    if entry.get("diskSizeGB"):
-        properties["diskSizeGB"] = entry["diskSizeGB"]
-    if "osType" in entry:
-        properties["osType"] = entry["osType"]
-    body: Json = {"location": machine.body["location"], "sku": sku, "properties": properties}
-    if machine.body.get("zones"):
-        body["zones"] = machine.body["zones"]
+    body = requested_disk(machine.body["location"], entry, machine.body.get("zones") or [])
     kind = cloud.resource_types[DISK.lower()]
     disk = cloud.insert(arm_id, kind.complete(cloud, arm_id, body, None), machine.owner, sent=body)
     cloud.set_provisioning_state(disk, SUCCEEDED)
     return text
 
 
-def is_ephemeral(os_disk: Json) -> bool:
-    """Return whether an OS disk is on the host: https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks"""
-    return bool((os_disk.get("diffDiskSettings") or {}).get("option"))
+def requested_disk(location: str, entry: Json, zones: list[str]) -> Json:
+    """Return the body of a disk that a machine's storageProfile describes."""
+    properties: Json = {"creationData": {"createOption": entry.get("createOption", "FromImage")}}
+    if entry.get("diskSizeGB"):
+        properties["diskSizeGB"] = entry["diskSizeGB"]
+    if "osType" in entry:
+        properties |= {"osType": entry["osType"], "hyperVGeneration": "V2", "supportedCapabilities": {"acceleratedNetwork": True}}
+    body: Json = {
+        "location": location,
+        "sku": {"name": (entry.get("managedDisk") or {}).get("storageAccountType", "Premium_LRS")},
+        "properties": properties,
+    }
+    return {**body, "zones": zones} if zones else body
 
 
 def check_os_disk(os_disk: Json, size: VmSize, *, deallocates: bool) -> None:
@@ -117,7 +147,8 @@ def check_os_disk(os_disk: Json, size: VmSize, *, deallocates: bool) -> None:
     if storage != "Standard_LRS":
         raise invalid(f"An ephemeral OS disk has no storage account type, and '{storage}' is given.", "osDisk.managedDisk")
     placement = settings.get("placement", size.os_disk_placement)
-    if size.os_disk_placement is None or placement != size.os_disk_placement:
+    known = not isinstance(size, NamedSize)
+    if known and (size.os_disk_placement is None or placement != size.os_disk_placement):
         gib = os_disk.get("diskSizeGB", 0)
         message = (
             f"OS disk of Ephemeral VM with size greater than 0 GB is not allowed for VM size {size.name} when the DiffDiskPlacement is "

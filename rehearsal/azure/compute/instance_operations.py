@@ -6,6 +6,7 @@ from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute import machine
 from rehearsal.azure.compute.instances import Instance, state_of
 from rehearsal.azure.compute.machine import CREATING, DELETING, provisioning_error, slowness
+from rehearsal.azure.compute.os_images import exact_version
 from rehearsal.azure.compute.scaling import release_quota, remove_instance, site_of, take_quota
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.resource import Json, Operation, Resource
@@ -72,18 +73,40 @@ def task_ended(cloud: Cloud, resource: Resource, operation: Operation, one: Inst
     if not operation.running:
         return
     operation.waits_for -= 1
-    if error is not None:
-        about: Json = {"target": str(one.id)} if one is not None else {}
+    about: Json = {"target": str(one.id)} if one is not None else {}
+    if one is not None and in_batch(resource, operation, one):
+        if error is not None and not one.going:
+            _running_upgrade(resource, operation)["failed"][str(one.id)] = error.body()
+        _end_batch_task(cloud, resource, operation)
+    elif error is not None:
         operation.failures.append({**error.body(), **about})
     if operation.waits_for == 0:
         conclude(cloud, resource, operation)
 
 
+def _running_upgrade(resource: Resource, operation: Operation) -> Json:
+    """Return the state of the rolling upgrade that runs as part of an operation; empty without one."""
+    rolling = state_of(resource).rolling
+    return rolling if rolling is not None and rolling["running"] and rolling["operation"] == operation.id else {}
+
+
+def in_batch(resource: Resource, operation: Operation, one: Instance) -> bool:
+    """Return whether an instance is in the present batch of an operation's rolling upgrade."""
+    return str(one.id) in _running_upgrade(resource, operation).get("batch", ())
+
+
+def _end_batch_task(cloud: Cloud, resource: Resource, operation: Operation) -> None:
+    """Plan the next step of a rolling upgrade after the last task of its batch."""
+    rolling, instances = _running_upgrade(resource, operation), state_of(resource).instances
+    if not any(number in instances and instances[number].doing == operation.id for number in rolling["batch"]):
+        rolling["step"] += 1
+        cloud.events.after(0.0, resource.key, BATCH_DONE, operation.id, rolling["step"])
+
+
 def conclude(cloud: Cloud, resource: Resource, operation: Operation) -> None:
-    """End an operation that waits for no more tasks; a rolling upgrade continues with its next batch instead."""
+    """End an operation that waits for no more tasks, unless a rolling upgrade still runs as part of it."""
     state = state_of(resource)
-    if state.rolling is not None and state.rolling["operation"] == operation.id and state.rolling["running"]:
-        cloud.events.after(0.0, resource.key, BATCH_DONE, operation.id)
+    if _running_upgrade(resource, operation):
         return
     failures = operation.failures
     if operation.name == "put":
@@ -132,16 +155,23 @@ def end_task(cloud: Cloud, resource: Resource, number: str, turn: int) -> None:
         _created(cloud, resource, operation, one, error)
         return
     if "os" in machine.TASKS[task].wipes and error is None:
-        one.os_model = one.model
+        _replaced_os_disk(cloud, resource, one)
     if machine.TASKS[task].boots:
         one.health = ""
     task_ended(cloud, resource, operation, one, error)
+
+
+def _replaced_os_disk(cloud: Cloud, resource: Resource, one: Instance) -> None:
+    """Record the model and the image version of a new OS disk."""
+    one.os_model = one.model
+    one.image = exact_version(cloud, state_of(resource).models[one.model].image, resource.location)
 
 
 def _created(cloud: Cloud, resource: Resource, operation: Operation, one: Instance, error: AzureError | None) -> None:
     """End a creation. A machine without hardware is removed, as is a failed one while overprovisioned ones are being created."""
     state = state_of(resource)
     if error is None:
+        _replaced_os_disk(cloud, resource, one)
         error = provisioning_error(cloud, one, site_of(resource, one))
     if error is not None and (state.spare or not one.host):
         transfer_charge(cloud, resource, one)

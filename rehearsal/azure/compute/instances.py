@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, cast
 
-from rehearsal.azure.compute.disks import is_ephemeral
 from rehearsal.azure.compute.machine import DELETING, Machine
+from rehearsal.azure.compute.profile_defaults import LINUX, is_ephemeral
 from rehearsal.azure.resource import Json, Resource
 
 BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -21,30 +21,41 @@ https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-sca
 
 @dataclass(frozen=True, slots=True)
 class ModelIpConfiguration:
-    """One ipConfiguration of a model: names of the NIC and of itself, primary flags of both, and its subnet's id."""
+    """One ipConfiguration of a model: names of the NIC and of itself, primary flags of both, its subnet's id.
+
+    public is the name of its public address, empty without one.
+    """
 
     nic: str
     nic_primary: bool
     name: str
     primary: bool
     subnet: str
+    public: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
     """One version of a scale set's model. profile is virtualMachineProfile as it was sent, with secrets.
 
-    ip_configurations are its ipConfigurations, in the profile's order.
+    ip_configurations are its ipConfigurations, in the profile's order. shown contains what answers about all its instances have in
+    common, once it is computed; it is no part of the model.
     """
 
     size: str
     profile: Json
     rest: Json
     ip_configurations: tuple[ModelIpConfiguration, ...]
+    shown: Json = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def spot(self) -> bool:
-        return self.profile.get("priority") in ("Spot", "Low")
+        return self.profile.get("priority") in ("Spot", "SpotPlus", "Low")
+
+    @property
+    def public_addresses(self) -> int:
+        """Return the number of public addresses of each machine."""
+        return sum(1 for item in self.ip_configurations if item.public)
 
     @property
     def ephemeral(self) -> bool:
@@ -53,6 +64,10 @@ class Model:
     @property
     def image(self) -> Json:
         return dict((self.profile.get("storageProfile") or {}).get("imageReference") or {})
+
+    @property
+    def os_type(self) -> str:
+        return str(self.rest.get("osType", LINUX))
 
     @property
     def reservation(self) -> str:
@@ -65,10 +80,10 @@ class Model:
 class Instance(Machine):
     """One instance: id, creation time, model version, model version of its OS disk, zone, fault domain.
 
-    addresses are IPv4 addresses as integers, in its model's order. charged is True if it counts against quota, which
-    machines of overprovisioning do not. health is the report of its application, "" without one. repairs counts the automatic repairs
-    since it was last healthy. notice is the id of the scheduled event that it waits for. owes is True if its removal requires a
-    replacement.
+    addresses are IPv4 addresses as integers, in its model's order; public are the public ones of ipConfigurations that have one.
+    charged is True if it counts against quota, which machines of overprovisioning do not. health is the report of its application, ""
+    without one. repairs counts the automatic repairs since it was last healthy. notice is the id of the scheduled event that it waits
+    for. image is the exact version of its OS disk's image, "" without one. owes is True if its removal requires a replacement.
     """
 
     id: int = 0
@@ -82,10 +97,12 @@ class Instance(Machine):
     health: str = ""
     repairs: int = 0
     notice: str = ""
+    image: str = ""
     owes: bool = False
     protect_from_scale_in: bool = False
     protect_from_actions: bool = False
     tags: Json | None = None
+    public: tuple[int, ...] = ()
 
     @property
     def going(self) -> bool:
@@ -123,6 +140,32 @@ class SetState:
     def counted(self) -> list[Instance]:
         """Return those that count for the capacity: without the surplus of overprovisioning."""
         return [one for one in self.instances.values() if one.charged and not one.going]
+
+
+def new_rolling(operation: str, now: float) -> Json:
+    """Return the state of a rolling upgrade at its start, as plain JSON.
+
+    pending, batch and upgraded are instance ids; failed has the error of each failed instance, and former each instance's model version
+    before the upgrade. until is the time by which the present batch must be healthy, 0 before it is up. closing is the code with which
+    the upgrade ends after its present tasks, and cancel the operation of the cancellation. step identifies the planned event.
+    """
+    return {
+        "operation": operation,
+        "running": True,
+        "code": "RollingForward",
+        "step": 0,
+        "pending": [],
+        "reimage": [],
+        "batch": [],
+        "upgraded": [],
+        "failed": {},
+        "former": {},
+        "until": 0.0,
+        "closing": "",
+        "cancel": "",
+        "started": now,
+        "ended": now,
+    }
 
 
 def state_of(resource: Resource) -> SetState:
@@ -166,8 +209,8 @@ def base36(number: int) -> str:
     return digits.rjust(COMPUTER_NAME_DIGITS, "0")
 
 
-def model_of(body: Json) -> Model:
-    """Return the model that a scale set's body describes."""
+def model_of(body: Json, os_type: str = LINUX) -> Model:
+    """Return the model that a scale set's body describes, of an operating system."""
     properties = body.get("properties") or {}
     profile = properties.get("virtualMachineProfile") or {}
     rest = {
@@ -177,6 +220,8 @@ def model_of(body: Json) -> Model:
         "proximityPlacementGroup": properties.get("proximityPlacementGroup"),
         "additionalCapabilities": properties.get("additionalCapabilities"),
     }
+    if os_type != LINUX:
+        rest["osType"] = os_type
     return Model(str(body["sku"]["name"]), profile, rest, tuple(_ip_configurations(profile)))
 
 
@@ -193,6 +238,7 @@ def _ip_configurations(profile: Json) -> Iterator[ModelIpConfiguration]:
                 str(one.get("name")),
                 bool(settings.get("primary", len(configurations) == 1)),
                 str((settings.get("subnet") or {}).get("id", "")),
+                str((settings.get("publicIPAddressConfiguration") or {}).get("name") or ""),
             )
 
 
@@ -217,6 +263,14 @@ def load(data: Json) -> SetState:
         state.models[number] = Model(size, profile, rest, tuple(_ip_configurations(profile)))
     for row in data["instances"]:
         values: dict[str, Any] = dict(zip(data["fields"], row, strict=True))
-        values["addresses"] = tuple(values["addresses"])
+        values["addresses"], values["public"] = tuple(values["addresses"]), tuple(values.get("public", ()))
         state.instances[str(values["id"])] = Instance(**values)
+    if state.rolling is not None and "pending" not in state.rolling:
+        state.rolling = _earlier_rolling(state, state.rolling)
     return state
+
+
+def _earlier_rolling(state: SetState, rolling: Json) -> Json:
+    """Return a rolling upgrade of an earlier version's state, which had fewer fields, with the instances that it has not yet updated."""
+    behind = [number for number, one in state.instances.items() if one.model != state.model] if rolling["running"] else []
+    return {**new_rolling(rolling["operation"], rolling["started"]), "pending": behind, **rolling}

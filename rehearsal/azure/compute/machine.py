@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rehearsal.azure.capacity import capacity_of
 from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.concurrent_operations import DELETE, REQUEST, TASK, refusal
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.resource import Json
 from rehearsal.azure.scenario import operation_seconds, scenario_of
@@ -22,7 +23,7 @@ class Machine:
     doing is the id of the operation that works on it and task its task, both empty when it is idle; turn identifies that task;
     settled is when the last task ended. tasks and attempts count tasks and placements, so that each is drawn separately. os_disk and
     local_disks count how often the OS disk, and the temporary and NVMe disks, were replaced, which erases their data. ready is the
-    time at which the guest is up, in seconds since 1970.
+    time at which the guest is up, in seconds since 1970. generalized is True for a virtual machine that was marked so.
     """
 
     state: str = CREATING
@@ -38,6 +39,7 @@ class Machine:
     ready: float = 0.0
     settled: float = 0.0
     error: Json | None = None
+    generalized: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ TASKS: Mapping[str, Task] = {
     "reimagetemp": Task("Reimage VM", "vm.reimage", after=RUNNING, wipes="os local", boots=True, powers=_ON),
     "redeploy": Task("Redeploy VM", "vm.redeploy", after=RUNNING, hosts="moved", wipes="local", boots=True, powers=_ON),
     "update": Task("Update VM", "vm.update"),
+    "reapply": Task("Reapply VM", "vm.update"),
     "upgrade": Task("Update VM", "vm.reimage", wipes="os", boots=True),
     "resize": Task("Update VM", "vm.redeploy", hosts="moved", wipes="local", boots=True),
     "recover": Task("Recover VM", "vm.redeploy", after=RUNNING, hosts="broken", wipes="local", boots=True),
@@ -99,18 +102,8 @@ actions) and https://learn.microsoft.com/troubleshoot/azure/virtual-machines/win
 def busy_refusal(machine: Machine, name: str, words: str) -> AzureError | None:
     """Return why a machine's state does not allow an operation, None if it does. name is the machine's, words that of the operation."""
     if machine.state == DELETING:
-        message = (
-            f"Operation '{words}' is not allowed on VM '{name}' since the VM is marked for deletion. You can only retry the Delete "
-            "operation (or wait for an ongoing one to complete)."
-        )
-        return conflict("OperationNotAllowed", message, name)
-    if machine.doing:
-        message = (
-            f"The request failed due to conflict with a concurrent request: '{words}' on VM '{name}' while '{TASKS[machine.task].words}' "
-            "is in progress. To resolve it, please refer to https://aka.ms/activitylog to get more details on the conflicting requests."
-        )
-        return conflict("Conflict", message, name)
-    return None
+        return refusal(DELETE, REQUEST, name, words=words, name=name)
+    return refusal(TASK, REQUEST, name) if machine.doing else None
 
 
 def power_refusal(machine: Machine, name: str, task: str) -> AzureError | None:

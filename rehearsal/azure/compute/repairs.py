@@ -50,8 +50,8 @@ def repairs_enabled(resource: Resource) -> bool:
 
 
 def service_state(resource: Resource) -> str:
-    """Return Running, Suspended or Not Running, as in an instance view."""
-    return "Not Running" if not repairs_enabled(resource) else "Suspended" if state_of(resource).suspended else "Running"
+    """Return Running, Suspended or NotRunning, as in an instance view."""
+    return "NotRunning" if not repairs_enabled(resource) else "Suspended" if state_of(resource).suspended else "Running"
 
 
 def plan_sweep(cloud: Cloud, resource: Resource, moment: float) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from rehearsal.azure.compute.disks import Disk
-from rehearsal.azure.compute.instance_types import SET_INTERFACE, Instances, Interfaces, RollingUpgrades
+from rehearsal.azure.compute.instance_types import INSTANCE_PARTS, Instances, RollingUpgrades
 from rehearsal.azure.compute.scale_set import ScaleSet
-from rehearsal.azure.compute.views import INTERFACE
 from rehearsal.azure.compute.virtual_machine import VirtualMachine
 from rehearsal.azure.resource_type import ResourceType
 
 RESOURCE_TYPES: tuple[ResourceType, ...] = (
     ScaleSet(),
     Instances(),
-    Interfaces(INTERFACE),
-    Interfaces(SET_INTERFACE),
+    *INSTANCE_PARTS,
     RollingUpgrades(),
     VirtualMachine(),
     Disk(),

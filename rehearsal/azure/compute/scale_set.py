@@ -11,18 +11,21 @@ from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.compute import platform_events, repairs, upgrades
-from rehearsal.azure.compute.actions import SET_ACTIONS
+from rehearsal.azure.compute import platform_events, repairs, rolling_upgrades, upgrades
+from rehearsal.azure.compute.actions import SET_ACTIONS, check_not_rolling
 from rehearsal.azure.compute.deletes import delete_instances, delete_set
 from rehearsal.azure.compute.disks import check_image
 from rehearsal.azure.compute.instance_operations import ACTION_PROCESSED, MODEL_DONE, begin_task, end_task, preempted, supersede, task_ended
 from rehearsal.azure.compute.instances import Model, SetState, dump, load, model_of, state_of
 from rehearsal.azure.compute.machine import CREATING
+from rehearsal.azure.compute.profile_defaults import USER_DATA, expands
 from rehearsal.azure.compute.scale_set_body import complete_request, response_body
 from rehearsal.azure.compute.scale_set_rules import check_changes, check_scale_set, requested_capacity
 from rehearsal.azure.compute.scaling import add_instances, remove_instance, scale_in_victims, surplus_machines, take_addresses_again
 from rehearsal.azure.compute.views import scale_set_instance_view, scale_set_skus
+from rehearsal.azure.concurrent_operations import SET_PUT
 from rehearsal.azure.errors import AzureError
+from rehearsal.azure.preconditions import etag
 from rehearsal.azure.resource import Json, Operation, Request, Resource, Response, location_key
 from rehearsal.azure.resource_type import Action, ResourceType
 from rehearsal.azure.scenario import operation_seconds
@@ -45,8 +48,10 @@ class ScaleSet(ResourceType):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse a body that breaks a published rule, changes a fixed property, or needs an image that is not available."""
+        if previous is not None:
+            check_not_rolling(previous, "Update Virtual Machine Scale Set", SET_PUT)
         whole = complete_request(body, previous)
-        check_scale_set(arm_id, whole)
+        check_scale_set(whole)
         image = value_at(whole, _IMAGE)
         more = requested_capacity(whole) > (len(state_of(previous).counted()) if previous else 0)
         if previous is not None:
@@ -65,7 +70,8 @@ class ScaleSet(ResourceType):
             resource.state = SetState()
         state = state_of(resource)
         before = (state.model, dict(state.models))
-        model = model_of({**resource.sent, "sku": resource.body["sku"]})
+        os_type = value_at(resource.body, "properties.virtualMachineProfile.storageProfile.osDisk.osType")
+        model = model_of({**resource.sent, "sku": resource.body["sku"]}, str(os_type))
         state.model = _number_of(state, model)
         state.models[state.model] = model
         more = int(resource.body["sku"]["capacity"]) - len(state.counted())
@@ -114,7 +120,7 @@ class ScaleSet(ResourceType):
         """Delete all instances before the set."""
         operation.waits_for = 1
         supersede(cloud, cloud.operations.get(state_of(resource).put))
-        upgrades.end_rolling(cloud, resource, "Cancelled", preempted())
+        rolling_upgrades.end_rolling(cloud, resource, "Cancelled", preempted())
         delete_set(cloud, resource, operation)
         cloud.events.after(operation_seconds(cloud, "scale_set.delete", resource.key), resource.key, ACTION_PROCESSED, operation.id)
 
@@ -140,7 +146,7 @@ class ScaleSet(ResourceType):
             case "model_done" | "action_taken":
                 self._taken(cloud, resource, cloud.operations[args[0]], name)
             case "batch_done":
-                upgrades.next_batch(cloud, resource, args[0])
+                rolling_upgrades.next_batch(cloud, resource, *args)
             case "replace":
                 repairs.replace(cloud, resource, cloud.operations[args[0]], args[1])
             case "repairs":
@@ -157,15 +163,19 @@ class ScaleSet(ResourceType):
                 super().event(cloud, resource, name, args)
 
     def _taken(self, cloud: Cloud, resource: Resource, operation: Operation, name: str) -> None:
+        if name == MODEL_DONE and _mode(resource) == "Rolling" and operation.running:
+            rolling_upgrades.begin_rolling(cloud, resource, operation)
         task_ended(cloud, resource, operation, None, None)
-        if name == MODEL_DONE and _mode(resource) == "Rolling":
-            upgrades.begin_rolling(cloud, resource)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
-        """Return the body, Updating while an operation runs."""
-        if resource.operation or not state_of(resource).active:
-            return resource.body
-        return {**resource.body, "properties": {**resource.properties, "provisioningState": "Updating"}}
+        """Return the body, Updating while an operation runs, with the user data if $expand requests it."""
+        properties = resource.properties
+        if not resource.operation and state_of(resource).active:
+            properties = {**properties, "provisioningState": "Updating"}
+        user_data = value_at(resource.sent, f"properties.virtualMachineProfile.{USER_DATA}")
+        if user_data is not None and expands(query, USER_DATA):
+            properties = {**properties, "virtualMachineProfile": {**properties["virtualMachineProfile"], USER_DATA: user_data}}
+        return {**resource.body, "etag": etag(resource), "properties": properties}
 
     def _instance_view(self, cloud: Cloud, resource: Resource, request: Request) -> Response:
         return Response(200, scale_set_instance_view(resource))

@@ -8,6 +8,14 @@ from typing import Any
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute.profile_defaults import (
+    SECRETS,
+    USER_DATA,
+    completed_network,
+    completed_os_profile,
+    completed_storage,
+    os_type,
+)
 from rehearsal.azure.resource import Json, Resource
 
 PRESERVED = (
@@ -19,8 +27,6 @@ PRESERVED = (
     "virtualMachineProfile",
 )
 """Properties that a PUT to an existing scale set can leave out, which preserves them."""
-SECRETS = ("customData", "adminPassword")
-"""Properties of osProfile that Azure accepts and never returns."""
 
 
 def complete_request(body: Json, previous: Resource | None) -> Json:
@@ -29,7 +35,7 @@ def complete_request(body: Json, previous: Resource | None) -> Json:
     A capacity that is left out is the present one, so that a change of a tag does not scale.
     """
     if previous is None:
-        return body
+        return {**body, "properties": {"orchestrationMode": _default_mode(body), **(body.get("properties") or {})}}
     sku = {**(previous.sent.get("sku") or {}), "capacity": previous.body["sku"]["capacity"], **(body.get("sku") or {})}
     old = previous.sent.get("properties") or {}
     properties = {**{name: old[name] for name in PRESERVED if name in old}, **(body.get("properties") or {})}
@@ -38,13 +44,23 @@ def complete_request(body: Json, previous: Resource | None) -> Json:
     return {**zones, **body, "location": previous.body["location"], "sku": sku, "properties": properties}
 
 
+def _default_mode(body: Json) -> str:
+    """Return the mode of a new scale set that names none: Flexible without a profile, which only such a scale set can omit.
+
+    Tools that default to Flexible send it: https://github.com/Azure/azure-cli/pull/27596 and
+    https://github.com/Azure/azure-powershell/pull/23146
+    """
+    return "Uniform" if (body.get("properties") or {}).get("virtualMachineProfile") else "Flexible"
+
+
 def _with_secrets(profile: Any, old: Json) -> Any:
-    """Return the profile with the secrets that its sender could not read."""
+    """Return the profile with the secrets and user data that its sender could not read."""
     known = old.get("osProfile") or {}
     secrets = {name: known[name] for name in SECRETS if name in known}
-    if not secrets or not isinstance(profile, Mapping):
+    if not isinstance(profile, Mapping):
         return profile
-    return {**profile, "osProfile": {**secrets, **(profile.get("osProfile") or {})}}
+    user_data = {USER_DATA: old[USER_DATA]} if USER_DATA in old else {}
+    return {**user_data, **profile, **({"osProfile": {**secrets, **(profile.get("osProfile") or {})}} if secrets else {})}
 
 
 def response_body(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
@@ -57,31 +73,29 @@ def response_body(cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | 
         "overprovision": True,
         "doNotRunExtensionsOnOverprovisionedVMs": False,
         "platformFaultDomainCount": 1 if zones else 5,
+        **({"zoneBalance": False} if zones else {}),
         **given,
-        "virtualMachineProfile": _profile_body(given["virtualMachineProfile"], arm_id.name, created),
+        "virtualMachineProfile": _profile_body(cloud, given["virtualMachineProfile"], arm_id.name, str(body["sku"]["name"]), created),
         "provisioningState": previous.properties.get("provisioningState", "Creating") if previous else "Creating",
         "timeCreated": stamp(created),
     }
     sku = {"tier": "Standard", "capacity": 0, **body["sku"]}
     result: Json = {**body, "sku": sku, "properties": properties}
-    if body.get("identity"):
-        result["identity"] = identity_body(cloud, arm_id.key, body["identity"])
     return result
 
 
-def _profile_body(profile: Json, name: str, created: float) -> Json:
-    os_profile = {key: value for key, value in (profile.get("osProfile") or {}).items() if key not in SECRETS}
-    storage = profile.get("storageProfile") or {}
-    os_disk = {"osType": "Linux", **(storage.get("osDisk") or {})}
-    if "diffDiskSettings" not in os_disk:
-        os_disk["managedDisk"] = {"storageAccountType": "Premium_LRS", **(os_disk.get("managedDisk") or {})}
+def _profile_body(cloud: Cloud, profile: Json, name: str, size: str, created: float) -> Json:
+    storage, os_profile = profile.get("storageProfile") or {}, profile.get("osProfile") or {}
+    kind = os_type(cloud, storage, os_profile)
     result: Json = {
         "priority": "Regular",
-        **profile,
-        "osProfile": {"computerNamePrefix": name, "allowExtensionOperations": True, "secrets": [], **os_profile},
-        "storageProfile": {**storage, "osDisk": os_disk},
+        **{key: value for key, value in profile.items() if key != USER_DATA},
+        "storageProfile": completed_storage(storage, kind, size),
+        "networkProfile": completed_network(profile.get("networkProfile") or {}),
         "timeCreated": stamp(created),
     }
+    if os_profile:
+        result["osProfile"] = {"computerNamePrefix": name, **completed_os_profile(os_profile, kind)}
     if profile.get("extensionProfile"):
         result["extensionProfile"] = without_protected_settings(profile["extensionProfile"])
     return result
@@ -94,20 +108,3 @@ def without_protected_settings(profile: Json) -> Json:
         inner = {key: value for key, value in (one.get("properties") or {}).items() if key != "protectedSettings"}
         extensions.append({**one, "properties": inner})
     return {**profile, "extensions": extensions}
-
-
-def identity_body(cloud: Cloud, key: str, identity: Json) -> Json:
-    """Return an identity with the principals that Azure adds: its own, and those of the existing user-assigned ones."""
-    result = dict(identity)
-    kind = str(identity.get("type", "None"))
-    if "SystemAssigned" in kind:
-        result |= {"principalId": cloud.stable_uuid("principal", key), "tenantId": cloud.tenant}
-    assigned = identity.get("userAssignedIdentities")
-    if isinstance(assigned, Mapping):
-        result["userAssignedIdentities"] = {one: _principal(cloud.find(one)) for one in assigned}
-    return result
-
-
-def _principal(identity: Resource | None) -> Json:
-    inner = identity.properties if identity else {}
-    return {name: inner[name] for name in ("principalId", "clientId") if name in inner}

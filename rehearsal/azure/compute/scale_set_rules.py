@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.plan.vm_sizes import VmSize
-from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.compute import health
 from rehearsal.azure.compute.disks import check_os_disk, is_managed
 from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, model_of
-from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
+from rehearsal.azure.errors import AzureError, conflict, invalid, not_modelled, property_change_not_allowed
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json
 from rehearsal.azure.validation import required_location, value_at
@@ -47,28 +46,15 @@ https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-sca
 """
 ADDRESSES_PER_NIC = 256
 """https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits"""
-PREFIX_CHARACTERS = 58
-"""Of a Linux host name's 64 characters, six are Azure's:
-https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
-"""
 NOTICE_SECONDS = (300.0, 900.0)
 """https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-terminate-notification"""
 GRACE_SECONDS = (600.0, 5_400.0)
 """https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-automatic-instance-repairs"""
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9_])?")
 
 
-def not_modelled(what: str, target: str) -> AzureError:
-    """Return the refusal of a feature of Azure that this model does not have."""
-    return AzureError(400, "NotModelled", f"The embedded Azure does not model {what}.", target=target)
-
-
-def check_scale_set(arm_id: ArmId, body: Json) -> None:
+def check_scale_set(body: Json) -> None:
     """Refuse an invalid scale set; the body is complete."""
     required_location(body)
-    if not _NAME.fullmatch(arm_id.name):
-        message = f"The name '{arm_id.name}' is not valid: 1 to 64 letters, digits, hyphens and underscores, no hyphen at either end."
-        raise invalid(message, "name", "InvalidResourceName")
     properties = body.get("properties") or {}
     _check_mode(properties)
     size = size_of(str((body.get("sku") or {}).get("name") or ""), str(body["location"]))
@@ -98,12 +84,6 @@ def _required(body: Json, name: str, where: str) -> Json:
 
 def _check_mode(properties: Json) -> None:
     mode = properties.get("orchestrationMode")
-    if mode is None:
-        message = (
-            "Required parameter 'orchestrationMode' is missing (null). Azure's tools differ in what they then choose, so it must be said: "
-            "'Uniform'."
-        )
-        raise invalid(message, "orchestrationMode")
     if mode != "Uniform":
         raise not_modelled(f"scale sets of orchestrationMode '{mode}', only 'Uniform' ones", "orchestrationMode")
 
@@ -180,17 +160,13 @@ def _each_named(items: list[Json], what: str) -> None:
 
 def _check_profile(profile: Json, size: VmSize) -> None:
     priority = profile.get("priority", "Regular")
-    if priority not in ("Regular", "Low", "Spot"):
-        raise invalid(f"The value '{priority}' of parameter 'priority' is not one of Regular, Low, Spot.", "priority")
+    if priority not in ("Regular", "Low", "Spot", "SpotPlus"):
+        raise invalid(f"The value '{priority}' of parameter 'priority' is not one of Regular, Low, Spot, SpotPlus.", "priority")
     spot = priority != "Regular"
     if not spot and ("evictionPolicy" in profile or "billingProfile" in profile):
         raise conflict("OperationNotAllowed", "evictionPolicy and billingProfile are for priority Spot only.", "evictionPolicy")
     deallocates = spot and profile.get("evictionPolicy", "Deallocate") == "Deallocate"
     check_os_disk((profile.get("storageProfile") or {}).get("osDisk") or {}, size, deallocates=deallocates)
-    prefix = str((profile.get("osProfile") or {}).get("computerNamePrefix") or "")
-    if len(prefix) > PREFIX_CHARACTERS:
-        message = f"The computerNamePrefix '{prefix}' has {len(prefix)} characters, of at most {PREFIX_CHARACTERS}."
-        raise invalid(message, "computerNamePrefix")
     notice = (profile.get("scheduledEventsProfile") or {}).get("terminateNotificationProfile") or {}
     if notice.get("enable"):
         bounded_span_seconds(notice.get("notBeforeTimeout", "PT5M"), "terminateNotificationProfile.notBeforeTimeout", *NOTICE_SECONDS)
@@ -224,11 +200,7 @@ def _check_upgrades(properties: Json, profile: Json) -> None:
     if (policy.get("automaticOSUpgradePolicy") or {}).get("enableAutomaticOSUpgrade"):
         raise not_modelled("automatic OS image upgrades", "automaticOSUpgradePolicy")
     if mode == "Rolling" and health.source_of(profile) is None:
-        message = (
-            "Rolling Upgrade mode is not supported for this Virtual Machine Scale Set because a health probe or health extension was not "
-            "specified."
-        )
-        raise conflict("OperationNotAllowed", message, "upgradePolicy.mode")
+        raise rolling_needs_health()
     rolling = policy.get("rollingUpgradePolicy") or {}
     if rolling.get("maxSurge"):
         raise not_modelled("rolling upgrades with maxSurge", "rollingUpgradePolicy.maxSurge")
@@ -237,6 +209,15 @@ def _check_upgrades(properties: Json, profile: Json) -> None:
         if not isinstance(value, int) or not least <= value <= 100:
             raise invalid(f"The value '{value}' of parameter '{name}' is out of range: {least} to 100.", name)
     span_seconds(rolling.get("pauseTimeBetweenBatches", "PT0S"), "pauseTimeBetweenBatches")
+
+
+def rolling_needs_health() -> AzureError:
+    """Return the refusal of rolling upgrades without a source of health."""
+    message = (
+        "Rolling Upgrade mode is not supported for this Virtual Machine Scale Set because a health probe or health extension was not "
+        "specified."
+    )
+    return conflict("OperationNotAllowed", message, "upgradePolicy.mode")
 
 
 _RESTRICTED = "https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-upgrade-scale-set#properties-with-restrictions-on-modification"

@@ -12,6 +12,7 @@ from rehearsal.azure.compute.instances import Instance, Model, ModelIpConfigurat
 from rehearsal.azure.compute.machine import Site, vacate
 from rehearsal.azure.errors import AzureError, conflict
 from rehearsal.azure.network.address_pools import pool_of
+from rehearsal.azure.network.public_addresses import mark_public, take_public
 from rehearsal.azure.resource import Resource
 from rehearsal.azure.scheduled_events import scheduled_events_of
 
@@ -54,8 +55,16 @@ def add_instances(cloud: Cloud, resource: Resource, count: int, surplus: int = 0
     except AzureError:
         release_quota(cloud, resource, model, made)
         raise
-    for one, own in zip(made, addresses, strict=True):
-        one.addresses = own
+    each = model.public_addresses
+    try:
+        public = take_public(cloud, each * len(made))
+    except AzureError:
+        release_quota(cloud, resource, model, made)
+        for own in addresses:
+            release_addresses(cloud, model.ip_configurations, own)
+        raise
+    for number, (one, own) in enumerate(zip(made, addresses, strict=True)):
+        one.addresses, one.public = own, public[each * number : each * (number + 1)]
         state.instances[str(one.id)] = one
     state.next_id += len(made)
     return made
@@ -112,6 +121,7 @@ def take_addresses_again(cloud: Cloud, resource: Resource) -> None:
     for one in state.instances.values():
         for item, address in zip(state.models[one.model].ip_configurations, one.addresses, strict=True):
             by_subnet[item.subnet].append(address)
+        mark_public(cloud, one.public, taken=True)
     for subnet, addresses in by_subnet.items():
         pool_of(cloud, subnet).take_again(addresses)
 
@@ -162,6 +172,7 @@ def remove_instance(cloud: Cloud, resource: Resource, one: Instance) -> None:
     del state.instances[str(one.id)]
     vacate(cloud, one)
     release_addresses(cloud, model.ip_configurations, one.addresses)
+    mark_public(cloud, one.public, taken=False)
     release_quota(cloud, resource, model, (one,))
     scheduled_events_of(cloud).withdraw(cloud, resource.key, (str(one.id),))
     _forget_models(state)
@@ -171,6 +182,7 @@ def _forget_models(state: SetState) -> None:
     """Remove models that no instance uses."""
     if len(state.models) > 1:
         used = {state.model} | {number for one in state.instances.values() for number in (one.model, one.os_model)}
+        used |= set((state.rolling or {}).get("former", {}).values())
         state.models = {number: model for number, model in state.models.items() if number in used}
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Address
-from typing import Any
+from dataclasses import fields
+from operator import attrgetter
 
 from components.plan.vm_sizes import VM_SIZES
 from rehearsal.azure.clock import stamp
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.health import health_of
-from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, Instance, computer_name, name_of, state_of
+from rehearsal.azure.compute.instance_disks import instance_storage
+from rehearsal.azure.compute.instance_network import INSTANCE
+from rehearsal.azure.compute.instances import PLACEMENT_GROUP_MACHINES, Instance, Model, computer_name, name_of, state_of
 from rehearsal.azure.compute.machine import RUNNING, TASKS, Machine
-from rehearsal.azure.compute.repairs import repairs_enabled, service_state
-from rehearsal.azure.compute.scale_set_body import SECRETS
+from rehearsal.azure.compute.profile_defaults import (
+    LINUX,
+    USER_DATA,
+    completed_network,
+    completed_os_profile,
+)
+from rehearsal.azure.compute.repairs import service_state
+from rehearsal.azure.compute.scale_set_body import without_protected_settings
 from rehearsal.azure.compute.scale_set_rules import GALLERY_MACHINES
 from rehearsal.azure.resource import Json, Resource
 
@@ -32,11 +39,22 @@ def scale_set_instance_view(resource: Resource) -> Json:
     counts = Counter(f"ProvisioningState/{one.state.lower()}" for one in living)
     view: Json = {
         "virtualMachine": {"statusesSummary": [{"code": code, "count": count} for code, count in sorted(counts.items())]},
+        "extensions": _extension_summaries(resource),
         "statuses": [provisioning_status(str(resource.properties["provisioningState"]), resource.changed)],
     }
-    if repairs_enabled(resource):
-        view["orchestrationServices"] = [{"serviceName": "AutomaticRepairs", "serviceState": service_state(resource)}]
+    view["orchestrationServices"] = [{"serviceName": "AutomaticRepairs", "serviceState": service_state(resource)}]
     return view
+
+
+def _extension_summaries(resource: Resource) -> list[Json]:
+    """Return the number of instances in each state of each extension: an instance that is provisioned has its extensions."""
+    state = state_of(resource)
+    counts: dict[str, Counter[str]] = {}
+    for one in state.instances.values():
+        for extension in (state.models[one.model].profile.get("extensionProfile") or {}).get("extensions") or []:
+            counts.setdefault(str(extension.get("name")), Counter())[f"ProvisioningState/{one.state.lower()}"] += 1
+    rows = {name: [{"code": code, "count": count} for code, count in sorted(found.items())] for name, found in counts.items()}
+    return [{"name": name, "statusesSummary": found} for name, found in rows.items()]
 
 
 def scale_set_skus(resource: Resource) -> Json:
@@ -53,8 +71,6 @@ def scale_set_skus(resource: Resource) -> Json:
     return {"value": [row]}
 
 
-INSTANCE = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
-INTERFACE = f"{INSTANCE}/networkInterfaces"
 AGENT = "2.15.0.1"
 """waagent in https://github.com/Azure/azhpc-images (versions.json, 2026-07-29)"""
 
@@ -82,44 +98,56 @@ def infiniband_domain(cloud: Cloud, resource: Resource, one: Instance) -> str | 
     return placement_group(cloud, resource, one)
 
 
+def _common(model: Model) -> Json:
+    """Return what all instances of a model have in common; it is computed once."""
+    if "network" not in model.shown:
+        profile = model.profile
+        os_profile = completed_os_profile(profile.get("osProfile") or {}, model.os_type, patches=model.os_type == LINUX)
+        os_profile.pop("computerNamePrefix", None)
+        own = ("securityProfile", "diagnosticsProfile", "licenseType")
+        model.shown.update(
+            os_profile=os_profile if profile.get("osProfile") else None,
+            network=completed_network(profile.get("networkProfile") or {}),
+            hardware={"vmSize": model.size, **(profile.get("hardwareProfile") or {})},
+            extensions=without_protected_settings(profile.get("extensionProfile") or {})["extensions"],
+            rest={"diagnosticsProfile": {}, **{name: profile[name] for name in own if profile.get(name)}},
+            interfaces={item.nic: item.nic_primary for item in model.ip_configurations},
+        )
+    return model.shown
+
+
+def _extension(resource: Resource, own: str, extension: Json) -> Json:
+    """Return an extension of the model as a resource of an instance."""
+    kind, name = f"{INSTANCE}/extensions", str(extension.get("name"))
+    inner = {"autoUpgradeMinorVersion": False, **(extension.get("properties") or {}), "provisioningState": "Succeeded"}
+    return {"name": name, "id": f"{own}/extensions/{name}", "type": kind, "location": resource.body["location"], "properties": inner}
+
+
 def instance_body(cloud: Cloud, resource: Resource, one: Instance) -> Json:
     """Return the body of an instance: https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/get"""
     state = state_of(resource)
     model = state.models[one.model]
-    profile = model.profile
-    name = name_of(resource, one)
+    common = _common(model)
     own = f"{resource.id.text}/virtualMachines/{one.id}"
-    storage = profile.get("storageProfile") or {}
-    os_profile = {key: value for key, value in (profile.get("osProfile") or {}).items() if key not in (*SECRETS, "computerNamePrefix")}
     properties: Json = {
         "latestModelApplied": one.model == state.model and one.task not in ("update", "upgrade", "resize"),
         "modelDefinitionApplied": "VirtualMachineScaleSet",
         "vmId": vm_id(cloud, resource, one),
-        "hardwareProfile": {"vmSize": model.size},
-        "storageProfile": {
-            **storage,
-            "osDisk": {
-                "osType": "Linux",
-                "createOption": "FromImage",
-                **(storage.get("osDisk") or {}),
-                "name": f"{name}_OsDisk_{one.os_disk}",
-            },
-            "dataDisks": [{**disk, "name": f"{name}_disk{disk.get('lun')}"} for disk in storage.get("dataDisks") or []],
-        },
-        "osProfile": {"allowExtensionOperations": True, **os_profile, "computerName": computer_name(model, resource.id.name, one.id)},
+        "hardwareProfile": common["hardware"],
+        "storageProfile": instance_storage(cloud, resource, one),
         "networkProfile": {
             "networkInterfaces": [
                 {"id": f"{own}/networkInterfaces/{nic}", "properties": {"primary": primary}}
-                for nic, primary in {item.nic: item.nic_primary for item in model.ip_configurations}.items()
+                for nic, primary in common["interfaces"].items()
             ]
         },
-        "networkProfileConfiguration": {
-            "networkInterfaceConfigurations": (profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or []
-        },
-        "diagnosticsProfile": profile.get("diagnosticsProfile") or {},
+        "networkProfileConfiguration": {"networkInterfaceConfigurations": common["network"]["networkInterfaceConfigurations"]},
+        **common["rest"],
         "provisioningState": one.state,
         "timeCreated": stamp(one.created),
     }
+    if common["os_profile"] is not None:
+        properties["osProfile"] = {**common["os_profile"], "computerName": computer_name(model, resource.id.name, one.id)}
     if one.protect_from_scale_in or one.protect_from_actions:
         properties["protectionPolicy"] = {
             "protectFromScaleIn": one.protect_from_scale_in,
@@ -127,15 +155,40 @@ def instance_body(cloud: Cloud, resource: Resource, one: Instance) -> Json:
         }
     body: Json = {
         "id": own,
-        "name": name,
+        "name": name_of(resource, one),
         "type": INSTANCE,
         "location": resource.body["location"],
         "instanceId": str(one.id),
         "sku": {"name": model.size, "tier": model.rest["tier"]},
         "tags": resource.body.get("tags") or {} if one.tags is None else one.tags,
+        "etag": f'"{one.tasks}"',
         "properties": properties,
     }
+    if resources := [_extension(resource, own, extension) for extension in common["extensions"]]:
+        body["resources"] = resources
+    for name in ("identity", "plan"):
+        if resource.body.get(name):
+            body[name] = resource.body[name]
     return {**body, "zones": [one.zone]} if one.zone else body
+
+
+_FIELDS = attrgetter(*(one.name for one in fields(Instance)))
+
+
+def view_inputs(cloud: Cloud, resource: Resource, one: Instance) -> tuple[object, ...]:
+    """Return everything that instance_body and instance_view read, apart from the scale set's id and body and the present time.
+
+    While these, the id, and the body without its capacity and provisioning state are equal, so are the views: a view that reads more
+    adds it here.
+    """
+    state = state_of(resource)
+    return (state.born, state.model, state.models[one.model], one.ready <= cloud.now, _FIELDS(one))
+
+
+def instance_user_data(resource: Resource, one: Instance) -> Json:
+    """Return the user data of an instance's model as a property, empty without any."""
+    profile = state_of(resource).models[one.model].profile
+    return {USER_DATA: profile[USER_DATA]} if USER_DATA in profile else {}
 
 
 def power_statuses(machine: Machine) -> list[Json]:
@@ -147,35 +200,94 @@ def power_statuses(machine: Machine) -> list[Json]:
     return [status, power] if machine.power else [status]
 
 
-def guest_agent_view(cloud: Cloud, machine: Machine) -> Json:
-    """Return the status of the guest's agent, unavailable until the guest is up."""
-    up = machine.power == RUNNING and machine.ready <= cloud.now and not (machine.task and TASKS[machine.task].boots)
+def guest_is_up(cloud: Cloud, machine: Machine) -> bool:
+    """Return whether the guest's agent runs."""
+    return machine.power == RUNNING and machine.ready <= cloud.now and not (machine.task and TASKS[machine.task].boots)
+
+
+def guest_agent_view(cloud: Cloud, machine: Machine, reported: str = "") -> Json:
+    """Return the status of the guest's agent, unavailable until the guest is up. reported is its time, the present time if empty."""
+    up = guest_is_up(cloud, machine)
     status = {
         "code": "ProvisioningState/succeeded" if up else "ProvisioningState/Unavailable",
         "level": "Info" if up else "Warning",
         "displayStatus": "Ready" if up else "Not Ready",
         "message": "Guest Agent is running" if up else "VM status blob is found but not yet populated.",
-        "time": stamp(cloud.now),
+        "time": reported or stamp(cloud.now),
     }
     return {"vmAgentVersion": AGENT if up else "Unknown", "statuses": [status]}
 
 
-def instance_view(cloud: Cloud, resource: Resource, one: Instance) -> Json:
-    """Return the instance view of an instance:
+def guest_system(os_type: str) -> Json:
+    """Return the operating system that the guest's agent reports; only that of the node images is known."""
+    return {"osName": "ubuntu", "osVersion": "24.04"} if os_type == LINUX else {}
+
+
+def disk_views(storage: Json, machine: Machine) -> list[Json]:
+    """Return the state of each disk of a storageProfile."""
+    names = [disk.get("name") for disk in (storage.get("osDisk") or {}, *(storage.get("dataDisks") or []))]
+    return [{"name": name, "statuses": [provisioning_status("Succeeded", machine.settled)]} for name in names if name]
+
+
+def boot_diagnostics_view(profile: Json, name: str, vm_id: str) -> Json:
+    """Return the places of the console's screenshot and log, if boot diagnostics are enabled; empty ones in managed storage.
+
+    https://learn.microsoft.com/azure/virtual-machines/boot-diagnostics
+    """
+    diagnostics = (profile.get("diagnosticsProfile") or {}).get("bootDiagnostics") or {}
+    if not diagnostics.get("enabled"):
+        return {}
+    if not diagnostics.get("storageUri"):
+        return {"bootDiagnostics": {}}
+    container = f"bootdiagnostics-{name.replace('-', '').replace('_', '')[:9].lower()}-{vm_id}"
+    base = f"{str(diagnostics['storageUri']).rstrip('/')}/{container}/{name}.{vm_id}"
+    return {
+        "bootDiagnostics": {
+            "consoleScreenshotBlobUri": f"{base}.screenshot.bmp",
+            "serialConsoleLogBlobUri": f"{base}.serialconsole.log",
+        }
+    }
+
+
+def _extension_views(agent: Json, profile: Json, machine: Machine) -> Json:
+    """Return an agent's status with its handlers of extensions, and the extensions."""
+    extensions = (profile.get("extensionProfile") or {}).get("extensions") or []
+    if not extensions:
+        return {}
+    found = [(str(one.get("name")), one.get("properties") or {}) for one in extensions]
+    kinds = [
+        (name, {"type": f"{one.get('publisher')}.{one.get('type')}", "typeHandlerVersion": str(one.get("typeHandlerVersion"))})
+        for name, one in found
+    ]
+    ready = {"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Ready"}
+    done = provisioning_status("Succeeded", machine.settled)
+    return {
+        "vmAgent": {**agent, "extensionHandlers": [{**kind, "status": ready} for _, kind in kinds]},
+        "extensions": [{"name": name, **kind, "statuses": [done]} for name, kind in kinds],
+    }
+
+
+def instance_view(cloud: Cloud, resource: Resource, one: Instance, reported: str = "") -> Json:
+    """Return the instance view of an instance; reported is the time of its agent's status, the present time if empty.
+
     https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/get-instance-view
     """
     model = state_of(resource).models[one.model]
-    name = name_of(resource, one)
+    storage = instance_storage(cloud, resource, one)
     view: Json = {
         "platformUpdateDomain": 0,
         "platformFaultDomain": one.fault_domain,
         "placementGroupId": placement_group(cloud, resource, one),
         "computerName": computer_name(model, resource.id.name, one.id),
         "hyperVGeneration": "V2",
-        "vmAgent": guest_agent_view(cloud, one),
-        "disks": [{"name": f"{name}_OsDisk_{one.os_disk}", "statuses": [provisioning_status("Succeeded", one.settled)]}],
+        "vmAgent": guest_agent_view(cloud, one, reported),
+        "disks": disk_views(storage, one),
         "statuses": power_statuses(one),
+        **boot_diagnostics_view(model.profile, name_of(resource, one), vm_id(cloud, resource, one)),
     }
+    if guest_is_up(cloud, one):
+        view |= guest_system(model.os_type)
+        view |= _extension_views(view["vmAgent"], model.profile, one)
     health = health_of(cloud, resource, one)
     if health is not None:
         level = "Info" if health == "Healthy" else "Error" if health == "Unhealthy" else "Warning"
@@ -183,45 +295,3 @@ def instance_view(cloud: Cloud, resource: Resource, one: Instance) -> Json:
             "status": {"code": f"HealthState/{health.lower()}", "level": level, "displayStatus": f"The VM is {health.lower()}"}
         }
     return view
-
-
-def instance_interfaces(resource: Resource, one: Instance) -> Iterator[Json]:
-    """Yield an instance's network interfaces with their addresses.
-
-    https://learn.microsoft.com/rest/api/virtualnetwork/network-interface-in-vm-ss/list-virtual-machine-scale-set-vm-network-interfaces
-    """
-    model = state_of(resource).models[one.model]
-    own = f"{resource.id.text}/virtualMachines/{one.id}"
-    configured = (model.profile.get("networkProfile") or {}).get("networkInterfaceConfigurations") or []
-    addresses = iter(one.addresses)
-    for nic in configured:
-        inner = nic.get("properties") or {}
-        text = f"{own}/networkInterfaces/{nic['name']}"
-        configurations = inner.get("ipConfigurations") or []
-        properties: Json = {
-            "provisioningState": "Succeeded",
-            "primary": bool(inner.get("primary", len(configured) == 1)),
-            "enableAcceleratedNetworking": bool(inner.get("enableAcceleratedNetworking", False)),
-            "enableIPForwarding": bool(inner.get("enableIPForwarding", False)),
-            "virtualMachine": {"id": own},
-            "ipConfigurations": [_configuration(text, item, next(addresses), len(configurations)) for item in configurations],
-        }
-        if inner.get("networkSecurityGroup"):
-            properties["networkSecurityGroup"] = inner["networkSecurityGroup"]
-        yield {"name": nic["name"], "id": text, "type": INTERFACE, "location": resource.body["location"], "properties": properties}
-
-
-def _configuration(nic: str, item: Mapping[str, Any], address: int, count: int) -> Json:
-    inner = item.get("properties") or {}
-    properties: Json = {
-        "provisioningState": "Succeeded",
-        "privateIPAddress": str(IPv4Address(address)),
-        "privateIPAllocationMethod": "Dynamic",
-        "privateIPAddressVersion": inner.get("privateIPAddressVersion", "IPv4"),
-        "subnet": {"id": inner["subnet"]["id"]},
-        "primary": bool(inner.get("primary", count == 1)),
-    }
-    for name in ("loadBalancerBackendAddressPools", "applicationSecurityGroups"):
-        if inner.get(name):
-            properties[name] = inner[name]
-    return {"name": item["name"], "id": f"{nic}/ipConfigurations/{item['name']}", "properties": properties}

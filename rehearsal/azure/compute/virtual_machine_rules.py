@@ -8,6 +8,7 @@ from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.disks import attached_to, check_os_disk
 from rehearsal.azure.compute.machine import DEALLOCATED
+from rehearsal.azure.compute.machine_interfaces import check_configurations, interface_configurations
 from rehearsal.azure.errors import AzureError, conflict, invalid, property_change_not_allowed
 from rehearsal.azure.quota import size_of
 from rehearsal.azure.resource import Json, Resource
@@ -43,9 +44,6 @@ def check_machine(cloud: Cloud, arm_id: ArmId, body: Json) -> None:
     zones = body.get("zones") or []
     if len(zones) > 1 or not set(zones) <= {"1", "2", "3"}:
         raise invalid(f"The zones {zones} are not at most one of '1', '2', '3'.", "zones", "InvalidAvailabilityZone")
-    luns = [disk.get("lun") for disk in storage.get("dataDisks") or []]
-    if len(set(luns)) != len(luns):
-        raise invalid(f"The luns {luns} of the data disks are not each used once.", "dataDisks.lun")
     _check_interfaces(cloud, arm_id, properties)
     _check_attached(cloud, arm_id, storage)
 
@@ -53,6 +51,9 @@ def check_machine(cloud: Cloud, arm_id: ArmId, body: Json) -> None:
 def _check_interfaces(cloud: Cloud, arm_id: ArmId, properties: Json) -> None:
     """Require at least one interface, one primary, and none that another machine has."""
     given = (properties.get("networkProfile") or {}).get("networkInterfaces") or []
+    if interface_configurations({"properties": properties}):
+        check_configurations({"properties": properties})
+        return
     if not given:
         raise invalid("Virtual machine must have at least one network interface.", "networkProfile", "NetworkInterfaceMissing")
     primary = sum(1 for one in given if (one.get("properties") or {}).get("primary"))
@@ -83,7 +84,10 @@ def check_changes(previous: Resource, power: str, body: Json) -> None:
         if after is not None and after != before:
             raise property_change_not_allowed(name, before, after)
     path = "properties.networkProfile.networkInterfaces"
-    known, requested = [[str(one.get("id", "")).lower() for one in value_at(one_body, path) or []] for one_body in (previous.sent, body)]
+    known, requested = [[str(one.get("id", "")).lower() for one in value_at(one_body, path) or []] for one_body in (previous.body, body)]
+    if interface_configurations(body):
+        # These are of the machine's creation; its interfaces stay.
+        return
     if sorted(known) != sorted(requested) and power not in (DEALLOCATED, ""):
         message = (
             f"Adding or deleting network interfaces on the virtual machine {previous.id.text} is not supported while it is {power}; "

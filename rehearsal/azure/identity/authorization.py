@@ -31,6 +31,7 @@ class RoleAssignment(ResourceType):
     type = "Microsoft.Authorization/roleAssignments"
     put_duration = "role.put"
     has_provisioning_state = False
+    delete_returns_body = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a role and a principal that was not deleted; refuse a second assignment of the same, and a change of an existing one."""

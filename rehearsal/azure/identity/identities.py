@@ -5,7 +5,6 @@ https://learn.microsoft.com/rest/api/managedidentity/user-assigned-identities
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -49,9 +48,6 @@ def directory_of(cloud: Cloud) -> Directory:
     return cast("Directory", cloud.services.setdefault("directory", Directory()))
 
 
-NAME = re.compile(r"[a-zA-Z0-9][\w-]{2,127}")
-"""https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftmanagedidentity"""
-CREDENTIAL_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{2,119}")
 CREDENTIALS = 20
 """Federated credentials of one identity: https://learn.microsoft.com/entra/workload-id/workload-identity-federation-considerations"""
 
@@ -67,16 +63,15 @@ class UserAssignedIdentity(ResourceType):
     deletable_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Require a name of 3 to 128 characters, and a location."""
-        if not NAME.fullmatch(arm_id.name):
-            raise invalid(f"The identity name '{arm_id.name}' must match {NAME.pattern}.", "resourceName", "InvalidResourceName")
+        """Require a location."""
         required_location(body)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add tenant, principal and client."""
         text = previous.id.text if previous else arm_id.text
         who = {"principalId": cloud.stable_uuid(text, "principal"), "clientId": cloud.stable_uuid(text, "client")}
-        return {**body, "properties": {**without_nulls(body.get("properties")), "tenantId": cloud.tenant, **who}}
+        usual = {"isolationScope": "None", **without_nulls(body.get("properties"))}
+        return {**body, "tags": body.get("tags") or {}, "properties": {**usual, "tenantId": cloud.tenant, **who}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Add its principal to the directory."""
@@ -95,8 +90,6 @@ class FederatedCredential(ResourceType):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require one audience; refuse more than 20 credentials of an identity, and two with the same issuer and subject."""
-        if not CREDENTIAL_NAME.fullmatch(arm_id.name):
-            raise invalid(f"The credential name '{arm_id.name}' must match {CREDENTIAL_NAME.pattern}.", "name", "InvalidResourceName")
         issuer, subject, audiences = (
             required_value(body, f"properties.{part}", "parameters") for part in ("issuer", "subject", "audiences")
         )

@@ -6,26 +6,15 @@ https://learn.microsoft.com/rest/api/compute/gallery-images/create-or-update wha
 
 from __future__ import annotations
 
-import re
-
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.errors import conflict, invalid, property_change_not_allowed
+from rehearsal.azure.errors import conflict, property_change_not_allowed
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.validation import check_one_of, check_unchanged, required_location, required_value, value_at, without_nulls
 
 GALLERIES, DEFINITIONS, VERSIONS = 100, 1_000, 10_000
 """Limits per subscription and region: https://learn.microsoft.com/azure/virtual-machines/azure-compute-gallery#limits"""
-GALLERY_NAME = re.compile(r"[^_\W][\w.]{0,79}(?<!\.)")
-"""https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftcompute"""
-IMAGE_NAME = re.compile(r"[^_\W][\w\-.]{0,79}(?<![-.])")
-
-
-def check_name(name: str, rule: re.Pattern[str], entity: str) -> None:
-    """Refuse a name that breaks its rule; AzureError InvalidParameter."""
-    if not rule.fullmatch(name):
-        raise invalid(f"The entity name '{entity}' is invalid according to its validation rule: ^{rule.pattern}$.", entity)
 
 
 def check_count_limit(cloud: Cloud, arm_id: ArmId, location: str, resource_type: str, limit: int) -> None:
@@ -59,10 +48,9 @@ class Gallery(ResourceType):
     deletable_in_use = True
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Require a name of letters, digits, full stops and underscores; refuse more galleries than the limit."""
+        """Refuse more galleries than the limit."""
         location = required_location(body)
         if previous is None:
-            check_name(arm_id.name, GALLERY_NAME, "gallery.name")
             check_count_limit(cloud, arm_id, location, self.type, GALLERIES)
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
@@ -103,7 +91,6 @@ class Image(ResourceType):
         check_one_of(value_at(body, "properties.architecture"), ("x64", "Arm64"), "galleryImage.properties.architecture")
         check_unchanged(body, previous, self.FIXED, "galleryImage")
         if previous is None:
-            check_name(arm_id.name, IMAGE_NAME, "galleryImage.name")
             check_count_limit(cloud, arm_id, location, self.type, DEFINITIONS)
             self._check_identifier(cloud, arm_id, body)
         else:

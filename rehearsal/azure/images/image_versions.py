@@ -61,6 +61,10 @@ def version_numbers(name: str) -> tuple[int, int, int]:
     raise invalid(message, "galleryImageVersionName")
 
 
+UNKNOWN_GB = 30
+"""Size of a disk whose source is not modelled, in GB."""
+
+
 class ImageVersion(ResourceType):
     """An image version."""
 
@@ -98,9 +102,11 @@ class ImageVersion(ResourceType):
         safety = {
             "reportedForPolicyViolation": False,
             "allowDeletionOfReplicatedLocations": True,
+            "policyViolations": [],
             **without_nulls(properties.get("safetyProfile")),
         }
-        return {**body, "properties": {**properties, "publishingProfile": profile, "safetyProfile": safety}}
+        storage = _storage_profile(cloud, properties["storageProfile"])
+        return {**body, "properties": {**properties, "publishingProfile": profile, "safetyProfile": safety, "storageProfile": storage}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Start a copy to each new region, and forget regions that are no longer named."""
@@ -140,6 +146,24 @@ class ImageVersion(ResourceType):
 
     def load(self, data: Any) -> Replication:
         return Replication({name: (begin, end) for name, (begin, end) in data.items()})
+
+
+def _storage_profile(cloud: Cloud, sent: Json) -> Json:
+    """Return the disks of a version with their sizes: those of source disks that exist, and 30 GB for others, as most Linux images have.
+
+    https://learn.microsoft.com/rest/api/compute/gallery-image-versions/get#galleryosdiskimage
+    """
+    shown = {**sent, "osDiskImage": {"hostCaching": "ReadWrite", **(sent.get("osDiskImage") or {})}}
+    shown["osDiskImage"]["sizeInGB"] = _size(cloud, shown["osDiskImage"])
+    if sent.get("dataDiskImages"):
+        shown["dataDiskImages"] = [{**one, "sizeInGB": _size(cloud, one)} for one in sent["dataDiskImages"]]
+    return shown
+
+
+def _size(cloud: Cloud, image: Json) -> int:
+    source = image.get("source") or {}
+    disk = cloud.find(str(source.get("id") or ""))
+    return int(disk.properties.get("diskSizeGB") or UNKNOWN_GB) if disk is not None else UNKNOWN_GB
 
 
 def _end_of_life(body: Json) -> datetime | None:

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.errors import invalid
 from rehearsal.azure.network.network_resource_type import NetworkResourceType, check_names, properties_of
 from rehearsal.azure.references import references
 from rehearsal.azure.resource import SUCCEEDED, Json, Resource
-
-NAME = re.compile(r"[A-Za-z0-9]([\w.-]{0,78}\w)?", re.ASCII)
-"""https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftnetwork"""
 
 ListedChildren = Mapping[str, tuple[ArmId, Json]]
 """Children that a body lists: id and body by key."""
 
 
 def listed_children(arm_id: ArmId, body: Json, collection: str) -> ListedChildren | None:
-    """Return the children that a body lists in a collection, None if the body has no such list; AzureError for an invalid or repeated
-    name.
-    """
+    """Return the children that a body lists in a collection, None if the body has no such list; AzureError for a repeated name."""
     items = properties_of(body).get(collection)
     if items is None:
         return None
     check_names(arm_id, items)
-    for item in items:
-        if not NAME.fullmatch(item["name"]):
-            message = (
-                f"Resource name {item['name']} is invalid: the name of one of the {collection} of {arm_id.text} matches {NAME.pattern}."
-            )
-            raise invalid(message, arm_id.text, "InvalidResourceName")
     ids = [parse(f"{arm_id.text}/{collection}/{item['name']}") for item in items]
     return {one.key: (one, {"properties": deepcopy(properties_of(item))}) for one, item in zip(ids, items, strict=True)}
 

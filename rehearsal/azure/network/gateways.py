@@ -78,8 +78,8 @@ class VirtualNetworkGateway(AddressHolder):
 
 PUBLIC_ADDRESSES = 16
 """Public addresses of one gateway, as addresses and prefixes in any combination."""
-IDLE_MINUTES = range(4, 121)
-"""https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource#idle-timeout-timers"""
+IDLE_MINUTES = 4
+"""Idle timeout by default: https://learn.microsoft.com/azure/nat-gateway/nat-gateway-resource#idle-timeout-timers"""
 
 
 class NatGateway(NetworkResourceType):
@@ -89,10 +89,10 @@ class NatGateway(NetworkResourceType):
     noun = "Nat gateway"
     in_use_code = "InUseNatGatewayCannotBeDeleted"
     users: Mapping[str, str] = {"subnets": Subnet.type.lower()}
-    defaults: Mapping[str, Any] = {"idleTimeoutInMinutes": IDLE_MINUTES[0]}
+    defaults: Mapping[str, Any] = {"idleTimeoutInMinutes": IDLE_MINUTES}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Refuse another sku, several zones, an invalid idle timeout, addresses of another zone or resource, and more than 16 addresses."""
+        """Refuse another sku, several zones, addresses of another zone or resource, and more than 16 addresses."""
         super().check(cloud, arm_id, body, previous)
         if (body.get("sku") or {}).get("name") not in ("Standard", "StandardV2"):
             raise invalid(f"NAT gateway {arm_id.text} needs sku Standard.", "sku.name", "InvalidNatGatewaySku")
@@ -100,10 +100,6 @@ class NatGateway(NetworkResourceType):
         if len(zones) > 1:
             message = f"Resource {arm_id.text} has {len(zones)} zones specified. Only one zone can be specified for this resource."
             raise invalid(message, "zones", "ResourceCannotHaveMultipleZonesSpecified")
-        idle = properties_of(body).get("idleTimeoutInMinutes", IDLE_MINUTES[0])
-        if idle not in IDLE_MINUTES:
-            message = f"NAT gateway {arm_id.text} has idle timeout {idle} min, outside {IDLE_MINUTES[0]} to {IDLE_MINUTES[-1]}."
-            raise invalid(message, "properties.idleTimeoutInMinutes", "InvalidIdleTimeout")
         count = 0
         for public in _public(cloud, body):
             check_public_address_free(cloud, arm_id, public.id.text)

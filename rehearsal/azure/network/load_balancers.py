@@ -25,16 +25,35 @@ from rehearsal.azure.resource import Json, Resource
 FRONTENDS, POOLS, PROBES, RULES = "frontendIPConfigurations", "backendAddressPools", "probes", "loadBalancingRules"
 MAX_ITEMS = {FRONTENDS: 600, RULES: 1_500}
 """https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer"""
-IDLE_MINUTES = range(4, 101)
-"""https://learn.microsoft.com/azure/load-balancer/load-balancer-tcp-idle-timeout"""
-MIN_PROBE_SECONDS = 5
-"""https://learn.microsoft.com/azure/load-balancer/load-balancer-custom-probe-overview"""
-HIGHEST_PORT = {"frontendPort": 65_534, "backendPort": 65_535, "port": 65_535}
-"""https://learn.microsoft.com/rest/api/load-balancer/load-balancers/create-or-update#loadbalancingrule"""
+IDLE_MINUTES = 4
+"""Idle timeout of a rule by default: https://learn.microsoft.com/azure/load-balancer/load-balancer-tcp-idle-timeout"""
 SCALE_SETS, LINKS = "microsoft.compute/virtualmachinescalesets", "microsoft.network/privatelinkservices"
 
 RULE_REFERENCES = {"frontendIPConfiguration": FRONTENDS, "backendAddressPool": POOLS, "probe": PROBES}
 """Fields of a rule that name another item of the load balancer, and the list that contains the item."""
+NAMING_ITEMS = (RULES, "inboundNatRules", "inboundNatPools", "outboundRules")
+"""Lists of items that name other items."""
+NAMED_BY: Mapping[str, str] = {
+    **RULE_REFERENCES,
+    "frontendIPConfigurations": FRONTENDS,
+    "backendAddressPools": POOLS,
+}
+"""Fields with which an item names others, one or a list of them, and the list that contains these."""
+ITEM_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    FRONTENDS: {"privateIPAllocationMethod": "Dynamic", "privateIPAddressVersion": "IPv4"},
+    RULES: {
+        "enableFloatingIP": False,
+        "enableTcpReset": False,
+        "idleTimeoutInMinutes": IDLE_MINUTES,
+        "loadDistribution": "Default",
+        "disableOutboundSnat": False,
+    },
+    PROBES: {"intervalInSeconds": 15, "probeThreshold": 1, "numberOfProbes": 1},
+    "inboundNatRules": {"enableFloatingIP": False, "enableTcpReset": False, "idleTimeoutInMinutes": IDLE_MINUTES},
+    "inboundNatPools": {"enableFloatingIP": False, "enableTcpReset": False, "idleTimeoutInMinutes": IDLE_MINUTES},
+    "outboundRules": {"allocatedOutboundPorts": 0, "enableTcpReset": False, "idleTimeoutInMinutes": IDLE_MINUTES},
+}
+"""Defaults of items by list: https://learn.microsoft.com/rest/api/load-balancer/load-balancers/create-or-update"""
 
 
 class LoadBalancer(AddressHolder):
@@ -88,7 +107,6 @@ class LoadBalancer(AddressHolder):
                     raise self.missing_reference_error(arm_id, target)
             if not id_of(inner.get("frontendIPConfiguration")):
                 raise invalid(f"Load balancing rule {name} of {arm_id.text} has no frontendIPConfiguration.", name, "InvalidRequestFormat")
-            _check_rule(arm_id, name, inner)
             protocol = str(inner.get("protocol", "")).lower()
             front = (id_of(inner["frontendIPConfiguration"]).lower(), protocol, int(inner["frontendPort"]))
             _check_free(ports, front, name, "RulesUseSameFrontendPortProtocolAndIPConfig", "frontend IP configuration, port and protocol")
@@ -101,26 +119,25 @@ class LoadBalancer(AddressHolder):
         whole = super().complete(cloud, arm_id, body, previous)
         whole["sku"].setdefault("tier", "Regional")
         inner: Json = whole["properties"]
-        for rule in inner[RULES]:
-            rule["properties"] = {
-                "enableFloatingIP": False,
-                "enableTcpReset": False,
-                "idleTimeoutInMinutes": IDLE_MINUTES[0],
-                "loadDistribution": "Default",
-                "disableOutboundSnat": False,
-                **rule["properties"],
-            }
-        for probe in inner[PROBES]:
-            probe["properties"].setdefault("intervalInSeconds", 15)
-            probe["properties"].setdefault("probeThreshold", 1)
-        for field, name in RULE_REFERENCES.items():
-            named: dict[str, list[Json]] = {}
-            for rule in inner[RULES]:
-                named.setdefault(id_of(rule["properties"].get(field)).lower(), []).append({"id": rule["id"]})
+        for name, usual in ITEM_DEFAULTS.items():
             for item in inner[name]:
-                if rules := named.get(item["id"].lower()):
-                    item["properties"][RULES] = rules
+                item["properties"] = {**usual, **item["properties"]}
+        named = _users_of_items(inner)
+        for item in (one for name in (FRONTENDS, POOLS, PROBES) for one in inner[name]):
+            item["properties"] |= {name: [{"id": one} for one in users] for name, users in named.get(item["id"].lower(), {}).items()}
         return whole
+
+
+def _users_of_items(properties: Json) -> dict[str, dict[str, list[str]]]:
+    """Return the ids of the items that name an item, by the lower-case id of the named item and by the list of the naming ones."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in NAMING_ITEMS:
+        for item in properties[name]:
+            values = (item["properties"].get(field) for field in NAMED_BY)
+            targets = [id_of(one) for value in values for one in (value if isinstance(value, list) else [value])]
+            for target in dict.fromkeys(one.lower() for one in targets if one):
+                found.setdefault(target, {}).setdefault(name, []).append(item["id"])
+    return found
 
 
 def _check_frontend(cloud: Cloud, arm_id: ArmId, item: Json) -> None:
@@ -138,30 +155,9 @@ def _check_frontend(cloud: Cloud, arm_id: ArmId, item: Json) -> None:
 def _check_probe(arm_id: ArmId, item: Json) -> None:
     inner, name = properties_of(item), str(item["name"])
     protocol = str(inner.get("protocol", "")).lower()
-    refused = ""
     if protocol not in ("tcp", "http", "https"):
-        refused = f"has protocol {inner.get('protocol')}, none of Tcp, Http, Https"
-    elif (protocol != "tcp") != bool(inner.get("requestPath")):
-        refused = f"has protocol {inner['protocol']} and requestPath {inner.get('requestPath')!r}: a path belongs to Http and Https"
-    elif inner.get("port") not in range(1, HIGHEST_PORT["port"] + 1):
-        refused = f"has port {inner.get('port')}, outside 1 to {HIGHEST_PORT['port']}"
-    elif inner.get("intervalInSeconds", MIN_PROBE_SECONDS) < MIN_PROBE_SECONDS:
-        refused = f"has interval {inner['intervalInSeconds']} s, of at least {MIN_PROBE_SECONDS} s"
-    if refused:
-        raise invalid(f"Probe {name} of load balancer {arm_id.text} {refused}.", name, "InvalidLoadBalancerProbe")
-
-
-def _check_rule(arm_id: ArmId, name: str, rule: Json) -> None:
-    refused = ""
-    high_availability = str(rule.get("protocol", "")).lower() == "all"
-    for field in ("frontendPort", "backendPort"):
-        port, most = rule.get(field), HIGHEST_PORT[field]
-        if port not in range(most + 1) or (port == 0) != high_availability:
-            refused = f"has {field} {port}: 1 to {most}, and 0 for protocol All alone"
-    if rule.get("idleTimeoutInMinutes", IDLE_MINUTES[0]) not in IDLE_MINUTES:
-        refused = f"has idle timeout {rule['idleTimeoutInMinutes']} min, outside {IDLE_MINUTES[0]} to {IDLE_MINUTES[-1]}"
-    if refused:
-        raise invalid(f"Load balancing rule {name} of {arm_id.text} {refused}.", name, "InvalidLoadBalancingRule")
+        message = f"Probe {name} of load balancer {arm_id.text} has protocol {inner.get('protocol')}, none of Tcp, Http, Https."
+        raise invalid(message, name, "InvalidLoadBalancerProbe")
 
 
 def _check_free(taken: dict[tuple[str, str, int], str], key: tuple[str, str, int], name: str, code: str, what: str) -> None:

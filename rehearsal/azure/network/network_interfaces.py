@@ -28,7 +28,13 @@ class NetworkInterface(AddressHolder):
     type = "Microsoft.Network/networkInterfaces"
     noun = "Network interface"
     in_use_code = "NicInUse"
-    defaults: Mapping[str, Any] = {"enableAcceleratedNetworking": False, "enableIPForwarding": False, "nicType": "Standard"}
+    defaults: Mapping[str, Any] = {
+        "disableTcpStateTracking": False,
+        "enableAcceleratedNetworking": False,
+        "enableIPForwarding": False,
+        "nicType": "Standard",
+        "vnetEncryptionSupported": False,
+    }
     items = ("ipConfigurations",)
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -59,13 +65,40 @@ class NetworkInterface(AddressHolder):
         for item in inner["ipConfigurations"]:
             item["properties"].setdefault("primary", len(inner["ipConfigurations"]) == 1)
             item["properties"].setdefault("privateIPAddressVersion", "IPv4")
+        # A virtual machine can create an interface that is in no network.
+        subnet = id_of(inner["ipConfigurations"][0]["properties"].get("subnet"))
+        network = network_of(subnet) if subnet else arm_id.key
+        suffix = f"{cloud.stable_uuid('internalDomainNameSuffix', network.lower())[:26]}.bx.internal.cloudapp.net"
+        sent: Json = inner.get("dnsSettings") or {}
+        servers = sent.get("dnsServers") or []
+        inner["dnsSettings"] = {"dnsServers": [], "appliedDnsServers": servers, "internalDomainNameSuffix": suffix, **sent}
         digits = cloud.stable_uuid("macAddress", arm_id.key).upper()
         inner["macAddress"] = f"00-0D-3A-{digits[:2]}-{digits[2:4]}-{digits[4:6]}"
         return whole
+
+    def removed(self, cloud: Cloud, resource: Resource) -> None:
+        """Release its addresses, and delete the public addresses that are deleted with it."""
+        super().removed(cloud, resource)
+        for item in list_of(resource.body, "ipConfigurations"):
+            public = properties_of(item).get("publicIPAddress") or {}
+            found = cloud.resources.get(id_of(public).lower())
+            if found is not None and properties_of(public).get("deleteOption") == "Delete" and not found.operation:
+                cloud.delete(found)
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with the machine that the interface is attached to."""
         shown = super().view(cloud, resource, query)
         for machine in users_by_type(cloud, resource).get(MACHINES, [])[:1]:
-            shown["properties"] = {**shown["properties"], "virtualMachine": {"id": machine}}
+            shown["properties"] = {
+                **shown["properties"],
+                "virtualMachine": {"id": machine},
+                "primary": _is_primary(cloud.get(machine), resource),
+            }
         return shown
+
+
+def _is_primary(machine: Resource, interface: Resource) -> bool:
+    """Return whether an interface is the primary one of its machine; a single one is primary by default."""
+    named = (machine.properties.get("networkProfile") or {}).get("networkInterfaces") or []
+    flags = {id_of(one).lower(): properties_of(one).get("primary") for one in named}
+    return bool(flags.get(interface.key, False)) or len(flags) == 1

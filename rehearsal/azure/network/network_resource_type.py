@@ -8,13 +8,15 @@ from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.errors import AzureError, busy, invalid
-from rehearsal.azure.preconditions import etag
+from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.preconditions import busy, etag, system_data
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.validation import required_location
 
 PROVIDER = "Microsoft.Network"
+CONFIGURATIONS = ("ipConfigurations", "frontendIPConfigurations")
+"""Lists of items that name subnets and public addresses."""
 
 
 class NetworkResourceType(ResourceType):
@@ -34,6 +36,8 @@ class NetworkResourceType(ResourceType):
     """Properties that list items with a name and an id, which are not resources."""
     typed_items = True
     """A GET returns the type of an item."""
+    has_system_data = False
+    """A GET returns the creator and the times of changes."""
     defaults: Mapping[str, Any] = {}
     """Defaults of inner properties."""
     users: Mapping[str, str] = {}
@@ -73,7 +77,14 @@ class NetworkResourceType(ResourceType):
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with its etag and its users."""
-        shown = {**resource.body, "etag": etag(resource)}
+        tag = etag(resource)
+        shown = {**resource.body, "etag": tag}
+        if self.has_system_data:
+            shown["systemData"] = system_data(resource)
+        inner = resource.properties
+        tagged = {name: [{**item, "etag": tag} for item in inner[name]] for name in self.items if name in inner}
+        if tagged:
+            shown["properties"] = {**inner, **tagged}
         if self.users:
             found = users_by_type(cloud, resource)
             listed = {name: [{"id": one} for one in found[kind]] for name, kind in self.users.items() if kind in found}
@@ -93,8 +104,8 @@ class NetworkResourceType(ResourceType):
 def check_children_idle(cloud: Cloud, key: str) -> None:
     """Refuse a change or delete while a child is being changed."""
     for part in cloud.index.children(key):
-        if cloud.resources[part].operation:
-            raise busy(cloud.resources[part].id.text)
+        if running := cloud.resources[part].operation:
+            raise busy(cloud.resources[part].id, cloud.operations[running])
 
 
 def users_by_type(cloud: Cloud, resource: Resource) -> dict[str, list[str]]:
@@ -104,6 +115,16 @@ def users_by_type(cloud: Cloud, resource: Resource) -> dict[str, list[str]]:
         user = cloud.resources[key].id
         found.setdefault(user.type.lower(), []).append(user.text)
     return found
+
+
+def configurations_in(cloud: Cloud, target: Resource, field: str) -> Iterator[str]:
+    """Yield the ids of the ipConfigurations of resources whose field, such as `subnet`, names a resource."""
+    for key in cloud.index.users(target.key):
+        user = cloud.resources[key]
+        for name in CONFIGURATIONS:
+            for item in list_of(user.body, name):
+                if id_of((item.get("properties") or item).get(field)).lower() == target.key:
+                    yield f"{user.id.text}/{name}/{item.get('name', 'default')}"
 
 
 def properties_of(body: Mapping[str, Any]) -> Json:

@@ -112,6 +112,10 @@ class Peering(NetworkResourceType):
                 space = {"addressPrefixes": [str(one) for one in peered_prefixes(cloud, whole, network, f"{side}SubnetNames")]}
                 inner[f"{side}AddressSpace"] = space
                 inner[f"{side}VirtualNetworkAddressSpace"] = space
+        remote = properties_of(sides["remote"].body) if sides["remote"] else {}
+        for name, source in (("remoteBgpCommunities", "bgpCommunities"), ("remoteVirtualNetworkEncryption", "encryption")):
+            if source in remote:
+                inner[name] = remote[source]
         state = previous.properties["peeringState"] if previous is not None else "Initiated"
         inner["peeringState"] = "Initiated" if state == "Disconnected" else state
         inner["peeringSyncLevel"] = "FullyInSync" if inner["peeringState"] == "Connected" else "RemoteNotInSync"

@@ -176,6 +176,12 @@ SOA: Json = {
 Reader = Callable[[str], object]
 
 
+def _check_ttl(arm_id: ArmId, ttl: object) -> None:
+    if not isinstance(ttl, int) or ttl not in TTL_SECONDS:
+        message = f"The TTL of {arm_id.text} is {ttl}, outside {TTL_SECONDS[0]} to {TTL_SECONDS[-1]} seconds."
+        raise invalid(message, "properties.ttl", "BadRequest")
+
+
 class RecordSet(NetworkResourceType):
     """The records of one name and type. A PUT is done at once, as on Azure.
 
@@ -194,11 +200,7 @@ class RecordSet(NetworkResourceType):
         """Refuse a set without a time to live, with invalid or too many records, or with a CNAME beside other records."""
         super().check(cloud, arm_id, body, previous)
         inner = properties_of(body)
-        ttl = inner.get("ttl")
-        if not isinstance(ttl, int) or ttl not in TTL_SECONDS:
-            raise invalid(
-                f"The TTL of {arm_id.text} is {ttl}, outside {TTL_SECONDS[0]} to {TTL_SECONDS[-1]} seconds.", "properties.ttl", "BadRequest"
-            )
+        _check_ttl(arm_id, inner.get("ttl"))
         records = self.records(inner)
         if len(records) > RECORDS_PER_SET:
             message = f"Record set {arm_id.text} has {len(records)} records, of at most {RECORDS_PER_SET}."
@@ -265,20 +267,45 @@ RECORD_SET_TYPES: Mapping[str, RecordSet] = {
 
 
 class StartOfAuthority(ResourceType):
-    """The start of authority that Azure creates in every zone; a PUT of it is not modelled."""
+    """The start of authority that Azure creates in every zone, which a client can change except for its host.
+
+    The zone's state contains what a client changed. https://learn.microsoft.com/azure/dns/dns-zones-records#soa-records
+    """
 
     type = "Microsoft.Network/privateDnsZones/SOA"
     virtual = True
 
     def respond(self, cloud: Cloud, request: Request) -> Response:
-        """Answer a GET; other methods are refused, because the record set is created and deleted with its zone."""
+        """Answer a GET, PUT or PATCH; a DELETE is refused, because the record set is deleted with its zone."""
         found = self.find_virtual(cloud, request.id)
         if found is None:
             raise resource_not_found(request.id)
-        if request.method not in ("GET", "HEAD"):
-            message = f"{request.method} of {request.id.text} is refused: a zone's SOA record set stays as it is, and goes with its zone."
-            raise invalid(message, request.id.text, "BadRequest")
-        return Response(200, found.body)
+        match request.method:
+            case "GET" | "HEAD":
+                return Response(200, found.body)
+            case "PUT" | "PATCH":
+                zone = cloud.get(request.id.parent or "")
+                zone.state = self._changed(cloud, request, found.body["properties"])
+                zone.version += 1
+                changed = self.find_virtual(cloud, request.id)
+                return Response(200, changed.body if changed else None)
+            case _:
+                message = f"{request.method} of {request.id.text} is refused: a zone's SOA record set is deleted with its zone."
+                raise invalid(message, request.id.text, "BadRequest")
+
+    def _changed(self, cloud: Cloud, request: Request, known: Json) -> Json:
+        """Return the properties after a PUT or PATCH: those that the request does not set stay, as the record itself does."""
+        body = cloud.body_reader.checked(self, request) if cloud.body_reader else dict(request.body or {})
+        inner = {name: value for name, value in (body.get("properties") or {}).items() if name in ("ttl", "metadata", "soaRecord")}
+        record = {**known["soaRecord"], **(inner.get("soaRecord") or {})}
+        if record["host"].rstrip(".") != SOA["soaRecord"]["host"]:
+            message = f"The host of {request.id.text} is {record['host']!r}; it stays {SOA['soaRecord']['host']!r}."
+            raise invalid(message, "properties.soaRecord.host", "BadRequest")
+        ttl = inner.get("ttl", known["ttl"])
+        _check_ttl(request.id, ttl)
+        changed: Json = {"ttl": ttl, "soaRecord": record}
+        metadata = inner.get("metadata", known.get("metadata"))
+        return changed if metadata is None else {**changed, "metadata": metadata}
 
     def find_virtual(self, cloud: Cloud, arm_id: ArmId) -> Resource | None:
         """Return the record set of an existing zone."""
@@ -286,7 +313,7 @@ class StartOfAuthority(ResourceType):
         if zone is None or arm_id.name != APEX:
             return None
         own = parse(f"{zone.id.text}/SOA/{APEX}")
-        inner = {**SOA, "fqdn": f"{zone.id.name}."}
+        inner = {**SOA, **(zone.state or {}), "fqdn": f"{zone.id.name}."}
         body = {"id": own.text, "name": APEX, "type": self.type, "etag": etag(zone), "properties": inner}
         return Resource(own, body, {}, zone.owner, zone.created, zone.created)
 

@@ -50,7 +50,12 @@ class PrivateLinkService(AddressHolder):
     type = "Microsoft.Network/privateLinkServices"
     noun = "Private link service"
     in_use_code = "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted"
-    defaults: Mapping[str, Any] = {"enableProxyProtocol": False}
+    defaults: Mapping[str, Any] = {
+        "enableProxyProtocol": False,
+        "fqdns": [],
+        "autoApproval": {"subscriptions": []},
+        "visibility": {"subscriptions": []},
+    }
     has_guid = False
     items = ("ipConfigurations",)
 
@@ -78,6 +83,8 @@ class PrivateLinkService(AddressHolder):
         """Add defaults, and the alias that consumers connect to."""
         whole = super().complete(cloud, arm_id, body, previous)
         location = location_key(body["location"])
+        for item in whole["properties"]["ipConfigurations"]:
+            item["properties"].setdefault("privateIPAddressVersion", "IPv4")
         whole["properties"]["alias"] = f"{arm_id.name}.{cloud.stable_uuid('alias', arm_id.key)}.{location}.azure.privatelinkservice"
         return whole
 
@@ -98,7 +105,8 @@ class PrivateLinkService(AddressHolder):
             }
             for one in found
         ]
-        return {**shown, "properties": {**shown["properties"], "privateEndpointConnections": connections}}
+        interfaces = [{"id": _interface_of(cloud, resource.id)}]
+        return {**shown, "properties": {**shown["properties"], "networkInterfaces": interfaces, "privateEndpointConnections": connections}}
 
 
 class PrivateEndpoint(AddressHolder):
@@ -126,6 +134,9 @@ class PrivateEndpoint(AddressHolder):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a subnet and one service, which cannot change."""
+        for connection in (one for name in CONNECTIONS for one in list_of(body, name)):
+            # The published examples send no name.
+            connection.setdefault("name", arm_id.name)
         if not id_of(properties_of(body).get("subnet")):
             raise invalid(f"Private endpoint {arm_id.text} names no subnet.", "properties.subnet", "InvalidRequestFormat")
         super().check(cloud, arm_id, body, previous)
@@ -166,13 +177,20 @@ class PrivateEndpoint(AddressHolder):
         groups = connection_of(resource.body)["properties"].get("groupIds") or ()
         names = [f"{parse(service_id_of(resource.body)).name}.{DOMAINS[group]}" for group in groups if group in DOMAINS]
         configs = [{"fqdn": name, "ipAddresses": addresses} for name in names] or [{"ipAddresses": addresses}]
-        return {**shown, "properties": {**shown["properties"], "customDnsConfigs": configs}}
+        interfaces = [{"id": _interface_of(cloud, resource.id)}]
+        return {**shown, "properties": {**shown["properties"], "networkInterfaces": interfaces, "customDnsConfigs": configs}}
 
     def blocks_deletion(self, resource: Resource, target: Resource) -> bool:
         """Return whether the endpoint prevents a delete: its subnet and a private link service stay; another service leaves it
         disconnected.
         """
         return target.id.type.lower().startswith("microsoft.network/")
+
+
+def _interface_of(cloud: Cloud, arm_id: ArmId) -> str:
+    """Return the id of the network interface that Azure creates for a service or an endpoint, which is not a resource of the model."""
+    interface = f"{arm_id.name}.nic.{cloud.stable_uuid('interface', arm_id.key)}"
+    return f"{arm_id.group_id}/providers/Microsoft.Network/networkInterfaces/{interface}"
 
 
 def connection_of(body: Json) -> Json:

@@ -6,24 +6,28 @@ https://learn.microsoft.com/azure/virtual-network/ip-services/public-ip-address-
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.errors import AzureError, invalid, property_change_not_allowed
-from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, properties_of, users_by_type, zones_of
+from rehearsal.azure.network.network_resource_type import (
+    NetworkResourceType,
+    configurations_in,
+    id_of,
+    properties_of,
+    users_by_type,
+    zones_of,
+)
 from rehearsal.azure.resource import Json, Resource
+from rehearsal.azure.validation import required_value
 
 SERVICE = "public addresses"
 RANGE = IPv4Network("198.18.0.0/15")
 """Range of the model's public addresses: the range for benchmarks, https://www.rfc-editor.org/rfc/rfc2544. The three ranges for
 documentation contain only 768 addresses, too few for one region.
-"""
-PREFIX_LENGTHS = range(28, 32)
-"""Lengths of IPv4 prefixes that Azure allocates:
-https://learn.microsoft.com/azure/virtual-network/ip-services/public-ip-address-prefix#prefix-sizes
 """
 NAT_GATEWAYS = "microsoft.network/natgateways"
 ADDRESSES = "microsoft.network/publicipaddresses"
@@ -61,25 +65,37 @@ def _range_of(cloud: Cloud) -> PublicRange:
     return found
 
 
+def take_public(cloud: Cloud, count: int) -> tuple[int, ...]:
+    """Allocate public addresses of machines, as integers: all, or AzureError and none."""
+    taken: list[int] = []
+    try:
+        taken.extend(int(_range_of(cloud).take(32).network_address) for _ in range(count))
+    except AzureError:
+        mark_public(cloud, taken, taken=False)
+        raise
+    return tuple(taken)
+
+
+def mark_public(cloud: Cloud, addresses: Iterable[int], *, taken: bool) -> None:
+    """Mark public addresses of machines as taken or free."""
+    for address in addresses:
+        _range_of(cloud).mark(IPv4Network((address, 32)), taken=taken)
+
+
 class PublicPrefix(NetworkResourceType):
     """A public prefix: Standard, IPv4, of a size that cannot change."""
 
     type = "Microsoft.Network/publicIPPrefixes"
     noun = "Public IP prefix"
     in_use_code = "InUsePublicIpPrefixCannotBeDeleted"
-    defaults: Mapping[str, Any] = {"publicIPAddressVersion": "IPv4"}
+    defaults: Mapping[str, Any] = {"publicIPAddressVersion": "IPv4", "ipTags": []}
     users: Mapping[str, str] = {"publicIPAddresses": ADDRESSES}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Refuse a size that Azure does not allocate, and a change of the size. The code for a size is assumed."""
+        """Refuse IPv6 and a change of the size."""
         super().check(cloud, arm_id, body, previous)
         check_version(arm_id, body)
-        length = properties_of(body).get("prefixLength")
-        if not isinstance(length, int) or length not in PREFIX_LENGTHS:
-            message = (
-                f"Public IP prefix {arm_id.text} has prefix length {length}; Azure gives /{PREFIX_LENGTHS[0]} to /{PREFIX_LENGTHS[-1]}."
-            )
-            raise invalid(message, "properties.prefixLength", "InvalidPublicIPPrefixLength")
+        length = required_value(body, "properties.prefixLength", "publicIPPrefix")
         if previous is not None and length != previous.properties["prefixLength"]:
             raise property_change_not_allowed("properties.prefixLength", previous.properties["prefixLength"], length)
 
@@ -122,7 +138,12 @@ class PublicAddress(NetworkResourceType):
     type = "Microsoft.Network/publicIPAddresses"
     noun = "Public IP address"
     in_use_code = "PublicIPAddressCannotBeDeleted"
-    defaults: Mapping[str, Any] = {"publicIPAddressVersion": "IPv4", "idleTimeoutInMinutes": 4}
+    defaults: Mapping[str, Any] = {
+        "publicIPAddressVersion": "IPv4",
+        "idleTimeoutInMinutes": 4,
+        "ipTags": [],
+        "ddosSettings": {"protectionMode": "VirtualNetworkInherited"},
+    }
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse Basic and dynamic addresses, a change of the prefix, and zones other than those of the prefix."""
@@ -162,6 +183,13 @@ class PublicAddress(NetworkResourceType):
             resource.properties["ipAddress"] = _of_prefix(cloud, resource, cloud.get(prefix_id))
         else:
             resource.properties["ipAddress"] = str(_range_of(cloud).take(32).network_address)
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """Return the body with the ipConfiguration or the NAT gateway that uses the address."""
+        shown = super().view(cloud, resource, query)
+        used = {"ipConfiguration": next(configurations_in(cloud, resource, "publicIPAddress"), "")}
+        used["natGateway"] = next(iter(users_by_type(cloud, resource).get(NAT_GATEWAYS, [])), "")
+        return {**shown, "properties": {**shown["properties"], **{name: {"id": one} for name, one in used.items() if one}}}
 
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Release the address."""

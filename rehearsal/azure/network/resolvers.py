@@ -29,6 +29,7 @@ class DnsResolver(NetworkResourceType):
 
     type = "Microsoft.Network/dnsResolvers"
     noun = "DNS resolver"
+    has_system_data = True
     put_duration = "resolver.put"
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
@@ -62,6 +63,7 @@ class InboundEndpoint(AddressHolder):
 
     type = "Microsoft.Network/dnsResolvers/inboundEndpoints"
     noun = "Inbound endpoint"
+    has_system_data = True
     put_duration = "resolver.put"
     address_key, method_key = "privateIpAddress", "privateIpAllocationMethod"
     nested = False

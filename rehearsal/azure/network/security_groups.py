@@ -6,15 +6,15 @@ https://learn.microsoft.com/azure/virtual-network/network-security-groups-overvi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import ip_network
 from typing import Any
 
 from rehearsal.azure.arm_id import ArmId
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.errors import invalid
 from rehearsal.azure.network.child_resources import ListingResourceType, listed_children, siblings
 from rehearsal.azure.network.network_resource_type import NetworkResourceType, check_children_idle, properties_of
 from rehearsal.azure.network.subnets import INTERFACES, Subnet
+from rehearsal.azure.preconditions import etag
 from rehearsal.azure.resource import Json, Resource
 
 COLLECTION = "securityRules"
@@ -23,9 +23,6 @@ ADDRESSES_PER_SIDE = 4_000
 """Addresses and ranges in one side of a rule; both limits:
 https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md
 """
-PRIORITIES = range(100, 4_097)
-"""https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview#security-rules"""
-HIGHEST_PORT = 65_535
 SETS = "microsoft.compute/virtualmachinescalesets"
 
 DEFAULT_RULES = (
@@ -39,6 +36,14 @@ DEFAULT_RULES = (
 """Name, direction, priority, access, source and destination of the rules that every group has.
 https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview#default-security-rules
 """
+DESCRIPTIONS = {
+    "AllowVnetInBound": "Allow inbound traffic from all VMs in VNET",
+    "AllowAzureLoadBalancerInBound": "Allow inbound traffic from azure load balancer",
+    "DenyAllInBound": "Deny all inbound traffic",
+    "AllowVnetOutBound": "Allow outbound traffic from all VMs to all VMs in VNET",
+    "AllowInternetOutBound": "Allow outbound traffic from all VMs to Internet",
+    "DenyAllOutBound": "Deny all outbound traffic",
+}
 
 
 class SecurityRule(NetworkResourceType):
@@ -65,6 +70,7 @@ class SecurityGroup(ListingResourceType):
     in_use_code = "InUseNetworkSecurityGroupCannotBeDeleted"
     codes_by_user: Mapping[str, str] = {SETS: "NetworkSecurityGroupInUseByVirtualMachineScaleSet"}
     users: Mapping[str, str] = {"subnets": Subnet.type.lower(), "networkInterfaces": INTERFACES}
+    defaults: Mapping[str, Any] = {"flushConnection": False}
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse invalid rules, and two rules of one direction with the same priority."""
@@ -104,14 +110,10 @@ def _check_rule(name: str, rule: Json) -> None:
             )
     if not rule.get("protocol"):
         raise invalid(f"Security rule {name} needs a protocol.", "properties.protocol", "InvalidRequestFormat")
-    priority = rule.get("priority")
-    if not isinstance(priority, int) or priority not in PRIORITIES:
-        message = f"Security rule has invalid Priority. Value provided: {priority} Allowed range {PRIORITIES[0]}-{PRIORITIES[-1]}."
-        raise invalid(message, name, "SecurityRuleInvalidPriority")
+    if rule.get("priority") is None:
+        raise invalid(f"Security rule {name} needs a priority.", "properties.priority", "InvalidRequestFormat")
     for side in ("source", "destination"):
         _check_prefixes(name, rule, side)
-        for ports in _values(rule, f"{side}PortRange"):
-            _check_ports(ports)
 
 
 def _check_prefixes(name: str, rule: Json, side: str) -> None:
@@ -122,32 +124,6 @@ def _check_prefixes(name: str, rule: Json, side: str) -> None:
     if len(found) > ADDRESSES_PER_SIDE:
         message = f"Security rule {name} has {len(found)} {side} addresses, of at most {ADDRESSES_PER_SIDE}."
         raise invalid(message, name, "SecurityRuleAddressCountLimitReached")
-    for text in found:
-        if text[:1].isdigit() and not _is_prefix(text):
-            raise invalid(f"Security rule has invalid Address prefix. Value provided: {text}", name, "SecurityRuleInvalidAddressPrefix")
-
-
-def _is_prefix(text: str) -> bool:
-    """Return whether a text that begins with a digit is an address or a CIDR; service tags begin with a letter."""
-    try:
-        ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return True
-
-
-def _check_ports(text: str) -> None:
-    low, _, high = text.partition("-")
-    if text != "*" and not (low.isdigit() and (high or low).isdigit() and int(low) <= int(high or low) <= HIGHEST_PORT):
-        raise _invalid_ports(text)
-
-
-def _invalid_ports(text: str) -> AzureError:
-    message = (
-        f"Security rule has invalid Port range. Value provided: {text}. Value should be an integer OR integer range with '-' delimiter. "
-        f"Valid range 0-{HIGHEST_PORT}."
-    )
-    return invalid(message, text, "SecurityRuleInvalidPortRange")
 
 
 def _values(rule: Json, name: str, plural: str = "s") -> Iterator[str]:
@@ -161,6 +137,7 @@ def _default_rules(group: Resource) -> Iterator[Json]:
     for name, direction, priority, access, source, destination in DEFAULT_RULES:
         inner = {
             "provisioningState": "Succeeded",
+            "description": DESCRIPTIONS[name],
             "direction": direction,
             "priority": priority,
             "access": access,
@@ -171,4 +148,4 @@ def _default_rules(group: Resource) -> Iterator[Json]:
             "destinationPortRange": "*",
         }
         own = f"{group.id.text}/defaultSecurityRules/{name}"
-        yield {"id": own, "name": name, "type": f"{group.id.type}/defaultSecurityRules", "properties": inner}
+        yield {"id": own, "name": name, "type": f"{group.id.type}/defaultSecurityRules", "etag": etag(group), "properties": inner}

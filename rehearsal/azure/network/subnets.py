@@ -5,17 +5,18 @@ https://learn.microsoft.com/rest/api/virtualnetwork/subnets
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network, ip_network
 from itertools import combinations, pairwise
 from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.errors import AzureError, invalid
+from rehearsal.azure.compute.instances import Model, state_of
+from rehearsal.azure.errors import AzureError, invalid, not_modelled
 from rehearsal.azure.network.address_pools import addresses_of, pool_of, prefix_of
 from rehearsal.azure.network.child_resources import siblings
-from rehearsal.azure.network.network_resource_type import NetworkResourceType, id_of, properties_of
+from rehearsal.azure.network.network_resource_type import NetworkResourceType, configurations_in, id_of, properties_of, users_by_type
 from rehearsal.azure.resource import Json, Resource
 
 SMALLEST_SUBNET = 29
@@ -43,6 +44,10 @@ def network_prefixes(body: Json, owner: str) -> tuple[IPv4Network, ...]:
     """Return the prefixes of a virtual network's body; AzureError for overlapping or missing ones."""
     space = properties_of(body).get("addressSpace") or {}
     found = tuple(parse_prefix(str(text), owner) for text in space.get("addressPrefixes") or ())
+    if not found and space.get("ipamPoolPrefixAllocations"):
+        raise not_modelled(
+            "address spaces from pools of Azure Virtual Network Manager", "properties.addressSpace.ipamPoolPrefixAllocations"
+        )
     if not found:
         raise invalid(
             f"Address prefix string for resource {owner} cannot be null or empty.", owner, "AddressPrefixStringCannotBeNullOrEmpty"
@@ -108,6 +113,10 @@ def overlapping_prefixes(one: Sequence[IPv4Network], other: Sequence[IPv4Network
 SUBNETS_PER_NETWORK = 3_000
 """https://github.com/MicrosoftDocs/azure-docs/blob/04cb4ea055a71c3905902eea87fa5d417de31501/includes/azure-virtual-network-limits.md"""
 COLLECTION = "subnets"
+JOIN = "Microsoft.Network/virtualNetworks/subnets/action"
+"""Action that a delegation grants:
+https://learn.microsoft.com/azure/virtual-network/subnet-delegation-overview"""
+SETS, ENDPOINTS = "microsoft.compute/virtualmachinescalesets", "microsoft.network/privateendpoints"
 INTERFACES = "microsoft.network/networkinterfaces"
 
 
@@ -149,6 +158,28 @@ class Subnet(NetworkResourceType):
         if pool is not None and str(pool.prefix) != prefix_of(resource):
             addresses.forget(resource.key)
 
+    def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
+        """Add defaults, and what Azure adds to delegations and service endpoints."""
+        whole = super().complete(cloud, arm_id, body, previous)
+        inner: Json = whole["properties"]
+        for one in inner["delegations"]:
+            one["properties"].setdefault("actions", [JOIN])
+        if inner["delegations"]:
+            inner["purpose"] = ""
+        network = cloud.find(arm_id.parent or "")
+        for one in inner.get("serviceEndpoints") or ():
+            one["provisioningState"] = "Succeeded"
+            one.setdefault("locations", [network.location] if network else [])
+        return whole
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """Return the body with the ids of the ipConfigurations and the private endpoints in the subnet, if there are any."""
+        shown = super().view(cloud, resource, query)
+        endpoints = [{"id": one} for one in users_by_type(cloud, resource).get(ENDPOINTS, [])]
+        found = [{"id": one} for one in (*configurations_in(cloud, resource, "subnet"), *_of_instances(cloud, resource))]
+        more = {name: ids for name, ids in (("ipConfigurations", found), ("privateEndpoints", endpoints)) if ids}
+        return {**shown, "properties": {**shown["properties"], **more}} if more else shown
+
     def check_deletable(self, cloud: Cloud, resource: Resource) -> None:
         """Refuse a delete while addresses are in use, also by machines whose scale set names another subnet by now."""
         super().check_deletable(cloud, resource)
@@ -160,6 +191,30 @@ class Subnet(NetworkResourceType):
     def removed(self, cloud: Cloud, resource: Resource) -> None:
         """Forget the pool."""
         addresses_of(cloud).forget(resource.key)
+
+
+def _of_instances(cloud: Cloud, subnet: Resource) -> Iterator[str]:
+    """Yield the ids of the ipConfigurations of scale sets' instances in a subnet."""
+    for key in cloud.index.users(subnet.key):
+        user = cloud.resources[key]
+        if user.id.type.lower() == SETS and user.state is not None:
+            state = state_of(user)
+            inside = {
+                number: [
+                    f"networkInterfaces/{one.nic}/ipConfigurations/{one.name}"
+                    for one in model.ip_configurations
+                    if one.subnet.lower() == subnet.key
+                ]
+                for number, model in state.models.items()
+            }
+            for number, one in state.instances.items():
+                if one.addresses:
+                    yield from (f"{user.id.text}/virtualMachines/{number}/{path}" for path in inside[one.model])
+
+
+def _paths_in(model: Model, subnet: str) -> list[str]:
+    """Return the paths below an instance of a model's ipConfigurations in a subnet, which is a key."""
+    return [f"networkInterfaces/{one.nic}/ipConfigurations/{one.name}" for one in model.ip_configurations if one.subnet.lower() == subnet]
 
 
 def check_subnet_count(network: ArmId, count: int) -> None:

@@ -5,6 +5,7 @@ https://learn.microsoft.com/rest/api/virtualnetwork/virtual-networks
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -84,6 +85,8 @@ class VirtualNetwork(NetworkResourceType):
                 raise invalid(message, PEERINGS, "NotModelled")
         whole = super().complete(cloud, arm_id, body, previous)
         whole["properties"].pop(PEERINGS, None)
+        if communities := whole["properties"].get("bgpCommunities"):
+            communities["regionalCommunity"] = f"12076:5{zlib.crc32(location_key(body['location']).encode()) % 10_000:04}"
         return whole
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:

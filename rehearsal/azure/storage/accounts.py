@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rehearsal.azure.arm_id import ArmId, parse
@@ -20,7 +20,6 @@ from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.scenario import operation_seconds
 from rehearsal.azure.validation import required_location, required_value, value_at, without_nulls
 
-NAME = re.compile(r"[a-z0-9]{3,24}")
 ACCOUNTS = 250
 """Limit per subscription and region: https://learn.microsoft.com/azure/storage/common/scalability-targets-standard-account"""
 STANDARD = ("LRS", "GRS", "RAGRS", "ZRS", "GZRS", "RAGZRS")
@@ -32,6 +31,28 @@ SKUS = {
     "FileStorage": ("Premium_LRS", "Premium_ZRS"),
 }
 """https://learn.microsoft.com/azure/storage/common/storage-account-overview#types-of-storage-accounts"""
+_TWO_WAY_PAIRS = (
+    ("australiacentral", "australiacentral2"),
+    ("australiaeast", "australiasoutheast"),
+    ("canadacentral", "canadaeast"),
+    ("centralindia", "southindia"),
+    ("centralus", "eastus2"),
+    ("eastasia", "southeastasia"),
+    ("eastus", "westus"),
+    ("francecentral", "francesouth"),
+    ("germanywestcentral", "germanynorth"),
+    ("japaneast", "japanwest"),
+    ("koreacentral", "koreasouth"),
+    ("northcentralus", "southcentralus"),
+    ("northeurope", "westeurope"),
+    ("norwayeast", "norwaywest"),
+    ("southafricanorth", "southafricawest"),
+    ("swedencentral", "swedensouth"),
+    ("switzerlandnorth", "switzerlandwest"),
+    ("uaenorth", "uaecentral"),
+    ("uksouth", "ukwest"),
+    ("westcentralus", "westus2"),
+)
 SERVICES = {
     "StorageV2": ("dfs", "web", "blob", "queue", "table", "file"),
     "Storage": ("blob", "queue", "table", "file"),
@@ -39,6 +60,15 @@ SERVICES = {
     "BlockBlobStorage": ("dfs", "web", "blob"),
     "FileStorage": ("file",),
 }
+GEO = ("GRS", "RAGRS", "GZRS", "RAGZRS")
+"""Replications with a copy in another region."""
+PAIRS: Mapping[str, str] = {
+    **{one: other for pair in _TWO_WAY_PAIRS for one, other in (pair, pair[::-1])},
+    "brazilsouth": "southcentralus",
+    "westindia": "southindia",
+    "westus3": "eastus",
+}
+"""Region of the second copy by region: https://learn.microsoft.com/azure/reliability/regions-paired"""
 ZONAL = ("ZRS", "GZRS", "RAGZRS")
 FIXED = {"isHnsEnabled": False, "isNfsV3Enabled": False, "dnsEndpointType": "Standard"}
 """Properties that are fixed at creation, with their defaults."""
@@ -64,13 +94,6 @@ class StorageAccount(ResourceType):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Require a free name and a SKU of the kind; refuse a change of a fixed property."""
-        if not NAME.fullmatch(arm_id.name):
-            # Message from https://github.com/microsoft/AzureSuperpowers/pull/6
-            message = (
-                f"{arm_id.name} is not a valid storage account name. Storage account name must be between 3 and 24 characters in length "
-                "and use numbers and lower-case letters only."
-            )
-            raise invalid(message, "accountName", "AccountNameInvalid")
         location = required_location(body)
         kind, sku = body.get("kind") or (previous.body["kind"] if previous else None), required_value(body, "sku.name", "account")
         if kind not in SKUS:
@@ -107,12 +130,17 @@ class StorageAccount(ResourceType):
             "networkAcls": {"bypass": "AzureServices", "virtualNetworkRules": [], "ipRules": [], "defaultAction": "Allow"},
             **({"accessTier": "Hot"} if sku.startswith("Standard_") and kind in ("StorageV2", "BlobStorage") else {}),
             **without_nulls(body.get("properties")),
+            "encryption": _encryption(cloud, arm_id, value_at(body, "properties.encryption") or {}, made),
             "creationTime": made,
             "keyCreationTime": previous.properties["keyCreationTime"] if previous else {"key1": made, "key2": made},
             "primaryLocation": location_key(body["location"]),
             "statusOfPrimary": "available",
-            "primaryEndpoints": _endpoints(arm_id.name, kind),
+            "accountMigrationInProgress": False,
+            "isSkuConversionBlocked": False,
+            "primaryEndpoints": _all_endpoints(arm_id.name, kind, without_nulls(body.get("properties"))),
         }
+        if (pair := PAIRS.get(location_key(body["location"]))) and "_".join(sku.split("_")[1:]) in GEO:
+            result |= {"secondaryLocation": pair, "statusOfSecondary": "available"}
         if "_RA" in sku:
             result["secondaryEndpoints"] = {key: url for key, url in _endpoints(f"{arm_id.name}-secondary", kind).items() if key != "file"}
         return {**body, "kind": kind, "sku": {"name": sku, "tier": sku.partition("_")[0]}, "properties": result}
@@ -124,6 +152,13 @@ class StorageAccount(ResourceType):
             service = parse(f"{resource.id.text}/{BLOB_SERVICE}")
             sku = resource.body["sku"]
             cloud.insert(service, {"sku": sku, "properties": dict(BLOB_DEFAULTS)}, resource.owner, sent={"properties": {}})
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """Return the body, with the state of the second region's copy if `$expand=geoReplicationStats` requests it."""
+        if "georeplicationstats" not in query.get("$expand", "").lower() or "secondaryLocation" not in resource.properties:
+            return resource.body
+        stats = {"status": "Live", "lastSyncTime": stamp(cloud.now), "canFailover": True}
+        return {**resource.body, "properties": {**resource.properties, "geoReplicationStats": stats}}
 
     def put_seconds(self, cloud: Cloud, resource: Resource, previous: Json | None) -> float:
         """Return the duration of the registration of a new name; a change is done at once."""
@@ -155,17 +190,21 @@ def policy_state(cloud: Cloud, container: Resource) -> str:
     return str(policy.properties["state"]) if policy else ""
 
 
+KEYS = ("key1", "key2", "kerb1", "kerb2")
+"""https://learn.microsoft.com/rest/api/storagerp/storage-accounts/regenerate-key"""
+
+
 def list_keys(cloud: Cloud, resource: Resource, _request: Request) -> Response:
     """Return both keys: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/list-keys"""
-    return Response(200, {"keys": [_key(cloud, resource, name) for name in ("key1", "key2")]})
+    return Response(200, {"keys": [_key(cloud, resource, name) for name in resource.state.made]})
 
 
 def regenerate_key(cloud: Cloud, resource: Resource, request: Request) -> Response:
     """Regenerate one of the keys: https://learn.microsoft.com/rest/api/storagerp/storage-accounts/regenerate-key"""
     name = (request.body or {}).get("keyName")
-    if name not in resource.state.made:
+    if name not in KEYS:
         raise invalid_values("keyName")
-    resource.state.made[name] += 1
+    resource.state.made[name] = resource.state.made.get(name, 0) + 1
     resource.properties["keyCreationTime"] = {**resource.properties["keyCreationTime"], name: stamp(cloud.now)}
     return list_keys(cloud, resource, request)
 
@@ -175,6 +214,37 @@ def _key(cloud: Cloud, resource: Resource, name: str) -> Json:
     text = f"{cloud.seed}/{resource.key}/{resource.created}/{name}/{resource.state.made[name]}"
     value = base64.b64encode(hashlib.blake2b(text.encode()).digest()).decode()
     return {"keyName": name, "value": value, "permissions": "FULL", "creationTime": resource.properties["keyCreationTime"][name]}
+
+
+def _all_endpoints(name: str, kind: str, properties: Json) -> Json:
+    """Return the primary endpoints, with those of each published route:
+    https://learn.microsoft.com/azure/storage/common/network-routing-preference"""
+    routing = properties.get("routingPreference") or {}
+    found = _endpoints(name, kind)
+    if properties.get("isHnsEnabled"):
+        found |= {service: f"https://{name}.{service}.core.windows.net/" for service in ("dfs", "web")}
+    for route in ("Microsoft", "Internet"):
+        if routing.get(f"publish{route}Endpoints"):
+            without = ("queue", "table") if route == "Internet" else ()
+            routed = {key: url.replace(f"{name}.", f"{name}-{route.lower()}routing.") for key, url in found.items() if isinstance(url, str)}
+            found[f"{route.lower()}Endpoints"] = {key: url for key, url in routed.items() if key not in without}
+    return found
+
+
+def _encryption(cloud: Cloud, arm_id: ArmId, requested: Json, made: str) -> Json:
+    """Return the encryption with its defaults, the times at which Azure enabled it, and the version of a vault's key.
+
+    https://learn.microsoft.com/azure/storage/common/storage-service-encryption
+    """
+    services = {name: {"enabled": True, "keyType": "Account"} for name in ("blob", "file")} | (requested.get("services") or {})
+    shown: Json = {"keySource": "Microsoft.Storage", **requested}
+    shown["services"] = {name: {**one, "lastEnabledTime": made} for name, one in services.items() if one}
+    key = requested.get("keyvaultproperties")
+    if key:
+        version = key.get("keyversion") or cloud.stable_uuid("keyversion", arm_id.key).replace("-", "")
+        identifier = f"{str(key.get('keyvaulturi', '')).rstrip('/')}/keys/{key.get('keyname')}/{version}"
+        shown["keyvaultproperties"] = {**key, "currentVersionedKeyIdentifier": identifier, "lastKeyRotationTimestamp": made}
+    return shown
 
 
 def _endpoints(name: str, kind: str) -> Json:

@@ -6,7 +6,6 @@ https://learn.microsoft.com/azure/storage/blobs/immutable-container-level-worm-p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,8 +19,6 @@ from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.storage.accounts import BLOB_DEFAULTS, CONTAINER, invalid_values, policy_state
 from rehearsal.azure.validation import check_one_of, required_value, value_at, without_nulls
 
-CONTAINER_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
-"""https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata#container-names"""
 MOST_DAYS = 146_000
 """https://learn.microsoft.com/azure/storage/blobs/immutable-time-based-retention-policy-overview"""
 EXTENSIONS = 5
@@ -38,12 +35,8 @@ class BlobService(ResourceType):
     has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Require the name default, and retentions of 1 to 365 days."""
+        """Require the name default."""
         _check_default(arm_id)
-        for name in ("deleteRetentionPolicy", "containerDeleteRetentionPolicy"):
-            policy = value_at(body, f"properties.{name}")
-            if policy and policy.get("enabled") and not 1 <= (policy.get("days") or 0) <= 365:
-                raise invalid_values(f"{name}.days")
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Add defaults and the account's SKU."""
@@ -62,11 +55,7 @@ class Container(ResourceType):
     has_provisioning_state = False
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
-        """Require a name of small letters, digits and single hyphens; refuse public access that the account does not allow."""
-        if not CONTAINER_NAME.fullmatch(arm_id.name):
-            raise invalid(
-                f"The specified resource name '{arm_id.name}' contains invalid characters.", "containerName", "InvalidResourceName"
-            )
+        """Refuse public access that the account does not allow."""
         public = value_at(body, "properties.publicAccess")
         check_one_of(public, ("None", "Blob", "Container"), "publicAccess")
         account = cloud.get(arm_id.text.split("/blobServices/")[0])
@@ -110,7 +99,7 @@ class ImmutabilityPolicy(ResourceType):
     """A container's retention. An unlocked one can grow and shrink; a locked one can only grow, five times."""
 
     type = "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"
-    missing_delete_succeeds = False
+    delete_returns_body = True
     has_provisioning_state = False
 
     def __init__(self) -> None:
@@ -135,6 +124,15 @@ class ImmutabilityPolicy(ResourceType):
         """Refuse to delete a locked policy, which only its container deletes."""
         if resource.properties["state"] == "Locked":
             raise _locked(resource)
+
+    def delete_response(self, cloud: Cloud, resource: Resource, request: Request) -> Response | None:
+        """Return what a delete leaves: a policy of no days.
+
+        https://learn.microsoft.com/rest/api/storagerp/blob-containers/delete-immutability-policy
+        """
+        cloud.delete(resource)
+        properties = {**resource.properties, "immutabilityPeriodSinceCreationInDays": 0}
+        return Response(200, {**resource.body, "etag": etag(resource), "properties": properties})
 
     def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
         """Return the body with its ETag, which a lock or an extension must name."""

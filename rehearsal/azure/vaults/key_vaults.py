@@ -6,14 +6,15 @@ https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults
 
 from __future__ import annotations
 
-import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.azure.arm_id import ArmId, parse
 from rehearsal.azure.cloud import Cloud
-from rehearsal.azure.errors import AzureError, conflict, invalid
+from rehearsal.azure.errors import AzureError, conflict
+from rehearsal.azure.preconditions import system_data
 from rehearsal.azure.resource import Json, Resource
 from rehearsal.azure.resource_type import ResourceType
 from rehearsal.azure.scenario import operation_seconds
@@ -21,11 +22,8 @@ from rehearsal.azure.validation import check_one_of, required_location, required
 from rehearsal.azure.vaults import soft_delete
 from rehearsal.azure.vaults.secret_versions import SecretState
 
-NAME = re.compile(r"[a-zA-Z](?!.*--)[a-zA-Z0-9-]{1,22}[a-zA-Z0-9]")
-LEAST_DAYS, MOST_DAYS = 7, 90
+MOST_DAYS = 90
 """https://learn.microsoft.com/azure/key-vault/general/soft-delete-overview#soft-delete-behavior"""
-RULES = 200
-"""Virtual network rules of a vault: https://learn.microsoft.com/azure/key-vault/general/network-security"""
 RECOVER = "recover"
 
 
@@ -51,8 +49,6 @@ class Vault(ResourceType):
 
     def check(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> None:
         """Refuse the name of another vault, also of a deleted one, and changes that Azure never allows."""
-        if not NAME.fullmatch(arm_id.name):
-            raise invalid(_BAD_NAME.format(arm_id.name), "vaultName", "VaultNameNotValid")
         location = required_location(body)
         recovering = value_at(body, "properties.createMode") == RECOVER
         if previous is None:
@@ -64,9 +60,6 @@ class Vault(ResourceType):
         check_one_of(value_at(body, "properties.sku.name"), ("standard", "premium"), "properties.sku.name")
         check_one_of(value_at(body, "properties.networkAcls.defaultAction"), ("Allow", "Deny"), "properties.networkAcls.defaultAction")
         check_one_of(value_at(body, "properties.networkAcls.bypass"), ("AzureServices", "None"), "properties.networkAcls.bypass")
-        rules = value_at(body, "properties.networkAcls.virtualNetworkRules") or []
-        if len(rules) > RULES:
-            raise _bad(f"The vault has {len(rules)} virtual network rules, of at most {RULES}.")
         _check_protection(without_nulls(body.get("properties")), previous.properties if previous else {})
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
@@ -86,7 +79,13 @@ class Vault(ResourceType):
             **requested,
             "vaultUri": f"https://{arm_id.name}.vault.azure.net/",
         }
-        return {**restored, **body, "properties": properties}
+        return {"tags": {}, **restored, **body, "properties": properties}
+
+    def view(self, cloud: Cloud, resource: Resource, query: Mapping[str, str]) -> Json:
+        """Return the body with its creator and the private endpoints that are connected to it."""
+        connections = [_connection(resource, cloud.resources[key]) for key in cloud.index.users(resource.key) if ENDPOINTS in key]
+        more = {"privateEndpointConnections": connections} if connections else {}
+        return {**resource.body, "systemData": system_data(resource), "properties": {**resource.properties, **more}}
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Restore the secrets of a recovered vault."""
@@ -121,6 +120,16 @@ class Vault(ResourceType):
         return VaultState(deleted_vault, {name: SecretState.read(one) for name, one in data["kept"].items()})
 
 
+ENDPOINTS = "/microsoft.network/privateendpoints/"
+
+
+def _connection(vault: Resource, endpoint: Resource) -> Json:
+    """Return a vault's connection to a private endpoint."""
+    state = {"status": "Approved", "actionsRequired": "None"}
+    inner = {"privateEndpoint": {"id": endpoint.id.text}, "privateLinkServiceConnectionState": state, "provisioningState": "Succeeded"}
+    return {"id": f"{vault.id.text}/privateEndpointConnections/{endpoint.id.name}", "properties": inner}
+
+
 DEFAULTS: Json = {
     "accessPolicies": [],
     "enabledForDeployment": False,
@@ -128,13 +137,10 @@ DEFAULTS: Json = {
     "softDeleteRetentionInDays": MOST_DAYS,
     "enableRbacAuthorization": False,
     "publicNetworkAccess": "Enabled",
+    "networkAcls": {"bypass": "AzureServices", "defaultAction": "Allow", "ipRules": [], "virtualNetworkRules": []},
+    "hsmPoolResourceId": "00000000-0000-0000-0000-000000000000",
 }
 """https://learn.microsoft.com/rest/api/keyvault/keyvault/vaults/create-or-update#vaultproperties"""
-_BAD_NAME = (  # message from https://github.com/Azure/AI-in-a-Box/issues/104
-    "The vault name '{}' is invalid. A vault's name must be between 3-24 alphanumeric characters. The name must begin with a letter, end "
-    "with a letter or digit, and not contain consecutive hyphens. Follow this link for more information: "
-    "https://go.microsoft.com/fwlink/?linkid=2147742"
-)
 
 
 def _bad(message: str) -> AzureError:
@@ -164,8 +170,6 @@ def _check_protection(requested: Json, before: Json) -> None:
     if requested.get("enableSoftDelete") is False:
         raise _bad('The property "enableSoftDelete" cannot be set to false: soft delete is on for every vault and cannot be taken back.')
     days, old = requested.get("softDeleteRetentionInDays"), before.get("softDeleteRetentionInDays")
-    if days is not None and not LEAST_DAYS <= days <= MOST_DAYS:
-        raise _bad(f'The property "softDeleteRetentionInDays" is {days}; it must be from {LEAST_DAYS} to {MOST_DAYS} days.')
     if days is not None and old is not None and days != old:
         raise _bad('The property "softDeleteRetentionInDays" has been set already and it can\'t be modified.')
 

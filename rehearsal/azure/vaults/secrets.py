@@ -54,7 +54,9 @@ class Secret(ResourceType):
 
     def complete(self, cloud: Cloud, arm_id: ArmId, body: Json, previous: Resource | None) -> Json:
         """Return the body without the value."""
-        return _written(cloud, arm_id, body, previous.state if previous else None).body
+        written = _written(cloud, arm_id, body, previous.state if previous else None).body
+        vault = cloud.find(str(arm_id.parent))
+        return {"location": vault.location, **written} if vault else written
 
     def accepted(self, cloud: Cloud, resource: Resource, previous: Json | None) -> None:
         """Store the versions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -140,7 +141,11 @@ def put_at(body: Any, path: tuple[Any, ...], value: Any) -> None:
     body[path[-1]] = value
 
 
-FUZZED = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
+REQUESTS = int(os.environ.get("GPUFLEET_FUZZ_REQUESTS", "100"))
+"""Requests of each test; a complete run has 1,250, which are 5,000 of all four."""
+FUZZED = settings(
+    max_examples=REQUESTS, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+)
 
 
 @needs_published_types
@@ -199,7 +204,7 @@ TRUTHS = st.sampled_from(["true", "false", "", "maybe"])
 WORDS = st.sampled_from(["instanceView", "userData", "", "name eq 'x'", "tagName eq 'a' and tagValue eq 'b'", "x eq", "'", "atScope()"])
 
 
-@settings(FUZZED, max_examples=60)
+@FUZZED
 @given(st.data())
 def test_any_list_is_answered_or_refused(region: Region, data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(targets(region)))

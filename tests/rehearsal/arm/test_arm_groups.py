@@ -61,7 +61,7 @@ def test_a_list_goes_on_where_it_was_although_what_was_told_last_is_gone(server:
         ("PUT", f"?{VERSION}", 400, "InvalidRequestContent"),
         ("PATCH", f"?{VERSION}", 404, "ResourceGroupNotFound"),
         ("OPTIONS", f"?{VERSION}", 405, "MethodNotAllowed"),
-        ("POST", f"/frobnicate?{VERSION}", 404, "InvalidRequestUri"),
+        ("POST", f"/frobnicate?{VERSION}", 400, "NotModelled"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_azures_code(server: ArmServer, method: str, tail: str, status: int, code: str) -> None:
@@ -79,7 +79,7 @@ def test_an_unknown_property_a_wrong_type_and_an_unknown_provider_are_refused(se
     assert wrong.value.status_code == 400
     token = server.token()
     path = f"/subscriptions/{server.subscription}/providers/Microsoft.Nowhere/things?api-version=2024-01-01"
-    assert server.ask("GET", path, token=token)[1]["error"]["code"] == "InvalidResourceType"
+    assert server.ask("GET", path, token=token)[1]["error"]["code"] == "NotModelled"
 
 
 def test_another_subscription_is_not_found(server: ArmServer) -> None:

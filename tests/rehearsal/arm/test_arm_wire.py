@@ -122,3 +122,17 @@ def test_a_head_of_what_is_missing_has_no_body_and_the_connection_goes_on(server
     assert output.count(b"HTTP/1.1 ") == 2
     assert output.startswith(b"HTTP/1.1 404")
     assert output.endswith(b"ok\n")
+
+
+def test_a_response_has_the_identifiers_that_its_client_requests(server: ArmServer) -> None:
+    token, path = server.token(), f"/subscriptions/{server.subscription}?{VERSION}"
+    numbers = {"x-ms-client-request-id": 1, "x-ms-correlation-request-id": 2}
+    sent = {name: f"9f3f1a1e-0000-4000-8000-{number:012}" for name, number in numbers.items()}
+    for where, status in ((path, 200), (f"/subscriptions/{server.subscription}/resourcegroups/none?{VERSION}", 404)):
+        found = server.ask("GET", where, token=token, headers={**sent, "x-ms-return-client-request-id": "true"})
+        assert found[0] == status
+        assert {name: found[2][name] for name in sent} == sent
+        assert found[2]["x-ms-request-id"] not in sent.values()
+    _, _, plain = server.ask("GET", path, token=token, headers={**sent, "x-ms-correlation-request-id": "no GUID"})
+    assert "x-ms-client-request-id" not in plain
+    assert plain["x-ms-correlation-request-id"] == plain["x-ms-request-id"]

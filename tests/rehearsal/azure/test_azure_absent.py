@@ -2,37 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from azure.mgmt.compute.operations import DisksOperations, ProximityPlacementGroupsOperations, VirtualMachineScaleSetsOperations
-from azure.mgmt.network.operations import VirtualNetworksOperations
-from azure.mgmt.resource.resources.operations import ResourceGroupsOperations
-from azure.mgmt.storage.operations import BlobContainersOperations, StorageAccountsOperations
 from plain_calls import GROUP, LOCATION, Calls
-
-from rehearsal.azure.registry import RESOURCE_TYPES
 
 ACCOUNT = "Microsoft.Storage/storageAccounts/fleetbackup"
 CONTAINER = f"{ACCOUNT}/blobServices/default/containers/etcd"
-DELETES: dict[str, Callable[..., Any]] = {
-    "Microsoft.Resources/resourceGroups": ResourceGroupsOperations._delete_initial,
-    "Microsoft.Compute/proximityPlacementGroups": ProximityPlacementGroupsOperations.delete,
-    "Microsoft.Compute/disks": DisksOperations._delete_initial,
-    "Microsoft.Compute/virtualMachineScaleSets": VirtualMachineScaleSetsOperations._delete_initial,
-    "Microsoft.Network/virtualNetworks": VirtualNetworksOperations._delete_initial,
-    "Microsoft.Storage/storageAccounts": StorageAccountsOperations.delete,
-    "Microsoft.Storage/storageAccounts/blobServices/containers": BlobContainersOperations.delete,
-    "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies": BlobContainersOperations.delete_immutability_policy,
-}
-
-
-@pytest.mark.parametrize("resource_type", DELETES)
-def test_204_is_answered_where_the_official_client_takes_it_and_nowhere_else(resource_type: str) -> None:
-    kind = next(kind for kind in RESOURCE_TYPES if kind.type == resource_type)
-    assert ("204" in inspect.getsource(DELETES[resource_type])) == kind.missing_delete_succeeds
 
 
 @pytest.mark.parametrize(

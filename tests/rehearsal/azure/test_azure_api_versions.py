@@ -112,6 +112,9 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 """Resource type to the client and a call of it about that type."""
 
 
+GROUPS = "Microsoft.Resources/resourceGroups"
+
+
 def sent_version(package: str, call: Callable[[Any], Any]) -> str:
     """The version that a client puts into a request when nobody tells it one."""
     module = importlib.import_module("azure.mgmt.resource.resources" if package == "resource" else f"azure.mgmt.{package}")
@@ -137,11 +140,18 @@ def test_every_version_is_one_that_somebody_sends() -> None:
         sent.setdefault(owner(arm_type(module_type)), set()).add(of_azure_native(module_type))
     for name, version in PUBLISHED.items():
         sent.setdefault(owner(name), set()).add(version)
-    # Operations are polled with the version that began them, and a list of resources is one of the resource manager's own.
-    polled = {"Microsoft.Compute/locations", "Microsoft.Network/locations", "Microsoft.Resources/resources"}
+    # Operations are polled with the version that began them, Resource Manager's own types also have older versions, and queries of
+    # Resource Graph come from tools outside the project: azure-mgmt-resourcegraph, the Azure CLI's extension and the REST reference.
+    polled = {"Microsoft.Compute/locations", "Microsoft.Network/locations", "Microsoft.ResourceGraph", "Microsoft.Resources"}
     assert {name: set(versions) for name, versions in API_VERSIONS.items() if name not in polled} == {
         name: versions for name, versions in sent.items() if name not in polled
     }
+
+
+def test_resource_manager_accepts_what_is_sent_for_its_own_types_and_common_older_versions() -> None:
+    sent = {sent_version(*CALLS[one]) for one in (GROUPS, "Microsoft.Resources/resources")}
+    older = {"2016-06-01", "2018-05-01", "2019-10-01", "2020-01-01", "2020-06-01", "2021-04-01", "2022-09-01", "2022-12-01"}
+    assert sent | older | {of_azure_native("resources:ResourceGroup")} <= set(api_versions("Microsoft.Resources/subscriptions"))
 
 
 def owner(resource_type: str) -> str:
@@ -207,9 +217,11 @@ def test_a_resource_without_a_location_is_refused_without_one() -> None:
 
 
 def test_an_unknown_version_of_the_resource_manager_itself_is_refused_in_its_own_words() -> None:
-    refused = refusal("Microsoft.Resources/resourceGroups", "2014-04")
+    refused = refusal(GROUPS, "2014-04")
     assert (refused.status, refused.code) == (400, "InvalidApiVersionParameter")
-    assert refused.message == "The api-version '2014-04' is invalid. The supported versions are '2025-04-01,2024-11-01,2024-03-01'."
+    assert (
+        refused.message == f"The api-version '2014-04' is invalid. The supported versions are '{','.join(reversed(api_versions(GROUPS)))}'."
+    )
 
 
 def test_an_unknown_provider_is_refused() -> None:

@@ -243,7 +243,7 @@ def test_a_body_that_nests_too_deep_is_refused_however_deep(levels: int, how: st
 def test_a_type_without_a_model_is_refused_clearly() -> None:
     with pytest.raises(AzureError, match=r"Microsoft\.Batch/batchAccounts has no model") as refused:
         validate_body("Microsoft.Batch/batchAccounts", {})
-    assert refused.value.code == "InvalidResourceType"
+    assert refused.value.code == "NotModelled"
 
 
 def test_the_model_refuses_a_group_with_an_unknown_property_and_keeps_one_in_other_capitals() -> None:

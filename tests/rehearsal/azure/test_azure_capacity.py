@@ -92,10 +92,10 @@ def test_the_grant_that_says_most_exactly_where_it_holds_counts() -> None:
     reserve(cloud, D2, 50, location="swedencentral")
 
 
-def test_a_size_that_is_not_sold_is_refused_with_those_that_are() -> None:
+def test_a_name_that_is_none_of_a_size_is_refused_with_the_rule_of_names() -> None:
     cloud = cloud_with()
-    with pytest.raises(AzureError, match="Standard_ND96isr_H100_v5") as refused:
-        reserve(cloud, "Standard_ND1", 1)
+    with pytest.raises(AzureError, match="vm-naming-conventions") as refused:
+        reserve(cloud, "Standard_Small", 1)
     assert refused.value.code == "SkuNotAvailable"
     reserve(cloud, H100.upper(), 1)
     assert used(cloud)["standardNDSH100v5Family"] == 96

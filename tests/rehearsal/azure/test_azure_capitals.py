@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 from network_bodies import HUB, NET, NODES, SINGLE, full, interface, located, made, network, place
 from plain_calls import GROUP, LOCATION, SUBSCRIPTION, Calls
@@ -55,13 +56,20 @@ def test_types_are_answered_in_azures_own_capitals() -> None:
     assert found == [f"{result['id']}/providers/Microsoft.Authorization/locks/Stay"]
 
 
+def without_etags(value: Any) -> Any:
+    """Return an answer without its etags: an interface's parts have one too."""
+    if isinstance(value, dict):
+        return {key: without_etags(item) for key, item in value.items() if key != "etag"}
+    return [without_etags(item) for item in value] if isinstance(value, list) else value
+
+
 def test_a_put_in_other_capitals_is_of_the_same_resource() -> None:
     calls = made()
     calls.put(SINGLE, interface())
     before = calls.get(SINGLE)
     calls.put(SINGLE.upper(), interface())
     after = calls.get(SINGLE)
-    assert {**after, "etag": before["etag"]} == before
+    assert without_etags(after) == without_etags(before)
     assert [one.id.name for one in calls.cloud.list(GROUP, "microsoft.network/networkinterfaces")] == ["single"]
 
 

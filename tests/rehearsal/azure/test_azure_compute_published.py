@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from published import answer_faults, needs_published_types, sent_faults
-from scale_sets_made import COMPUTE, GROUP, HEALTH, SET, SUBNET, ask, azure, body, image, put, vm
+from scale_sets_made import COMPUTE, GROUP, HEALTH, SET, SUBNET, ask, azure, body, image, login, put, vm
 
-from rehearsal.azure.compute.views import INSTANCE
+from rehearsal.azure.compute.instance_network import INSTANCE
 from rehearsal.azure.resource import Json
 
 pytestmark = needs_published_types
@@ -48,7 +48,7 @@ def test_a_virtual_machine_fits(version: str) -> None:
         "zones": ["1"],
         "properties": {
             "hardwareProfile": {"vmSize": "Standard_D2s_v5"},
-            "osProfile": {"computerName": "one", "adminUsername": "gpufleet", "customData": "Ym9vdA=="},
+            "osProfile": {"computerName": "one", **login(), "customData": "Ym9vdA=="},
             "storageProfile": {
                 "imageReference": image("1.0.0"),
                 "osDisk": {"createOption": "FromImage"},

@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rehearsal.azure.api_versions import API_VERSIONS
-from rehearsal.azure.compute.actions import INSTANCE_ACTIONS
+from rehearsal.azure.api_versions import API_VERSIONS, CLI_VERSIONS, check_api_version
 from rehearsal.azure.registry import RESOURCE_TYPES
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "embedded-azure.md"
 ROW = re.compile(r"\| `(?P<type>[\w/]+)` \| (?P<operations>[^|]*) \|(?P<holds>[^|]*)\|(?P<lacks>[^|]*)\|$")
-ANSWERED_APART = {
-    "Microsoft.Compute/virtualMachineScaleSets/virtualMachines": {*INSTANCE_ACTIONS, "simulateeviction"},
-    "Microsoft.Compute/virtualMachineScaleSets/rollingUpgrades": {"cancel"},
-}
-"""Actions of types that answer every request themselves."""
+ANSWERED_APART = {"Microsoft.Compute/virtualMachineScaleSets/rollingUpgrades": {"cancel"}}
+"""Actions in the place of a name."""
 
 
+CLI_ROWS = re.compile(r"^- `(?P<name>Microsoft\.\w+)`: (?P<versions>[\w, -]+)$", re.MULTILINE)
 VERSIONS = re.compile(r"^\| `(?P<name>Microsoft\.[\w./]+)` \| (?P<versions>[^|]+) \|$", re.MULTILINE)
 
 
@@ -44,8 +41,8 @@ def test_every_type_has_a_row_and_every_row_a_type() -> None:
 def test_every_action_and_every_read_only_path_is_named_and_no_other() -> None:
     for kind in RESOURCE_TYPES:
         named = re.findall(r"`([^`]+)`", rows()[kind.type])
-        actions = {*kind.actions, *ANSWERED_APART.get(kind.type, set())}
-        reads = {f"get {path}" for path in kind.gets} | ({"get instanceview"} if kind.type.endswith("ScaleSets/virtualMachines") else set())
+        actions = {one for one in kind.paths_below("POST") if one} | ANSWERED_APART.get(kind.type, set())
+        reads = {f"get {path}" for path in kind.paths_below("GET")}
         assert {one.lower() for one in named} == {one.lower() for one in actions} | reads, kind.type
 
 
@@ -66,5 +63,14 @@ def test_every_provider_names_its_sources() -> None:
 
 
 def test_every_api_version_that_is_taken_is_told_and_no_other() -> None:
-    result = {row["name"]: tuple(row["versions"].split(", ")) for row in VERSIONS.finditer(DOCUMENT.read_text())}
+    result = {row["name"]: tuple(row["versions"].strip("`").split(", ")) for row in VERSIONS.finditer(DOCUMENT.read_text())}
     assert result == dict(API_VERSIONS)
+
+
+def test_every_api_version_of_the_command_line_is_told_and_taken() -> None:
+    sent = {row["name"]: tuple(row["versions"].split(", ")) for row in CLI_ROWS.finditer(DOCUMENT.read_text())}
+    assert sent == dict(CLI_VERSIONS)
+    for provider, versions in CLI_VERSIONS.items():
+        for version in versions:
+            check_api_version(provider, version)
+            assert version not in API_VERSIONS[provider]

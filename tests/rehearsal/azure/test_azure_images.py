@@ -9,6 +9,7 @@ from image_bodies import GALLERY, HOUR, IMAGE, SOURCE, at_version, calls_with_im
 from plain_calls import GROUP, LOCATION, SUBSCRIPTION, Calls
 
 from rehearsal.azure.clock import stamp
+from rehearsal.azure.compute.os_images import exact_version
 from rehearsal.azure.images import is_replicated, latest_version
 from rehearsal.azure.images.image_versions import version_numbers
 
@@ -75,7 +76,12 @@ def test_latest_is_the_highest_version_that_the_region_has_and_that_is_not_kept_
     calls.put(f"{IMAGE}/versions/1.10.0", version(LOCATION))
     calls.put(f"{IMAGE}/versions/2.0.0", version(LOCATION, excludeFromLatest=True))
     calls.put(f"{IMAGE}/versions/3.0.0", version({"name": LOCATION, "excludeFromLatest": True}, "southcentralus"))
-    found = {region: latest_version(calls.cloud, f"{GROUP}/providers/{IMAGE}", region) for region in (LOCATION, "southcentralus", "eastus")}
+    regions = (LOCATION, "southcentralus", "eastus")
+    found = {region: latest_version(calls.cloud, f"{GROUP}/providers/{IMAGE}", region) for region in regions}
+    exact = {region: exact_version(calls.cloud, {"id": f"{GROUP}/providers/{IMAGE}"}, region) for region in regions}
+    assert exact == {region: one.id.name if one else "" for region, one in found.items()}
+    assert exact_version(calls.cloud, {"id": at_version("9.8.7")}, LOCATION) == "9.8.7"
+    assert exact_version(calls.cloud, {"id": f"{GROUP}/providers/Microsoft.Compute/images/own"}, LOCATION) == ""
     assert {region: one.id.name if one else None for region, one in found.items()} == {
         LOCATION: "1.10.0",
         "southcentralus": "3.0.0",

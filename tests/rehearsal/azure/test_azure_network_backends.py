@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv4Network
 
 import pytest
-from scale_sets_made import COMPUTE, GROUP, SET, SUBNET, ask, azure, body, ended, put, scale_set
+from scale_sets_made import COMPUTE, GROUP, SET, SUBNET, ask, azure, body, ended, login, put, scale_set
 
 from rehearsal.azure.cloud import Cloud
 from rehearsal.azure.compute.instances import instances_of
@@ -84,7 +84,7 @@ def test_a_single_interface_answers_when_its_machine_does() -> None:
     inner = {
         "hardwareProfile": {"vmSize": "Standard_D2s_v5"},
         "storageProfile": {"imageReference": image, "osDisk": {"createOption": "FromImage"}},
-        "osProfile": {"computerName": "single", "adminUsername": "gpufleet"},
+        "osProfile": {"computerName": "single", **login()},
         "networkProfile": {"networkInterfaces": [{"id": NIC}]},
     }
     put(cloud, MACHINE, {"location": "swedencentral", "properties": inner})

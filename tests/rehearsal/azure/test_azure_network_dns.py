@@ -65,6 +65,22 @@ def test_every_zone_has_a_start_of_authority_that_goes_with_it_alone() -> None:
     assert not calls.exists(soa)
 
 
+def test_a_start_of_authority_keeps_what_a_client_changed_except_its_host() -> None:
+    calls = zoned()
+    soa = f"{ZONE}/SOA/@"
+    before = calls.get(soa)
+    calls.put(soa, {"properties": {"ttl": 60, "metadata": {"team": "a"}, "soaRecord": {"minimumTtl": 300}}})
+    assert calls.get(soa)["etag"] != before["etag"]
+    calls.settled(calls.call("PATCH", soa, {"properties": {"metadata": {"team": "b"}}}))
+    calls.put(ZONE, {**located(), "location": "global", "tags": {"team": "a"}})
+    after = calls.get(soa)
+    record = {**before["properties"]["soaRecord"], "minimumTtl": 300}
+    assert after["properties"] == {**before["properties"], "ttl": 60, "metadata": {"team": "b"}, "soaRecord": record}
+    assert calls.refusal("PUT", soa, {"properties": {"soaRecord": {"host": "ns.example.com"}}}).code == "BadRequest"
+    assert calls.refusal("PUT", soa, {"properties": {"ttl": 0}}).code == "BadRequest"
+    assert calls.get(soa) == after
+
+
 def test_a_link_is_completed_when_its_operation_ends() -> None:
     calls = zoned()
     calls.call("PUT", LINK, link())

@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 import pytest
-from network_bodies import HUB, NET, SINGLE, full, gateway, interface, located, made, place, public, ref, subnet
+from network_bodies import HUB, LOCATION, NET, SINGLE, full, gateway, interface, located, made, place, public, ref, subnet
 from plain_calls import Calls
 
 PREFIX, ADDRESS, NAT = f"{NET}/publicIPPrefixes/ips", f"{NET}/publicIPAddresses/ip", f"{NET}/natGateways/nat"
@@ -40,6 +40,20 @@ def test_public_addresses_are_the_lowest_free_ones_of_the_range_for_benchmarks()
         one.put(f"{PREFIX}-d", prefix(29))
         one.put(f"{PREFIX}-e", prefix(28))
         assert [block(one, f"{PREFIX}-{name}") for name in "de"] == ["198.18.0.8/29", "198.18.0.16/28"]
+
+
+def test_a_prefix_needs_a_length_whether_it_has_properties_or_not() -> None:
+    calls = Calls()
+    bodies: tuple[dict[str, Any], ...] = (
+        {"location": LOCATION},
+        {"location": LOCATION, "properties": None},
+        located("Standard"),
+    )
+    for body in bodies:
+        assert calls.refusal("PUT", PREFIX, body).status == 400
+    calls.put(PREFIX, prefix())
+    for body in bodies:
+        assert calls.refusal("PUT", PREFIX, body).status == 400
 
 
 def test_an_address_of_a_prefix_lies_in_it_and_keeps_it() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
+from typing import Any
 
 import pytest
 from azure_types import UnknownResourceTypeError
@@ -109,9 +110,16 @@ def test_a_region_asked_for_again_is_the_same(name: str) -> None:
     cloud = load(json.loads(json.dumps(dump(region(name)))), lambda _: empty(name))
     assert used(cloud) == used(region(name))
     put(cloud, name)
-    plain = [{key: {**body, "etag": ""} for key, body in stripped(one)} for one in (cloud, region(name))]
+    plain = [{key: without_etags(body) for key, body in stripped(one)} for one in (cloud, region(name))]
     assert plain[0] == plain[1]
     assert used(cloud) == used(region(name))
+
+
+def without_etags(value: Any) -> Any:
+    """A value without the versions of resources and their items, and the times of their changes."""
+    if isinstance(value, dict):
+        return {key: without_etags(item) for key, item in value.items() if key not in ("etag", "systemData")}
+    return [without_etags(item) for item in value] if isinstance(value, list) else value
 
 
 def stripped(cloud: Cloud) -> Iterator[tuple[str, Json]]:

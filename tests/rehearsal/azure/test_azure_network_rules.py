@@ -122,7 +122,7 @@ def test_changes_of_one_group_come_one_after_another() -> None:
     calls = made_group()
     calls.call("PUT", f"{GROUP_OF_RULES}/securityRules/out", {"properties": rule(direction="Outbound")})
     for text, body in ((f"{GROUP_OF_RULES}/securityRules/more", {"properties": rule(300)}), (GROUP_OF_RULES, group())):
-        assert calls.refusal("PUT", text, body).code == "RetryableErrorDueToAnotherOperation"
+        assert calls.refusal("PUT", text, body).code == "AnotherOperationInProgress"
 
 
 def test_a_used_group_stays() -> None:

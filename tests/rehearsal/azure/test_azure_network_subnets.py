@@ -144,12 +144,12 @@ def test_changes_of_one_network_come_one_after_another() -> None:
         ("DELETE", HUB, None),
     ):
         refused = calls.refusal(method, text, body)
-        assert (refused.status, refused.code) == (429, "RetryableErrorDueToAnotherOperation")
-        assert refused.retry_after
+        assert (refused.status, refused.code) == (409, "AnotherOperationInProgress")
+        assert refused.retry_after is None
     calls.call("PUT", f"{NET}/virtualNetworks/spoke/subnets/one", subnet("10.1.0.0/24"))
     calls.cloud.run_until_idle()
     calls.call("PUT", HUB, network("10.0.0.0/16"))
-    assert calls.refusal("PUT", OTHER_SUBNET, subnet("10.0.1.0/24")).code == "RetryableErrorDueToAnotherOperation"
+    assert calls.refusal("PUT", OTHER_SUBNET, subnet("10.0.1.0/24")).code == "AnotherOperationInProgress"
 
 
 def test_what_leads_out_of_a_subnet_must_exist_in_its_region() -> None:

@@ -99,12 +99,12 @@ def test_a_reservation_for_which_there_is_no_hardware_does_not_come_to_be() -> N
 
 
 def test_a_group_tells_of_its_reservations_and_goes_after_them(cloud: Cloud) -> None:
-    assert get(cloud, GROUP)["properties"] == {"capacityReservations": []}
+    assert get(cloud, GROUP)["properties"] == {"capacityReservations": [], "virtualMachinesAssociated": []}
     put(cloud, RESERVATION, reservation(2))
     result = get(cloud, GROUP, _expand="instanceView")["properties"]
     assert result["capacityReservations"] == [{"id": RESERVATION}]
     (view,) = result["instanceView"]["capacityReservations"]
-    assert (view["name"], view["utilizationInfo"]) == ("h100", {"currentCapacity": 2})
+    assert (view["name"], view["utilizationInfo"]) == ("h100", {"currentCapacity": 2, "virtualMachinesAllocated": []})
     assert view["statuses"][0]["code"] == "ProvisioningState/succeeded"
     with pytest.raises(AzureError, match="cannot be deleted while it holds h100"):
         delete(cloud, GROUP)

@@ -13,7 +13,7 @@ from image_bodies import GALLERY, IMAGE, TEMPLATE, image, template, version
 from network_bodies import HUB, NET, SPOKE, interface, located, network, place, ref, subnet
 from plain_calls import GROUP, LOCATION, OTHER, SUBSCRIPTION, TENANT
 from scale_sets_made import body as set_body
-from scale_sets_made import ip_configurations
+from scale_sets_made import ip_configurations, login
 from vault_bodies import SECRET, VAULT, secret, vault
 
 from rehearsal.azure.arm_id import parse
@@ -70,11 +70,11 @@ def scale_set(capacity: int, spot: bool, mode: str, tag: str) -> Json:
 def machine() -> Json:
     """A virtual machine on the interface called single, whose disk goes with it."""
     disk = {"createOption": "FromImage", "deleteOption": "Delete", "managedDisk": {"storageAccountType": "Premium_LRS"}}
-    reference = {"publisher": "p", "offer": "o", "sku": "s", "version": "1"}
+    reference = {"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "latest"}
     return located(
         hardwareProfile={"vmSize": "Standard_D2s_v5"},
         storageProfile={"imageReference": reference, "osDisk": disk},
-        osProfile={"computerName": "etcd", "adminUsername": "gpufleet"},
+        osProfile={"computerName": "etcd", **login()},
         networkProfile={"networkInterfaces": [ref(f"{NET}/networkInterfaces/single")]},
     )
 

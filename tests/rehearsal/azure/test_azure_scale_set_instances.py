@@ -275,9 +275,25 @@ def test_unknown_instances_actions_and_methods_are_refused() -> None:
     assert ask(cloud, "DELETE", vm(7)).status == 204
     with pytest.raises(AzureError, match="ParentResourceNotFound"):
         ask(cloud, "GET", f"{SET}x/virtualMachines/0")
-    with pytest.raises(AzureError, match="'explode' is no action"):
+    with pytest.raises(AzureError, match=r"NotModelled.*POST .*explode"):
         ask(cloud, "POST", vm(0), action="explode")
     with pytest.raises(AzureError, match="MethodNotAllowed"):
         ask(cloud, "PATCH", vm(0), {})
     with pytest.raises(AzureError, match="MethodNotAllowed"):
         ask(cloud, "PUT", f"{vm(0)}/networkInterfaces/nic", {})
+
+
+def test_a_scenario_refuses_requests_while_azure_works_on_other_instances() -> None:
+    cloud = made(3, Scenario(concurrent_requests=1.0))
+    restart = ask(cloud, "POST", vm(0), action="restart")
+    for method, text, sent, action in (
+        ("POST", vm(1), None, "reimage"),
+        ("DELETE", vm(1), None, ""),
+        ("POST", SET, {"instanceIds": ["1"]}, "delete"),
+        ("POST", SET, {"instanceIds": ["1"]}, "manualupgrade"),
+    ):
+        with pytest.raises(AzureError, match="conflict with a concurrent request"):
+            ask(cloud, method, text, sent, action)
+    assert scale_set(cloud).body["sku"]["capacity"] == 3
+    ended(cloud, restart)
+    assert post(cloud, vm(1), "reimage").status == "Succeeded"

@@ -38,7 +38,6 @@ MANAGED = {"id": f"{GROUP}/providers/Microsoft.Compute/images/own"}
 @pytest.mark.parametrize(
     ("changes", "code", "target"),
     [
-        ({"orchestrationMode": None}, "InvalidParameter", "orchestrationMode"),
         ({"orchestrationMode": "Flexible"}, "NotModelled", "orchestrationMode"),
         ({"upgradePolicy": {}}, "InvalidParameter", "upgradePolicy.mode"),
         ({"upgradePolicy": {"mode": "Rolling"}}, "OperationNotAllowed", "upgradePolicy.mode"),
@@ -78,12 +77,20 @@ MANAGED = {"id": f"{GROUP}/providers/Microsoft.Compute/images/own"}
     ids=lambda value: None if not isinstance(value, dict) else "-".join(value)[-60:],
 )
 def test_a_scale_set_that_breaks_a_rule_is_refused(changes: dict[str, Any], code: str, target: str | None) -> None:
-    sent = body(2, **changes)
-    if changes.get("orchestrationMode", "") is None:
-        del sent["properties"]["orchestrationMode"]
-    found = refused(sent)
+    found = refused(body(2, **changes))
     assert found.code == code
     assert target in (None, found.target)
+
+
+def test_a_scale_set_without_orchestration_mode_is_uniform_for_good() -> None:
+    cloud, sent = azure(), body(1)
+    del sent["properties"]["orchestrationMode"]
+    put(cloud, SET, sent)
+    assert scale_set(cloud).properties["orchestrationMode"] == "Uniform"
+    put(cloud, SET, body(2))
+    assert len(instances_of(scale_set(cloud))) == 2
+    del sent["properties"]["virtualMachineProfile"]
+    assert (refused(sent).code, refused(sent).target) == ("NotModelled", "orchestrationMode")
 
 
 @pytest.mark.parametrize(

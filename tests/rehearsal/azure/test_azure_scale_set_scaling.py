@@ -92,7 +92,7 @@ def test_what_is_being_deleted_takes_nothing_but_a_delete() -> None:
     ask(cloud, "DELETE", SET)
     with pytest.raises(AzureError, match="marked for deletion"):
         ask(cloud, "POST", SET, {"instanceIds": ["0"]}, "restart")
-    with pytest.raises(AzureError, match="ResourceBeingDeleted"):
+    with pytest.raises(AzureError, match="since it is marked for deletion"):
         ask(cloud, "PUT", SET, body(1))
 
 

@@ -59,11 +59,13 @@ def call(cloud: Cloud, method: str, text: str, body: Any = None, action: str = "
     return cloud.handle(Request(method, parse(text), action, "2024-11-01", body, principal=principal))
 
 
-def allowed(cloud: Cloud, method: str, text: str, body: Any = None, action: str = "", most: int = 3_000) -> tuple[int, AzureError]:
+def allowed(
+    cloud: Cloud, method: str, text: str, body: Any = None, action: str = "", most: int = 3_000, principal: str = "somebody"
+) -> tuple[int, AzureError]:
     """Calls that are let through before one is turned away, and the refusal."""
     for count in range(most):
         try:
-            call(cloud, method, text, body, action)
+            call(cloud, method, text, body, action, principal)
         except AzureError as refused:
             if refused.status == 429:
                 return count, refused
@@ -103,20 +105,23 @@ def test_a_refusal_is_in_the_words_of_microsoft_compute() -> None:
         "x-ms-ratelimit-remaining-resource": (
             "Microsoft.Compute/DeleteVMScaleSetVMSubscriptionMaximum;1488,Microsoft.Compute/DeleteVMScaleSetVMResource;0"
         ),
-        "x-ms-ratelimit-remaining-subscription-deletes": "14987",
+        "x-ms-ratelimit-remaining-subscription-deletes": "187",
+        "x-ms-ratelimit-remaining-subscription-global-deletes": "2987",
     }
 
 
 def test_every_answer_says_what_is_left() -> None:
     cloud = cloud_with()
     created = call(cloud, "PUT", path("a"), HERE)
-    assert created.headers["x-ms-ratelimit-remaining-subscription-writes"] == "1199"
+    assert created.headers["x-ms-ratelimit-remaining-subscription-writes"] == "199"
+    assert created.headers["x-ms-ratelimit-remaining-subscription-global-writes"] == "2999"
     assert created.headers["x-ms-ratelimit-remaining-resource"] == (
         "Microsoft.Compute/PutVMScaleSetSubscriptionMaximum;374,Microsoft.Compute/PutVMScaleSetResource;11"
     )
     call(cloud, "GET", path("a"))
     read = call(cloud, "GET", path("a"))
-    assert read.headers["x-ms-ratelimit-remaining-subscription-reads"] == "11998"
+    assert read.headers["x-ms-ratelimit-remaining-subscription-reads"] == "248"
+    assert read.headers["x-ms-ratelimit-remaining-subscription-global-reads"] == "3748"
     assert read.headers["x-ms-ratelimit-remaining-resource"] == (
         "Microsoft.Compute/LowCostGetVMScaleSetSubscriptionMaximum;2398,Microsoft.Compute/LowCostGetVMScaleSetResource;34"
     )
@@ -135,13 +140,13 @@ def test_every_answer_says_what_is_left() -> None:
     ],
 )
 def test_calls_to_one_scale_set_are_bounded_as_in_the_table(method: str, action: str, wanted: int) -> None:
-    cloud = cloud_with(throttling={"arm": 10})
+    cloud = cloud_with(throttling={"arm": 100})
     call(cloud, "PUT", path("a"), HERE)
     assert allowed(cloud, method, path("a"), None, action)[0] == wanted
 
 
 def test_new_scale_sets_are_bounded_by_subscription_and_by_location() -> None:
-    cloud = cloud_with()
+    cloud = cloud_with(throttling={"arm": 100})
     for number in range(375):
         call(cloud, "PUT", path(f"set-{number}"), HERE)
     with pytest.raises(AzureError, match="too many requests"):
@@ -165,7 +170,7 @@ def test_an_extension_counts_for_the_scale_set_that_it_is_on() -> None:
 
 
 def test_the_list_of_scale_sets_counts_for_the_subscription_alone() -> None:
-    cloud = cloud_with()
+    cloud = cloud_with(throttling={"arm": 100})
     call(cloud, "PUT", path("a"), HERE)
     request = Request("GET", parse(f"/subscriptions/{SUBSCRIPTION}"))
     for _ in range(1_080):
@@ -175,7 +180,7 @@ def test_the_list_of_scale_sets_counts_for_the_subscription_alone() -> None:
 
 
 def test_the_network_takes_1000_writes_and_private_dns_500_reads_in_five_minutes() -> None:
-    cloud = cloud_with(throttling={"arm": 10})
+    cloud = cloud_with(throttling={"arm": 100})
     network, zone = path("v", "Microsoft.Network/virtualNetworks"), path("z", "Microsoft.Network/privateDnsZones")
     call(cloud, "PUT", zone, {"location": "global", "properties": {}})
     cloud.advance(cloud.now + 100)
@@ -187,18 +192,50 @@ def test_the_network_takes_1000_writes_and_private_dns_500_reads_in_five_minutes
     assert allowed(cloud, "PUT", network, HERE)[0] == 1_000
 
 
-def test_resource_manager_counts_writes_by_the_hour_and_by_principal() -> None:
+NETWORKS = path("v", "Microsoft.Network/virtualNetworks")
+
+
+@pytest.mark.parametrize(("method", "capacity", "refill"), [("GET", 250, 25), ("PUT", 200, 10), ("DELETE", 200, 10)])
+def test_resource_manager_refills_its_buckets_each_second(method: str, capacity: int, refill: int) -> None:
     cloud = cloud_with(throttling={"network": 100})
-    network = path("v", "Microsoft.Network/virtualNetworks")
-    cloud.advance(cloud.now + 10)
-    count, refused = allowed(cloud, "PUT", network, HERE)
-    assert (count, refused.code, refused.retry_after) == (1_200, "SubscriptionRequestsThrottled", 3_600)
+    call(cloud, "PUT", NETWORKS, HERE)
+    cloud.advance(cloud.now + 60)
+    count, refused = allowed(cloud, method, NETWORKS, HERE)
+    assert (count, refused.code, refused.headers["Retry-After"]) == (capacity, "SubscriptionRequestsThrottled", "1")
+    word = {"GET": "read", "PUT": "write", "DELETE": "delete"}[method]
     assert refused.message == (
-        f"Number of 'write' requests for subscription '{SUBSCRIPTION}' actor 'somebody' exceeded. Please try again after '3600' seconds."
+        f"Number of '{word}' requests for subscription '{SUBSCRIPTION}' actor 'somebody' exceeded. Please try again after '1' seconds "
+        "after additional tokens are available. Refer to https://aka.ms/arm-throttling for additional information."
     )
-    call(cloud, "PUT", network, HERE, principal="somebody else")
-    call(cloud, "GET", network)
+    cloud.advance(cloud.now + 3)
+    assert allowed(cloud, method, NETWORKS, HERE)[0] == 3 * refill
+    cloud.advance(cloud.now + 60)
+    assert allowed(cloud, method, NETWORKS, HERE)[0] == capacity
+
+
+def test_each_principal_and_operation_has_its_own_bucket_and_all_principals_fifteen_times_as_much() -> None:
+    cloud = cloud_with(throttling={"network": 100})
+    cloud.advance(cloud.now + 60)
+    refusals = [allowed(cloud, "PUT", NETWORKS, HERE, principal=f"principal {number}") for number in range(17)]
+    assert [count for count, _ in refusals] == [200] * 15 + [0, 0]
+    headers = refusals[-1][1].headers
+    assert headers["x-ms-ratelimit-remaining-subscription-writes"] == "200"
+    assert headers["x-ms-ratelimit-remaining-subscription-global-writes"] == "0"
+    call(cloud, "GET", NETWORKS)
     call(cloud, "PUT", path("v", "Microsoft.Network/virtualNetworks", OTHER), HERE)
+
+
+def test_reads_outside_a_subscription_count_for_the_tenant() -> None:
+    cloud = cloud_with()
+    throttle: Any = cloud.admission_checks[0]
+    assert throttle.admit_read(cloud, "", "somebody") == {"x-ms-ratelimit-remaining-tenant-reads": "249"}
+    inside = throttle.admit_read(cloud, SUBSCRIPTION, "somebody")
+    assert inside["x-ms-ratelimit-remaining-subscription-reads"] == "249"
+    for _ in range(249):
+        throttle.admit_read(cloud, "", "somebody")
+    with pytest.raises(AzureError, match="'read' requests for tenant 't'"):
+        throttle.admit_read(cloud, "", "somebody")
+    throttle.admit_read(cloud, "", "somebody else")
 
 
 def test_polling_an_operation_of_compute_is_bounded_too() -> None:

@@ -19,6 +19,7 @@ from scale_sets_made import (
     ended,
     error,
     image,
+    login,
     merged,
     post,
     put,
@@ -43,7 +44,7 @@ def body(*, nic: str = NIC, size: str = "Standard_L8s_v3", **changes: Any) -> Js
         "zones": ["1"],
         "properties": {
             "hardwareProfile": {"vmSize": size},
-            "osProfile": {"computerName": "etcd-0", "adminUsername": "gpufleet", "customData": "Ym9vdA=="},
+            "osProfile": {"computerName": "etcd-0", **login(), "customData": "Ym9vdA=="},
             "storageProfile": {
                 "imageReference": image("1.0.0"),
                 "osDisk": {
@@ -180,9 +181,7 @@ def test_what_an_action_takes_from_a_machine(action: str, power: str, local: boo
     assert machine.os_disk == 1
 
 
-def test_only_a_machine_with_an_ephemeral_os_disk_is_reimaged_and_that_one_is_not_deallocated() -> None:
-    with pytest.raises(AzureError, match="only supported for virtual machines with ephemeral OS disks"):
-        ask(made(), "POST", VM, action="reimage")
+def test_an_ephemeral_os_disk_is_reset_in_place_and_forbids_a_deallocation() -> None:
     cloud = made(size="Standard_D2ads_v6", storageProfile__osDisk=EPHEMERAL)
     with pytest.raises(AzureError, match="'deallocate' is not supported"):
         ask(cloud, "POST", VM, action="deallocate")
@@ -190,6 +189,97 @@ def test_only_a_machine_with_an_ephemeral_os_disk_is_reimaged_and_that_one_is_no
     assert machine_of(cloud.get(VM)).os_disk == 2
     post(cloud, VM, "redeploy")
     assert machine_of(cloud.get(VM)).os_disk == 3, "an ephemeral OS disk is lost with its host"
+
+
+@pytest.mark.parametrize(("option", "kept"), [("Delete", False), ("Detach", True)])
+def test_a_reimage_attaches_a_new_managed_os_disk(option: str, kept: bool) -> None:
+    cloud = made(storageProfile__osDisk__deleteOption=option)
+    post(cloud, VM, "reimage", {"tempDisk": True})
+    cloud.run_until_idle()
+    os_disk = cloud.get(VM).properties["storageProfile"]["osDisk"]
+    assert (cloud.find(DISK) is not None) == kept
+    assert os_disk["managedDisk"]["id"] == f"{COMPUTE}/disks/{os_disk['name']}" != DISK
+    assert (ask(cloud, "GET", os_disk["managedDisk"]["id"]).body or {})["managedBy"] == VM
+    machine = ask(cloud, "GET", VM).body
+    assert machine is not None
+    assert put(cloud, VM, {name: machine[name] for name in ("location", "zones", "properties")}), "what a GET answers can be put again"
+    with pytest.raises(AzureError, match=r"osDisk\.name"):
+        ask(cloud, "PUT", VM, body(storageProfile__osDisk__deleteOption=option))
+
+
+def test_a_stopped_machine_is_generalized_for_good() -> None:
+    cloud = made()
+    with pytest.raises(AzureError, match="since it is running"):
+        ask(cloud, "POST", VM, action="generalize")
+    post(cloud, VM, "deallocate")
+    assert ask(cloud, "POST", VM, action="generalize").status == 200
+    assert codes(cloud, VM)[-1] == "OSState/generalized"
+    with pytest.raises(AzureError, match="since the VM is generalized"):
+        ask(cloud, "POST", VM, action="start")
+
+
+def test_a_machine_creates_the_interfaces_that_it_describes_and_deletes_them_as_they_say() -> None:
+    cloud, sent = azure(), body()
+    public = {"name": "ip", "sku": {"name": "Standard"}, "properties": {"deleteOption": "Delete"}}
+    own = {"primary": True, "subnet": {"id": SUBNET}, "publicIPAddressConfiguration": public}
+    interface = {"primary": True, "deleteOption": "Delete", "ipConfigurations": [{"name": "own", "properties": own}]}
+    configured = {"networkApiVersion": "2022-11-01", "networkInterfaceConfigurations": [{"name": "nic", "properties": interface}]}
+    sent["properties"]["networkProfile"] = configured
+    put(cloud, VM, sent)
+    (link,) = cloud.get(VM).properties["networkProfile"]["networkInterfaces"]
+    nic = cloud.get(link["id"])
+    inner = nic.properties["ipConfigurations"][0]["properties"]
+    assert inner["privateIPAddress"] == "10.0.0.4"
+    assert cloud.get(inner["publicIPAddress"]["id"]).properties["ipAddress"]
+    with pytest.raises(AzureError, match="NicInUse"):
+        ask(cloud, "PUT", f"{VM}x", body(nic=link["id"]))
+    put(cloud, VM, {**sent, "tags": {"role": "etcd"}})
+    assert cloud.get(VM).properties["networkProfile"] == {"networkInterfaces": [link]}
+    delete(cloud, VM)
+    cloud.run_until_idle()
+    assert (cloud.find(nic.key), cloud.find(inner["publicIPAddress"]["id"])) == (None, None)
+
+
+def test_an_interface_without_a_subnet_is_created_without_an_address() -> None:
+    cloud, sent = azure(), body()
+    interface = {"ipConfigurations": [{"name": "own", "properties": {"primary": True}}], "deleteOption": "Delete"}
+    configured = {"networkApiVersion": "2020-11-01", "networkInterfaceConfigurations": [{"name": "nic", "properties": interface}]}
+    sent["properties"]["networkProfile"] = configured
+    put(cloud, VM, sent)
+    (link,) = cloud.get(VM).properties["networkProfile"]["networkInterfaces"]
+    found = ask(cloud, "GET", link["id"]).body
+    assert found is not None
+    assert "privateIPAddress" not in found["properties"]["ipConfigurations"][0]["properties"]
+    delete(cloud, VM)
+    cloud.run_until_idle()
+    assert cloud.find(link["id"]) is None
+
+
+def test_a_data_disk_that_is_to_be_detached_stays_without_a_machine() -> None:
+    disks = [{"lun": lun, "createOption": "Empty", "diskSizeGB": 8} for lun in (0, 1)]
+    cloud = made(storageProfile__dataDisks=disks)
+    first, second = [one["managedDisk"]["id"] for one in cloud.get(VM).properties["storageProfile"]["dataDisks"]]
+    put(cloud, VM, body(storageProfile__dataDisks=[{**disks[0], "toBeDetached": True}, disks[1]]))
+    assert [one["lun"] for one in cloud.get(VM).properties["storageProfile"]["dataDisks"]] == [1]
+    states = [(ask(cloud, "GET", one).body or {})["properties"]["diskState"] for one in (first, second)]
+    assert states == ["Unattached", "Attached"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "target"),
+    [
+        ({"networkInterfaceConfigurations": [{"name": "a", "properties": {"ipConfigurations": [{"name": "b"}]}}]}, "networkApiVersion"),
+        ({"networkApiVersion": "2022-11-01", "networkInterfaceConfigurations": [{"name": "a"}]}, "ipConfigurations"),
+        ({"networkApiVersion": "2022-11-01", "networkInterfaceConfigurations": [{"name": "a"}] * 2}, "networkInterfaceConfigurations"),
+    ],
+)
+def test_incomplete_configurations_of_interfaces_are_refused(profile: Json, target: str) -> None:
+    cloud, sent = azure(), body()
+    sent["properties"]["networkProfile"] = profile
+    with pytest.raises(AzureError) as refused:
+        ask(cloud, "PUT", VM, sent)
+    assert str(refused.value.target).endswith(target)
+    assert [one.id.text for one in cloud.list(GROUP, "Microsoft.Network/networkInterfaces")] == []
 
 
 def test_one_thing_is_done_to_a_machine_at_a_time() -> None:
@@ -258,3 +348,13 @@ def test_a_disk_has_a_source_and_only_grows() -> None:
         ask(cloud, "PUT", own, {"location": "swedencentral", "properties": {**empty, "diskSizeGB": 32}})
     with pytest.raises(AzureError, match="creationData"):
         ask(cloud, "PUT", own, {"location": "swedencentral", "properties": {"creationData": {"createOption": "Copy"}, "diskSizeGB": 64}})
+
+
+def test_a_machine_tells_the_version_of_the_image_from_which_it_was_created() -> None:
+    newest = {"publisher": "microsoft-dsvm", "offer": "ubuntu-hpc", "sku": "2404", "version": "latest"}
+    cloud = made(storageProfile__imageReference=newest)
+    cloud.advance(cloud.now + 60 * 86_400)
+    put(cloud, VM, {**body(storageProfile__imageReference=newest), "tags": {"team": "fleet"}})
+    found = ask(cloud, "GET", VM).body
+    assert found is not None
+    assert found["properties"]["storageProfile"]["imageReference"] == {**newest, "exactVersion": "24.04.202601010"}

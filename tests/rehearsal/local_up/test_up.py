@@ -11,9 +11,12 @@ import pytest
 from embedded_regions import CPU, GPU, delete_by_hand, found_changes, named, planned, pool, scale_set, standing, updated
 from pinned_graph import pinned
 
+from components.api_servers import PAUSE_BETWEEN_BATCHES
 from gpufleet.up_output import held_lines, outcome_lines
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.compute.instances import addresses_of, state_of
+from rehearsal.azure.compute.rolling_upgrades import start_upgrade
+from rehearsal.azure.compute.scale_set_rules import span_seconds
 from rehearsal.azure.persistence import dump
 from rehearsal.azure.resource import Request
 from rehearsal.local_up.deleted_vaults import ReservedVaultNameError, reserved_names
@@ -140,18 +143,27 @@ def test_changed_boot_files_and_a_changed_key_are_reported_for_etcd_machines() -
     )
 
 
-def test_api_servers_in_a_rolling_upgrade_are_in_progress_and_not_out_of_date() -> None:
+def test_an_update_waits_for_the_rolling_upgrade_of_the_api_servers() -> None:
     cloud, plan = standing(), planned(lambda cluster: cluster["control_plane"]["api_servers"].update(image="api-server@2026.10.0"))
+    started = cloud.now
     outcome = updated(plan, cloud)
-    in_progress = "2 instances in a rolling upgrade in progress"
-    lines = outcome_lines(outcome, 1.0, None, everything=False)
-    assert sum(in_progress in line for line in lines) == 2
-    assert not [line for line in lines if "out of date" in line]
+    servers = scale_set(cloud, plan.clusters[0].api_servers.name)
+    assert outcome.complete
+    assert {one.os_disk for one in state_of(servers).instances.values()} == {2}
+    assert cloud.now - started > span_seconds(PAUSE_BETWEEN_BATCHES, "pause")
+    assert not [line for line in outcome_lines(outcome, 1.0, None, everything=False) if "rolling upgrade" in line or "out of date" in line]
     (again,) = outcome_lines(updated(plan, cloud), 1.0, None, everything=False)
-    assert "14 machines are as planned; 2 of them are in a rolling upgrade in progress (Azure upgrades them in batches" in again
-    cloud.advance(cloud.now + 4 * 3_600.0)
-    (ended,) = outcome_lines(updated(plan, cloud), 1.0, None, everything=False)
-    assert ended == "dev: nothing to change: 241 resources and 14 machines are as planned (1.0 s)"
+    assert again == "dev: nothing to change: 241 resources and 14 machines are as planned (1.0 s)"
+
+
+def test_api_servers_in_a_rolling_upgrade_are_in_progress_and_not_out_of_date() -> None:
+    cloud, plan = standing(), planned()
+    servers = scale_set(cloud, plan.clusters[0].api_servers.name)
+    numbers = tuple(state_of(servers).instances)
+    start_upgrade(cloud, servers, "osRollingUpgrade", numbers)
+    cloud.step(cloud.now)
+    (line,) = outcome_lines(updated(plan, cloud), 1.0, None, everything=False)
+    assert "14 machines are as planned; 2 of them are in a rolling upgrade in progress (Azure upgrades them in batches" in line
 
 
 def test_a_higher_generation_replaces_the_authorities_and_reissues_what_hangs_on_them() -> None:

@@ -10,8 +10,8 @@ from embedded_regions import CPU, GPU, delete_by_hand, named, planned, pool, sca
 
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.compute.instance_network import INSTANCE
 from rehearsal.azure.compute.instances import state_of
-from rehearsal.azure.compute.views import INSTANCE
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.persistence import save
 from rehearsal.azure.region_cloud import OtherRegionError, open_region_cloud

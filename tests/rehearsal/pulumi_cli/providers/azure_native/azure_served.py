@@ -110,11 +110,12 @@ def stack(client: Client, group: str) -> Stack:
 
 
 MARKETPLACE = {"publisher": "Canonical", "offer": "0001-com-ubuntu-server-jammy", "sku": "22_04-lts-gen2", "version": "latest"}
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH4b0qbE0gXw2l9D4dP0v9zJ8mXyY1q5r7o0WmB3cVtN fleet"
 LINUX = {
     "adminUsername": "fleet",
     "linuxConfiguration": {
         "disablePasswordAuthentication": True,
-        "ssh": {"publicKeys": [{"path": "/home/fleet/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ fleet"}]},
+        "ssh": {"publicKeys": [{"path": "/home/fleet/.ssh/authorized_keys", "keyData": KEY}]},
     },
 }
 

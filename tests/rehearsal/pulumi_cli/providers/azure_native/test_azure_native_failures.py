@@ -110,9 +110,9 @@ def _refused(cloud: Cloud, group: ArmId, principal: str) -> AzureError | None:
 
 
 def test_a_throttled_call_is_sent_again_when_azure_says_so(folder: Path) -> None:
-    # What is used up is there again after an hour of Azure's, which is two seconds here.
-    scenario = "seed: 1\nthrottling: {arm: 0.02}\n"
-    with served(folder, scenario, factor=1_800.0) as azure, provider_process(MODULE, azure.environment) as running:
+    # One write is added each second of Azure's, which is a second here too.
+    scenario = "seed: 1\nduration_factor: 0.01\nthrottling: {arm: 0.02}\n"
+    with served(folder, scenario, factor=1.0) as azure, provider_process(MODULE, azure.environment) as running:
         running.client.configure(location=azure.location)
         who = running.client.invoke("azure-native:authorization:getClientConfig", {})["objectId"]
 

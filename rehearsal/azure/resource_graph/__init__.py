@@ -1,0 +1,1 @@
+"""Azure Resource Graph: its tables, and queries in a subset of its language."""

@@ -1,0 +1,29 @@
+"""Service tags of network security rules: https://learn.microsoft.com/azure/virtual-network/service-tags-overview#available-service-tags"""
+
+from __future__ import annotations
+
+_NAMES = """
+ActionGroup ApiManagement AppConfiguration ApplicationInsightsAvailability AppService AppServiceManagement AutonomousDevelopmentPlatform
+AzureActiveDirectory AzureActiveDirectoryDomainServices AzureAdvancedThreatProtection AzureAIServices AzureArcInfrastructure
+AzureAttestation AzureAutomation AzureBackup AzureBotService AzureCloud AzureCognitiveSearch AzureConnectors AzureContainerAppsService
+AzureContainerRegistry AzureCosmosDB AzureDatabricks AzureDataExplorerManagement AzureDataLake AzureDeviceUpdate AzureDevOps
+AzureDevSpaces AzureDigitalTwins AzureEventGrid AzureFrontDoor AzureHealthcareAPIs AzureInformationProtection AzureIoTHub AzureKeyVault
+AzureLoadBalancer AzureLoadTestingInstanceManagement AzureMachineLearning AzureMachineLearningInference AzureManagedGrafana AzureMonitor
+AzureMonitorForSAP AzureMonitorForSAPSolutions AzureOpenDatasets AzurePlatformDNS AzurePlatformIMDS AzurePlatformLKM AzureResourceManager
+AzureSecurityCenter AzureSentinel AzureSignalR AzureSiteRecovery AzureSphere AzureSphereSecureService_Prod AzureSpringCloud AzureStack
+AzureTrafficManager AzureUpdateDelivery AzureVideoAnalyzerForMedia AzureVMwareSolution AzureWebPubSub BatchNodeManagement ChaosStudio
+CognitiveServicesFrontend CognitiveServicesManagement DataFactory DataFactoryManagement Dynamics365BusinessCentral
+Dynamics365ForMarketingEmail Dynamics365FraudProtection EOPExternalPublishedIPs EventHub GatewayManager GenevaActions
+GuestAndHybridManagement HDInsight Internet KustoAnalytics LogicApps LogicAppsManagement M365ManagementActivityApi
+M365ManagementActivityApiWebhook Marketplace MicrosoftAzureFluidRelay MicrosoftCloudAppSecurity MicrosoftContainerRegistry
+MicrosoftDefenderForEndpoint MicrosoftPurviewPolicyDistribution OneDsCollector PowerBI PowerPlatformInfra PowerPlatformPlex
+PowerQueryOnline SCCservice Scuba SecurityCopilot SerialConsole ServiceBus ServiceFabric Sql SqlManagement Storage StorageMover
+StorageSyncService TrafficManager VideoIndexer VirtualDesktop VirtualNetwork WindowsAdminCenter WindowsVirtualDesktop
+"""
+SERVICE_TAGS = frozenset(_NAMES.lower().split())
+"""Service tags in lower case, without the region or part that can follow a period (Storage.WestUS, AzureFrontDoor.Backend)."""
+
+
+def is_service_tag(text: str) -> bool:
+    """Return whether a text is a service tag, in any capitals, with or without a region."""
+    return text.partition(".")[0].lower() in SERVICE_TAGS
