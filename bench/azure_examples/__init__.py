@@ -1,0 +1,1 @@
+"""Replay of published requests and answers of Azure against the embedded Azure."""
