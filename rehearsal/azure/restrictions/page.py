@@ -13,7 +13,7 @@ INTRODUCTION = """\
 The [embedded Azure](embedded-azure.md) refuses a PUT or a PATCH with a value that Azure documents as invalid. Each row below is one
 restriction. `gpufleet schema` writes this page from `rehearsal/azure/restrictions/`. Do not edit this page.
 
-- *Place* is `name`, or the path in the body. `[]` means each item of a list.
+- *Place* is `name`, or the path in the body without its parts `properties`. `[]` means each item of a list.
 - *Code* is marked with an asterisk if the rule is documented and its code or message is not public.
 - A row *at creation* does not apply to an existing resource.
 - A placeholder of Microsoft's published examples, such as `{your-password}`, counts as a valid value, also without its braces.
@@ -40,9 +40,9 @@ def _section(title: str, rows: Iterable[tuple[str, Restriction]]) -> str:
 
 
 def _cells(place: str, row: Restriction) -> Iterator[str]:
-    yield f"`{place}`"
+    yield f"`{place.replace('properties.', '').removesuffix('.properties')}`"
     yield row.rule.bound + (" (at creation)" if row.creation_only else "")
-    yield f"{row.status} `{row.code}`" + ("\\*" if row.code_assumed else "")
+    yield f"{row.status} {row.code}" + ("\\*" if row.code_assumed else "")
     yield f"[source]({row.source})"
 
 
