@@ -1,38 +1,13 @@
-"""Operations of the pinned official clients: method, path, API version, and the statuses that each client accepts.
-
-The clients are generated, and their source has one form: a function build_GROUP_OPERATION_request with the URL, and a method that compares
-the status of the response. https://github.com/Azure/azure-sdk-for-python
-"""
+"""Operations of the pinned official clients by the ids of Microsoft's examples: method, path, API version, accepted statuses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
-CLIENTS = (
-    "azure.mgmt.compute",
-    "azure.mgmt.network",
-    "azure.mgmt.storage",
-    "azure.mgmt.keyvault",
-    "azure.mgmt.msi.v2024_11_30",
-    "azure.mgmt.privatedns",
-    "azure.mgmt.dnsresolver",
-    "azure.mgmt.imagebuilder",
-    "azure.mgmt.resource.resources",
-    "azure.mgmt.authorization.v2022_04_01",
-)
-_BUILDER = re.compile(r"^def build_(\w+)_request\((.*?)(?=^def |^class |\Z)", re.MULTILINE | re.DOTALL)
-_CLASS = re.compile(r"^class _?(\w+?)Operations(?:Mixin)?\b(.*?)(?=^class |^def |\Z)", re.MULTILINE | re.DOTALL)
-_METHOD = re.compile(r"^    def (\w+)\((.*?)(?=^    def |\Z)", re.MULTILINE | re.DOTALL)
-_URL = re.compile(r'_url = (?:kwargs\.pop\(|\()?\s*(?:"template_url",\s*)?"([^"]+)"')
-_VERB = re.compile(r'method="(\w+)"')
-_VERSION = re.compile(r'_params\.pop\("api-version", "([^"]+)"\)')
-_CALL = re.compile(r"\bbuild_(\w+)_request\(")
-_STATUSES = re.compile(r"status_code not in \[([\d, ]+)\]")
+from tests.support.client_sources import source_operations
+
 _PARAMETER = re.compile(r"\{[^}]*\}")
 
 
@@ -49,8 +24,14 @@ class ClientOperation:
 
 @cache
 def client_operations() -> tuple[ClientOperation, ...]:
-    """Return the operations of all pinned clients."""
-    return tuple(operation for client in CLIENTS for file in _sources(client) for operation in _operations(file.read_text()))
+    """Return the operations of all pinned clients that have one API version."""
+    return tuple(
+        ClientOperation(
+            plain_id(f"{one.group}{one.name.removeprefix('begin')}"), one.method, one.path, one.version, frozenset(one.statuses)
+        )
+        for one in source_operations()
+        if one.version
+    )
 
 
 def find_operation(operation_id: str, method: str = "", path: str = "") -> ClientOperation | None:
@@ -79,25 +60,3 @@ def plain_id(operation_id: str) -> str:
 def path_form(path: str) -> str:
     """Return a path in the form in which paths are compared, which is independent of the names of its parameters."""
     return _PARAMETER.sub("{}", path.partition("?")[0]).lower().strip("/")
-
-
-def _sources(client: str) -> list[Path]:
-    spec = find_spec(f"{client}.operations")
-    if spec is None or not spec.submodule_search_locations:
-        return []
-    return [file for file in sorted(Path(spec.submodule_search_locations[0]).glob("*.py")) if file.name not in ("__init__.py", "_patch.py")]
-
-
-def _operations(source: str) -> Iterator[ClientOperation]:
-    builders = {found[1]: found[2] for found in _BUILDER.finditer(source)}
-    for group in _CLASS.finditer(source):
-        for method in _METHOD.finditer(group[2]):
-            call, statuses = _CALL.search(method[2]), _STATUSES.search(method[2])
-            if call is None or statuses is None or call[1] not in builders:
-                continue
-            text = builders[call[1]]
-            url, verb, version = _URL.search(text), _VERB.search(text), _VERSION.search(text)
-            if url and verb and version:
-                name = method[1].removeprefix("_").removesuffix("_initial")
-                accepted = frozenset(int(one) for one in statuses[1].split(","))
-                yield ClientOperation(plain_id(f"{group[1]}_{name}"), verb[1], url[1], version[1], accepted)

@@ -7,17 +7,13 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from functools import cache
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-from azure.core.credentials import AccessToken
 from azure.core.paging import ItemPaged
 from azure.core.pipeline.transport import RequestsTransport
-from client_sources import SourceOperation
 from multidict import CIMultiDict
 from one_of_each import SUBSCRIPTION, TENANT
 from requests.adapters import BaseAdapter
@@ -31,25 +27,10 @@ from rehearsal.arm.time_source import TimeSource
 from rehearsal.azure.client_operations import operation_key
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.registry import new_cloud
+from tests.support.client_sources import SourceOperation
+from tests.support.sdk_clients import sdk_client
 
 BASE = "https://embedded"
-CLIENTS = {
-    "compute": "ComputeManagementClient",
-    "network": "NetworkManagementClient",
-    "storage": "StorageManagementClient",
-    "keyvault": "KeyVaultManagementClient",
-    "privatedns": "PrivateDnsManagementClient",
-    "dnsresolver": "DnsResolverManagementClient",
-    "imagebuilder": "ImageBuilderClient",
-    "msi": "ManagedServiceIdentityClient",
-    "authorization": "AuthorizationManagementClient",
-    "resource": "ResourceManagementClient",
-}
-
-
-class Credential:
-    def get_token(self, *_scopes: str, **_: Any) -> AccessToken:
-        return AccessToken("token", int(datetime(2100, 1, 1, tzinfo=UTC).timestamp()))
 
 
 class InProcess(BaseAdapter):
@@ -111,9 +92,8 @@ class OfficialClients:
     def client(self, package: str) -> Any:
         """Return the client of a package."""
         if package not in self._clients:
-            module = import_module("azure.mgmt.resource.resources" if package == "resource" else f"azure.mgmt.{package}")
             options = {"base_url": BASE, "credential_scopes": [f"{BASE}/.default"], "transport": Transport(self.adapter)}
-            self._clients[package] = getattr(module, CLIENTS[package])(Credential(), SUBSCRIPTION, **options)
+            self._clients[package] = sdk_client(package, SUBSCRIPTION, **options)
         return self._clients[package]
 
     def call(self, operation: SourceOperation, text: str, body: Any = None, **more: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, ResourceNotFoundError
-from client_sources import source_operations
 from in_process_clients import OfficialClients, by_key, matching
 from one_of_each import (
     ACCOUNT,
@@ -30,6 +29,7 @@ from rehearsal.azure.api_versions import api_versions
 from rehearsal.azure.arm_id import parse
 from rehearsal.azure.client_operations import WITHOUT_CLIENT, operation_key, operations, request_key
 from rehearsal.azure.registry import RESOURCE_TYPES
+from tests.support.client_sources import source_operations
 
 POLICY, JOIN = f"{CONTAINER}/immutabilityPolicies/default", f"{VAULT}/secrets/join"
 DELETED = f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.KeyVault/locations/{LOCATION}/deletedVaults/gf-node"

@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.core.credentials import AccessToken
 from azure.core.pipeline.transport import HttpRequest, HttpTransport
 from azure.core.rest import HttpRequest as RestRequest
 from azure_types import API_VERSIONS as PUBLISHED
@@ -21,6 +19,7 @@ from rehearsal.azure.azure_native_ids import GROUP_PATHS, SCOPE_PATHS
 from rehearsal.azure.errors import AzureError
 from rehearsal.azure.registry import RESOURCE_TYPES
 from rehearsal.azure.sdk_shapes import MODELS
+from tests.support.sdk_clients import sdk_client
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"
 NETWORK_OF_COMPUTE = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"
@@ -46,24 +45,6 @@ class NoNetwork(HttpTransport[Any, Any]):
     def send(self, request: HttpRequest | RestRequest, **_: Any) -> Any:
         raise RequestSentError(request)  # type: ignore[arg-type]
 
-
-class Credential:
-    def get_token(self, *_scopes: str, **_: Any) -> AccessToken:
-        return AccessToken("token", int(datetime(2100, 1, 1, tzinfo=UTC).timestamp()))
-
-
-CLIENTS = {
-    "compute": "ComputeManagementClient",
-    "network": "NetworkManagementClient",
-    "storage": "StorageManagementClient",
-    "keyvault": "KeyVaultManagementClient",
-    "privatedns": "PrivateDnsManagementClient",
-    "dnsresolver": "DnsResolverManagementClient",
-    "imagebuilder": "ImageBuilderClient",
-    "msi": "ManagedServiceIdentityClient",
-    "authorization": "AuthorizationManagementClient",
-    "resource": "ResourceManagementClient",
-}
 
 CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "Microsoft.Authorization/roleAssignments": ("authorization", lambda c: c.role_assignments.get("/subscriptions/x", "r")),
@@ -117,8 +98,7 @@ GROUPS = "Microsoft.Resources/resourceGroups"
 
 def sent_version(package: str, call: Callable[[Any], Any]) -> str:
     """The version that a client puts into a request when nobody tells it one."""
-    module = importlib.import_module("azure.mgmt.resource.resources" if package == "resource" else f"azure.mgmt.{package}")
-    client = getattr(module, CLIENTS[package])(Credential(), SUBSCRIPTION, transport=NoNetwork())
+    client = sdk_client(package, SUBSCRIPTION, transport=NoNetwork())
     with pytest.raises(RequestSentError) as sent:
         call(client)
     assert sent.value.version is not None

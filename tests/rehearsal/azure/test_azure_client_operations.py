@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
-from client_sources import source_operations
 
 import rehearsal.azure
 from rehearsal.azure.client_operations import accepted_status, client_operation, operations, published_key
 from rehearsal.azure.registry import RESOURCE_TYPES
+from tests.support.client_sources import source_operations
 
 TABLE = Path(rehearsal.azure.__file__).with_name("client_operations.json")
 DOCUMENT = Path(__file__).parents[3] / "docs" / "embedded-azure.md"
