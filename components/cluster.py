@@ -71,7 +71,7 @@ class Cluster(pulumi.ComponentResource):
         self._pools(name, args, foundation, child)
         KubernetesObjects(
             f"{name}-objects",
-            KubernetesObjectsArgs(args.region, plan, cluster_objects(args.region, plan), pki.admin_kubeconfig, pki.bootstrap_token, ready),
+            KubernetesObjectsArgs(args.region, plan, cluster_objects(args.region, plan), pki.admin_kubeconfig, ready),
             pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({"api_server": self.api_server, "kubeconfig": self.kubeconfig, "people_kubeconfig": self.people_kubeconfig})
@@ -172,6 +172,7 @@ class _Foundation:
             f"{name}-group", resource_group_name=plan.resource_group, location=args.region.spec.location, tags=plan.tags, opts=child
         )
         network = Network(f"{name}-network", NetworkArgs(plan, args.region, group.name, base, base_provider), child)
-        identity = Identity(f"{name}-identity", IdentityArgs(plan, args.region, group.name, base, base_provider), child)
         secrets = VaultSecrets(f"{name}-secrets", VaultSecretsArgs(plan, pki.secrets, base, base_provider), child)
+        identity_args = IdentityArgs(plan, args.region, group.name, base, base_provider, secrets.bootstrap_token_id)
+        identity = Identity(f"{name}-identity", identity_args, child)
         return cls(group.name, network, identity, (*identity.assigned, *secrets.written, *network.names))

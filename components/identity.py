@@ -13,6 +13,7 @@ from components.plan.model import ClusterPlan, IdentityPlan, RegionPlan
 
 SECRETS_USER = "4633458b-17de-408a-b874-0445c86b69e6"
 BLOB_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+SECRETS_OFFICER = "b86a8fe4-44ce-4948-aee5-eccb2c155cd7"
 READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
 """Built-in roles: https://learn.microsoft.com/azure/role-based-access-control/built-in-roles"""
 
@@ -29,13 +30,17 @@ class Grant:
 
 @dataclass(frozen=True)
 class IdentityArgs:
-    """base_provider acts in the base stack's subscription, which contains vaults and backup account."""
+    """base_provider acts in the base stack's subscription, which contains vaults and backup account.
+
+    bootstrap_token_id is the id of the secret that the CSR approver writes.
+    """
 
     plan: ClusterPlan
     region: RegionPlan
     resource_group: pulumi.Input[str]
     base: BaseOutputs
     base_provider: pulumi.ProviderResource
+    bootstrap_token_id: pulumi.Input[str]
 
 
 class Identity(pulumi.ComponentResource):
@@ -69,7 +74,8 @@ class Identity(pulumi.ComponentResource):
         )
 
     def _grants(self, role: str, args: IdentityArgs) -> tuple[Grant, ...]:
-        """Return the grants of a role: each reads its own vault, etcd writes snapshots, and the CSR approver reads machines."""
+        """Return the grants of a role: each reads its own vault, etcd writes snapshots, and the CSR approver reads machines and writes the
+        bootstrap token, one secret of the nodes' vault."""
         base, plan = args.region.spec.subscription, args.plan
         own_vault = Grant("vault", SECRETS_USER, args.base.vault_id(plan.name, role), base)
         if role == "etcd":
@@ -77,7 +83,11 @@ class Identity(pulumi.ComponentResource):
             return (own_vault, Grant("backup", BLOB_CONTRIBUTOR, container, base))
         if role == "control":
             group = pulumi.Output.concat("/subscriptions/", plan.subscription, "/resourceGroups/", args.resource_group)
-            return (own_vault, Grant("group", READER, group, plan.subscription))
+            return (
+                own_vault,
+                Grant("token", SECRETS_OFFICER, args.bootstrap_token_id, base),
+                Grant("group", READER, group, plan.subscription),
+            )
         return (own_vault,)
 
     def _assignment(

@@ -9,8 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.manifests.owned import owner_labels
-from components.plan.access import BOOTSTRAP_GROUP, TEAM_LABEL
+from components.plan.access import TEAM_LABEL
 from components.plan.model import ClusterPlan, RegionPlan
 
 PREREQUISITES = frozenset({"Namespace", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
@@ -39,13 +38,12 @@ KubernetesObject = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class KubernetesObjectsArgs:
-    """The objects of one cluster: bootstrap_token is "id.secret"; ready is complete when the API servers answer."""
+    """The objects of one cluster; ready is complete when the API servers answer."""
 
     region: RegionPlan
     plan: ClusterPlan
     objects: tuple[KubernetesObject, ...]
     kubeconfig: pulumi.Input[str]
-    bootstrap_token: pulumi.Output[str]
     ready: pulumi.Resource
 
 
@@ -75,38 +73,7 @@ class KubernetesObjects(pulumi.ComponentResource):
             # Protected, since the deletion of a team's namespace would delete its jobs.
             guarded = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=done, protect=True)
             done = [*done, *(register(name, item, guarded if of_team(item) else child) for item in kinds)]
-        pulumi.CustomResource(
-            "kubernetes:core/v1:Secret",
-            f"{name}-bootstrap-token",
-            bootstrap_secret(args.bootstrap_token),
-            pulumi.ResourceOptions(parent=self, provider=provider, additional_secret_outputs=["stringData", "data"]),
-        )
         self.register_outputs({})
-
-
-def bootstrap_secret(token: pulumi.Output[str]) -> dict[str, Any]:
-    """Return the Secret of the bootstrap token, with which a node can only request a client certificate.
-
-    https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
-    """
-    # The id is public, since the Secret's name contains it.
-    token_id = pulumi.Output.unsecret(token).apply(lambda text: text.partition(".")[0])
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "bootstrap.kubernetes.io/token",
-        "metadata": {
-            "name": pulumi.Output.concat("bootstrap-token-", token_id),
-            "namespace": "kube-system",
-            "labels": owner_labels("bootstrap"),
-        },
-        "stringData": {
-            "token-id": token_id,
-            "token-secret": token.apply(lambda text: text.partition(".")[2]),
-            "usage-bootstrap-authentication": "true",
-            "auth-extra-groups": BOOTSTRAP_GROUP,
-        },
-    }
 
 
 def tiers(objects: Iterable[KubernetesObject]) -> tuple[tuple[KubernetesObject, ...], ...]:

@@ -10,7 +10,8 @@ import pulumi
 import yaml
 
 from components.pki_certificates import AUTHORITIES, certificates_of
-from components.pki_provider import BootstrapToken, Certificate, CertificateAuthority, EncryptionKey, KeyPair
+from components.pki_provider import Certificate, CertificateAuthority, EncryptionKey, KeyPair
+from components.plan.access import BOOTSTRAP_TOKEN
 from components.plan.model import ClusterPlan
 from components.spec.region import Access
 
@@ -31,7 +32,6 @@ class Pki(pulumi.ComponentResource):
 
     secrets: dict[tuple[str, str], pulumi.Output[str]]
     ca_certificate: pulumi.Output[str]
-    bootstrap_token: pulumi.Output[str]
     admin_kubeconfig: pulumi.Output[str]
 
     def __init__(self, name: str, args: PkiArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -45,18 +45,17 @@ class Pki(pulumi.ComponentResource):
             for leaf in certificates_of(plan)
         }
         accounts = KeyPair(f"{name}-service-account", child)
-        token = BootstrapToken(f"{name}-bootstrap-token", child).token
         values = {
             **{f"{role}-ca-{part}": value for role, authority in authorities.items() for part, value in _parts(authority)},
             **{f"{leaf}-{part}": value for leaf, certificate in leaves.items() for part, value in _parts(certificate)},
             "service-account-key": accounts.private_key,
             "service-account-public-key": accounts.public_key,
+            # The approver writes the tokens; until then a machine finds none.
+            BOOTSTRAP_TOKEN: pulumi.Output.from_input("none"),
             "encryption-key": EncryptionKey(f"{name}-encryption-key", child).key,
-            "bootstrap-token": token,
         }
         self.secrets = {(vault.role, secret): values[secret] for vault in plan.vaults for secret in vault.secrets}
         self.ca_certificate = authorities["cluster"].certificate
-        self.bootstrap_token = token
         self.admin_kubeconfig = pulumi.Output.all(self.ca_certificate, leaves["admin"].certificate, leaves["admin"].private_key).apply(
             lambda pems: kubeconfig(plan, *pems)
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import secrets
-import string
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -27,8 +26,6 @@ LEAF_LIFETIME = timedelta(days=365)
 LEAF_INPUTS = ("common_name", "organizations", "dns_names", "addresses", "usages", "schema", "ca_certificate")
 """Inputs of a leaf that its state contains; the state does not contain the authority's key."""
 ENCRYPTION_KEY_BYTES = 32
-TOKEN_ALPHABET = string.ascii_lowercase + string.digits
-"""https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/#token-format"""
 
 
 class AuthorityProvider(dynamic.ResourceProvider):
@@ -83,14 +80,6 @@ class KeyPairProvider(dynamic.ResourceProvider):
     def create(self, _props: dict[str, Any]) -> dynamic.CreateResult:
         key = new_private_key()
         return dynamic.CreateResult(uuid.uuid4().hex, {"private_key": key, "public_key": public_key(key)})
-
-
-class BootstrapTokenProvider(dynamic.ResourceProvider):
-    """Create a bootstrap token once."""
-
-    def create(self, _props: dict[str, Any]) -> dynamic.CreateResult:
-        token_id, secret = ("".join(secrets.choice(TOKEN_ALPHABET) for _ in range(length)) for length in (6, 16))
-        return dynamic.CreateResult(uuid.uuid4().hex, {"token": f"{token_id}.{secret}"})
 
 
 class EncryptionKeyProvider(dynamic.ResourceProvider):
@@ -148,15 +137,6 @@ class KeyPair(dynamic.Resource, module="pki", name="KeyPair"):
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions) -> None:
         super().__init__(KeyPairProvider(), name, _computed("private_key", "public_key"), _hiding(opts, "private_key"))
-
-
-class BootstrapToken(dynamic.Resource, module="pki", name="BootstrapToken"):
-    """A bootstrap token, id.secret."""
-
-    token: pulumi.Output[str]
-
-    def __init__(self, name: str, opts: pulumi.ResourceOptions) -> None:
-        super().__init__(BootstrapTokenProvider(), name, _computed("token"), _hiding(opts, "token"))
 
 
 class EncryptionKey(dynamic.Resource, module="pki", name="EncryptionKey"):

@@ -82,7 +82,7 @@ def _fetching(cluster: ClusterPlan, role: str) -> Iterator[tuple[str, Secrets]]:
     elif role == "control":
         yield _counted(cluster.api_servers.count, "API server"), control_keys.secrets_of(cluster)
     else:
-        yield _counted(cluster.nodes, "node"), kubelet.secrets_of(cluster)
+        yield _counted(cluster.nodes, "node"), kubelet.secrets_of()
 
 
 def _counted(count: int, what: str) -> str:

@@ -10,12 +10,14 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from bench.azure_examples.example import SUBSCRIPTION, TENANT
+from rehearsal.arm.attested_data import create
 from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.server import AzureServer
 from rehearsal.arm.time_source import TimeSource
@@ -68,7 +70,7 @@ class Served:
     def empty(self) -> Cloud:
         """Replace the embedded Azure by an empty one, and return its model."""
         cloud = new_cloud([SUBSCRIPTION], TENANT)
-        self._server = AzureServer(LiveModel(cloud, TimeSource(0, cloud.now)), self._platform)
+        self._server = AzureServer(LiveModel(cloud, TimeSource(0, cloud.now)), self._platform, lambda: create(datetime.now(UTC)))
         return cloud
 
     async def respond(self, request: web.BaseRequest) -> web.StreamResponse:

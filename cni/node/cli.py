@@ -7,14 +7,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cni.node import addresses, status
+from cni.node import addresses, certificate, status
 from cni.node.commands import CommandError
 from cni.node.errors import NodeNetworkError
 from cni.node.program import Program
 from cni.node.reconcile import Paths
 
 DESCRIPTION = """\
-Gives pods the machine's own network addresses, and counts and shapes their internet traffic.
+Gives pods the machine's own network addresses, counts and shapes their internet traffic, and gets the kubelet's
+first certificate.
 
   gpufleet-node run         what gpufleet-node.service runs: puts everything in place, notifies systemd that
                             the kubelet may start, and repeats the pass every 5 seconds
@@ -22,6 +23,7 @@ Gives pods the machine's own network addresses, and counts and shapes their inte
   gpufleet-node reconcile   frees addresses whose pod is gone, which run does every minute
   gpufleet-node status      shows the status; its exit status is 0 if all is in place
   gpufleet-node remove      removes everything except what running pods need; stop the service first
+  gpufleet-node certificate gets the kubelet's first client certificate, which kubelet.service does before each start
 """
 EPILOG = """\
 It reads /etc/gpufleet/network.json, which the boot wrote, and requests the addresses of the network card from
@@ -30,12 +32,15 @@ network.env (the kubelet's max-pods), network-status.json, cni (reserved address
 
 When pods hang in ContainerCreating:   gpufleet-node status; journalctl -u gpufleet-node
 When addresses run out:                gpufleet-node reconcile
+When a machine does not join:          journalctl -u kubelet
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; return its exit status."""
     options = _parser().parse_args(arguments)
+    if options.verb == "certificate":
+        return _certificate(options.settings, options.imds)
     paths = Paths(options.settings, options.imds, options.state, options.cni)
     program = Program(paths, _say)
     try:
@@ -75,7 +80,21 @@ def _parser() -> argparse.ArgumentParser:
         if verb == "apply":
             text = "how long to request from the metadata service until an answer is accepted; default: %(default)s"
             made.add_argument("--patience", type=float, default=120.0, metavar="SECONDS", help=text)
+    text = "get the kubelet's first client certificate"
+    made = verbs.add_parser("certificate", help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    made.add_argument("--settings", type=Path, default=certificate.SETTINGS, metavar="FILE", help="default: %(default)s")
+    made.add_argument("--imds", default=defaults.imds, metavar="URL", help="the metadata service; default: %(default)s")
     return parser
+
+
+def _certificate(settings: Path, imds: str) -> int:
+    try:
+        certificate.get_certificate(settings, imds, _say)
+    except NodeNetworkError as error:
+        return _ended(str(error))
+    except (OSError, KeyError, ValueError) as error:
+        return _ended(f"{settings}: {type(error).__name__} {error}; settings of the boot; roll the machine out again")
+    return 0
 
 
 def _status(paths: Paths) -> int:

@@ -84,7 +84,7 @@ def _kubeconfigs(servers: ApiServersPlan) -> tuple[BootFile, ...]:
 
 
 def _csr_approver_flags(cluster: ClusterPlan) -> Flags:
-    """Return the flags of the certificate approver: location and name prefix of the cluster's scale sets.
+    """Return the flags of the certificate approver: location and name prefix of the cluster's scale sets, and the nodes' vault.
 
     A list of scale sets would change the boot files of all API servers with each set that a pool gains.
     """
@@ -93,6 +93,7 @@ def _csr_approver_flags(cluster: ClusterPlan) -> Flags:
         "subscription": cluster.subscription,
         "resource-group": cluster.resource_group,
         "scale-set-prefix": naming.of_cluster(cluster.name, ""),
+        "node-vault": cluster.vault("node").uri,
     }
 
 
@@ -103,7 +104,7 @@ def _units(cluster: ClusterPlan) -> tuple[BootFile, ...]:
         _api_server(cluster),
         _beside("kube-controller-manager.service", "Kubernetes controller manager", manager.PROGRAM, manager.flags(cluster)),
         _beside("kube-scheduler.service", "Kubernetes scheduler", scheduler.PROGRAM, scheduler.flags()),
-        _beside("gpufleet-csr-approver.service", "Approver of kubelets' serving certificates", CSR_APPROVER, _csr_approver_flags(cluster)),
+        _beside("gpufleet-csr-approver.service", "Approver of kubelets' certificates", CSR_APPROVER, _csr_approver_flags(cluster)),
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
 
 import yaml
 
-from components.boot import kubeconfig
+from components.boot import scripts, secrets
+from components.boot.machine import BootFile
 from components.boot.secrets import Secrets
 from components.boot.shared_settings import LEASE_SECONDS, REPORT_SECONDS, TLS_CIPHER_SUITES, TLS_MIN_VERSION
 from components.plan.addresses import NODE_LOCAL_DNS_ADDRESS
@@ -20,7 +22,10 @@ PROGRAM = "/usr/local/bin/kubelet"
 KUBERNETES = "/etc/kubernetes"
 CONFIGURATION = f"{KUBERNETES}/kubelet.yaml"
 KUBECONFIG = f"{KUBERNETES}/kubelet.kubeconfig"
-BOOTSTRAP_KUBECONFIG = f"{KUBERNETES}/kubelet-bootstrap.kubeconfig"
+CERTIFICATES = "/var/lib/kubelet/pki"
+CLIENT_CERTIFICATE = f"{CERTIFICATES}/kubelet-client-current.pem"
+"""Client certificate and key: gpufleet-node writes the first, and the kubelet its renewals."""
+JOIN_SETTINGS = "/etc/gpufleet/join.json"
 AUTHORITY = "cluster-ca-cert"
 CONTAINERD_SOCKET = "unix:///run/containerd/containerd.sock"
 RESERVED_CPUS = ((96, "0,24,48,72"), (48, "0,24"), (24, "0-1"), (8, "0"))
@@ -33,17 +38,26 @@ STATUS_IMAGES = 20
 """Images in a node's status; every API server has the status of 7,500 nodes in memory, and a training node uses few images."""
 
 
-def secrets_of(cluster: ClusterPlan) -> Secrets:
-    """Return the secrets of a node: the authority that it trusts, and the token with which it requests its first certificate."""
-    server = {"server": cluster.api_servers.url, "certificate-authority": f"{KUBERNETES}/pki/{AUTHORITY}.pem"}
-    bootstrap = kubeconfig.document(server, {"token": "{{bootstrap-token}}"})
-    return Secrets(
-        vault="node",
-        directory=f"{KUBERNETES}/pki",
-        stored=(AUTHORITY,),
-        compose={BOOTSTRAP_KUBECONFIG: tuple(bootstrap.splitlines())},
-        only_composed=("bootstrap-token",),
-    )
+def secrets_of() -> Secrets:
+    """Return the secrets of a node: the authority that it trusts."""
+    return Secrets(vault="node", directory=f"{KUBERNETES}/pki", stored=(AUTHORITY,))
+
+
+def join_settings(cluster: ClusterPlan) -> BootFile:
+    """Return the settings with which gpufleet-node gets the kubelet's first certificate and writes its kubeconfig.
+
+    The bootstrap token changes every few hours. gpufleet-node reads it at each try, and it is never on a disk.
+    """
+    settings = {
+        "server": cluster.api_servers.url,
+        "authority": f"{KUBERNETES}/pki/{AUTHORITY}.pem",
+        "kubeconfig": KUBECONFIG,
+        "certificate": CLIENT_CERTIFICATE,
+        "fetch": scripts.FETCH_SECRETS.path,
+        "secrets": secrets.MANIFEST,
+        "run": "/run/gpufleet/join",
+    }
+    return BootFile(JOIN_SETTINGS, json.dumps(settings, indent=1) + "\n")
 
 
 def pool_labels(region: RegionPlan, pool: PoolPlan) -> dict[str, str]:
@@ -69,8 +83,7 @@ def flags(node_labels: Mapping[str, str]) -> dict[str, str | tuple[str, ...]]:
     return {
         "config": CONFIGURATION,
         "kubeconfig": KUBECONFIG,
-        "bootstrap-kubeconfig": BOOTSTRAP_KUBECONFIG,
-        "cert-dir": "/var/lib/kubelet/pki",
+        "cert-dir": CERTIFICATES,
         # Overrides maxPods of the file if the machine has fewer addresses than planned.
         "max-pods": "${GPUFLEET_MAX_PODS}",
         "node-ip": "${GPUFLEET_NODE_IP}",

@@ -23,7 +23,8 @@ SECONDARY_ADDRESSES = BootFile(
 
 
 def _service(pool: PoolPlan, description: str, labels: Mapping[str, str]) -> BootFile:
-    """Return the kubelet's unit; gpufleet-join writes the machine's identity and delays the first join."""
+    """Return the kubelet's unit; gpufleet-join writes the machine's identity and delays the first join, and gpufleet-node
+    gets the first certificate."""
     runtime = (f"Requires={containerd.UNIT}", f"After={containerd.UNIT} {containerd.PRELOAD_UNIT} {system.KERNEL_UNIT}")
     needs = (*runtime, *pod_network.NEEDS_AZURE_ENDPOINTS, *pod_network.NEEDS, *secrets.NEEDS)
     on_nvme = nvme.NEEDS if nvme.data_devices(pool.size) else ()
@@ -38,6 +39,7 @@ def _service(pool: PoolPlan, description: str, labels: Mapping[str, str]) -> Boo
             f"EnvironmentFile=-{ENVIRONMENT}",
             f"EnvironmentFile={pod_network.ENVIRONMENT}",
             f"ExecStartPre={scripts.JOIN.path} --spread-seconds={pool.join_seconds}",
+            f"ExecStartPre={pod_network.PROGRAM} certificate",
             exec_start(kubelet.PROGRAM, kubelet.flags(labels)),
             "TimeoutStartSec=infinity",
             "Restart=always",
@@ -87,11 +89,12 @@ def _files(cluster: ClusterPlan, pool: PoolPlan) -> tuple[BootFile, ...]:
         *(nvme.nvme_files(devices, DATA, binds, FRESH_UNLESS, before) if devices else ()),
         *pod_network.azure_endpoint_files(UNIT),
         *pod_network.pod_network_files(cluster, pool, UNIT),
-        *secrets.secret_files(cluster, kubelet.secrets_of(cluster)),
+        *secrets.secret_files(cluster, kubelet.secrets_of()),
         *containerd.containerd_files(pool.size),
         *gpu.gpu_files(pool.size),
         BootFile(kubelet.CONFIGURATION, kubelet.configuration(cluster, pool)),
         scripts.JOIN,
+        kubelet.join_settings(cluster),
     )
 
 

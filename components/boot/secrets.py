@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from components.boot import scripts
 from components.boot.machine import BootFile
 from components.boot.unit import timed, timer, unit
+from components.plan.access import BOOTSTRAP_TOKEN
 from components.plan.model import ClusterPlan
 
 UNIT = "gpufleet-secrets.service"
@@ -23,7 +24,7 @@ MANIFEST = "/etc/gpufleet/secrets.json"
 NEEDS = (f"Wants={UNIT}", f"After={UNIT}")
 """Unit lines of a service that reads secrets. Wants, not Requires: systemd does not retry a service whose dependency failed, but it
 restarts a service that fails without its key until the key exists."""
-_KINDS = {"encryption-key": "key32", "bootstrap-token": "token", "service-account-public-key": "public-key"}
+_KINDS = {"encryption-key": "key32", BOOTSTRAP_TOKEN: "token", "service-account-public-key": "public-key"}
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from components.plan import addresses, naming
+from components.plan.access import BOOTSTRAP_TOKEN
 from components.plan.control_plane import plan_api_servers, plan_etcd
 from components.plan.model import (
     BackupPlan,
@@ -59,7 +60,7 @@ VAULT_SECRETS = {
         "admin-key",
         "encryption-key",
     ),
-    "node": ("cluster-ca-cert", "bootstrap-token"),
+    "node": ("cluster-ca-cert", BOOTSTRAP_TOKEN),
 }
 """Secrets of a cluster by vault; a machine's identity can read one vault. Certificate and key of each etcd member are added."""
 

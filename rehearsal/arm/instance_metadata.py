@@ -7,12 +7,14 @@ https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiohttp import web
 
 from components.errors import GpufleetError
+from rehearsal.arm.attested_data import Signer
 from rehearsal.arm.http_request import HttpRequest
 from rehearsal.arm.instance_document import instance_document
 from rehearsal.arm.live_model import LiveModel
@@ -29,6 +31,10 @@ from rehearsal.azure.scheduled_events import scheduled_events_of
 VERSIONS = ("2017-04-02", "2017-08-01", "2018-02-01", "2019-06-01", "2020-09-01", "2021-01-01", "2021-02-01", "2021-12-13", "2023-07-01")
 """Versions of the instance document; newer versions only add properties."""
 EVENT_VERSIONS = ("2017-08-01", "2019-01-01", "2019-08-01", "2020-07-01")
+ATTESTED_VERSIONS = tuple(version for version in VERSIONS if version >= "2018-10-01")
+"""Versions of attested data, which began with 2018-10-01; subscriptionId is in all of them here, in Azure from 2019-04-30."""
+NONCE_CHARACTERS = 32
+"""https://github.com/Azure/azure-rest-api-specs/tree/main/specification/imds"""
 TOKEN_VERSIONS = ("2018-02-01", "2019-08-01")
 INSTANCE, MACHINE = "microsoft.compute/virtualmachinescalesets/virtualmachines", "microsoft.compute/virtualmachines"
 
@@ -44,7 +50,7 @@ class MetadataRequestError(GpufleetError):
         return {"error": self.sentence, **self.details}
 
 
-def metadata_response(call: HttpRequest, live: LiveModel, tokens: IdentityPlatform) -> web.Response:
+def metadata_response(call: HttpRequest, live: LiveModel, tokens: IdentityPlatform, attestation: Callable[[], Signer]) -> web.Response:
     """Return the response to a machine; raise MetadataRequestError."""
     if call.headers.get("Metadata", "").lower() != "true":
         raise MetadataRequestError(400, "Bad request. Required metadata header not specified")
@@ -57,6 +63,9 @@ def metadata_response(call: HttpRequest, live: LiveModel, tokens: IdentityPlatfo
         case "GET", ("instance", *path):
             _check_version(call, VERSIONS)
             return _shown(_inside(instance_document(live.cloud, machine), path), call)
+        case "GET", ("attested", "document"):
+            _check_version(call, ATTESTED_VERSIONS)
+            return reply(200, attestation().document(instance_document(live.cloud, machine)["compute"], _nonce(call), time.time()))
         case "GET", ("scheduledevents",):
             _check_version(call, EVENT_VERSIONS)
             return reply(200, _events(live.cloud, machine.id))
@@ -92,6 +101,14 @@ def _check_version(call: HttpRequest, versions: Sequence[str]) -> None:
         reason = f"api-version {version[:40]!r} is not known" if version else "api-version was not specified in the request"
         message = f"Bad request. {reason}. For more information refer to aka.ms/azureimds"
         raise MetadataRequestError(400, message, **{"newest-versions": list(reversed(versions[-3:]))})
+
+
+def _nonce(call: HttpRequest) -> str:
+    """Return the nonce of a request for attested data: letters and digits, empty without one."""
+    nonce = call.query.get("nonce", "")
+    if nonce and not (nonce.isascii() and nonce.isalnum() and len(nonce) <= NONCE_CHARACTERS):
+        raise MetadataRequestError(400, f"Bad request. nonce is not a string of up to {NONCE_CHARACTERS} alphanumeric characters")
+    return nonce
 
 
 def _inside(found: Any, path: Sequence[str]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import ipaddress
 import logging
@@ -16,6 +17,7 @@ from pathlib import Path
 from aiohttp import web
 
 from components.errors import GpufleetError
+from rehearsal.arm.attested_data import load_or_create
 from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.server import AzureServer
 from rehearsal.arm.tls import TlsFiles, server_context
@@ -72,7 +74,8 @@ async def run_servers(live: LiveModel, folder: Path, address: tuple[str, int], m
     with _bound(address) as secure, _bound((address[0], metadata_port)) as plain:
         base, metadata = f"https://{_shown(secure)}", f"http://{_shown(plain)}"
         files = TlsFiles.below(folder)
-        server = AzureServer(live, IdentityPlatform(live.cloud.tenant, base, identity))
+        signer = functools.cache(functools.partial(load_or_create, folder))
+        server = AzureServer(live, IdentityPlatform(live.cloud.tenant, base, identity), signer)
         quiet = logging.getLogger("rehearsal.arm")
         # The client receives its own errors in the response.
         quiet.addHandler(logging.NullHandler())

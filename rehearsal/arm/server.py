@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +12,7 @@ from aiohttp import web
 
 from rehearsal.arm import resource_graph, sign_in
 from rehearsal.arm.admin import admin_response
+from rehearsal.arm.attested_data import Signer
 from rehearsal.arm.http_request import HttpRequest, read
 from rehearsal.arm.instance_metadata import MetadataRequestError, metadata_response
 from rehearsal.arm.live_model import LiveModel
@@ -24,10 +26,11 @@ from rehearsal.azure.errors import AzureError, not_modelled
 
 @dataclass
 class AzureServer:
-    """The embedded Azure behind one base URL."""
+    """The embedded Azure behind one base URL; attestation returns the signer of attested data, created when it is needed."""
 
     live: LiveModel
     tokens: IdentityPlatform
+    attestation: Callable[[], Signer]
 
     @cached_property
     def manager(self) -> ResourceManager:
@@ -71,7 +74,7 @@ class AzureServer:
             case "subscriptions":
                 return self.manager.answer(call, self._signed_in(call, MANAGEMENT))
             case "imds":
-                return metadata_response(call, self.live, self.tokens)
+                return metadata_response(call, self.live, self.tokens, self.attestation)
             case "keyvault":
                 return vault_response(call, self.live, self.tokens.base, self._signed_in(call, VAULT))
             case "admin":

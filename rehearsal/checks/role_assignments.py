@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.identity import BLOB_CONTRIBUTOR, READER, SECRETS_USER
+from components.identity import BLOB_CONTRIBUTOR, READER, SECRETS_OFFICER, SECRETS_USER
+from components.plan.access import BOOTSTRAP_TOKEN
 from components.plan.model import ClusterPlan, RegionPlan
 from rehearsal.checks.expected_resources import STORAGE, ResourceGroupIds
 from rehearsal.checks.finding import Finding
@@ -48,6 +49,7 @@ def _needed(plan: RegionPlan, cluster: ClusterPlan) -> Iterator[Grant]:
             yield own, BLOB_CONTRIBUTOR, key(f"{account}/blobServices/default/containers/{cluster.backup_container}")
         if identity.role == "control":
             yield own, READER, key(group.id)
+            yield own, SECRETS_OFFICER, key(f"{cluster.vault('node').id}/secrets/{BOOTSTRAP_TOKEN}")
 
 
 def _missing(needed: set[Grant], found: list[Grant]) -> Iterator[Finding]:

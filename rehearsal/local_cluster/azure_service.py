@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -12,6 +13,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
+from rehearsal.arm.attested_data import load_or_create, root_file
+from rehearsal.arm.instance_document import instance_document
 from rehearsal.arm.listeners import ServerAddresses, run_servers
 from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.served_azure import with_call_limits
@@ -82,7 +85,18 @@ class AzureService(AbstractContextManager["AzureService"]):
             "AZURE_POD_IDENTITY_AUTHORITY_HOST": self.metadata_of(resource_id),
             "SSL_CERT_FILE": str(self.authority),
             "REQUESTS_CA_BUNDLE": str(self.authority),
+            "GPUFLEET_ATTESTATION_ROOTS": str(self._attestation_roots()),
         }
+
+    def attested_document(self, resource_id: str, nonce: str) -> str:
+        """Return attested data of a machine in base64, as its metadata service does."""
+        signer = load_or_create(self._folder)
+        compute = self.call(lambda cloud: instance_document(cloud, cloud.get(resource_id))["compute"])
+        return str(signer.document(compute, nonce, time.time())["signature"])
+
+    def _attestation_roots(self) -> Path:
+        load_or_create(self._folder)
+        return root_file(self._folder)
 
     def _serve(self) -> None:
         try:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from components.errors import GpufleetError
-from rehearsal.local_cluster.path_fields import ADDRESSES, ENVIRONMENT, FILES, FLAGS, IDENTIFIER, PATH
+from rehearsal.local_cluster.path_fields import ADDRESSES, ENVIRONMENT, FILES, FLAGS, IDENTIFIER, PATH, VAULT
 
 LOOPBACK = "127.0.0.1"
 OWN = (LOOPBACK, "localhost")
@@ -76,6 +76,8 @@ class MachineMapping:
             return str(self.path(text))
         if kind == ADDRESSES:
             return self.addresses(text)
+        if kind == VAULT:
+            return self.vault(text)
         if kind != IDENTIFIER:
             self.refuse_unmapped(where, text)
         return text

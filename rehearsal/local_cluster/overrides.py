@@ -51,6 +51,7 @@ ENVIRONMENT = {
     "AZURE_POD_IDENTITY_AUTHORITY_HOST": "Azure's library finds the metadata service by this variable",
     "SSL_CERT_FILE": "the embedded Azure's certificate authority; no other authority is trusted",
     "REQUESTS_CA_BUNDLE": "the same, as Azure's library reads it",
+    "GPUFLEET_ATTESTATION_ROOTS": "the embedded Azure signs attested data with its own chain",
     "GPUFLEET_ETCD_DATA": "the etcd guard's paths are below the machine's folder",
     "GPUFLEET_ETCD_MARKER": "as above",
     "GPUFLEET_ETCD_JOIN": "as above",

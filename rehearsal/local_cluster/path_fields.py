@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-PATH, ADDRESSES, IDENTIFIER = "path", "addresses", "identifier"
-"""Kinds of values: a path, a text in which every URL is an address of the plan, or a name that only looks like an address."""
+PATH, ADDRESSES, IDENTIFIER, VAULT = "path", "addresses", "identifier", "vault"
+"""Kinds of values: a path, a text in which every URL is an address of the plan, a name that only looks like an address, a vault's URL."""
 
 
 def _all(kind: str, names: str) -> dict[str, str]:
@@ -37,7 +37,7 @@ KUBE_CONTROLLER_MANAGER = _all(
     "cluster-signing-kubelet-serving-cert-file cluster-signing-kubelet-serving-key-file",
 )
 KUBE_SCHEDULER = _all(PATH, "config authentication-kubeconfig authorization-kubeconfig")
-CSR_APPROVER = _all(PATH, "kubeconfig")
+CSR_APPROVER = {**_all(PATH, "kubeconfig attestation-roots"), **_all(VAULT, "node-vault")}
 FLAGS: Mapping[str, Mapping[str, str]] = {
     "etcd": ETCD,
     "gpufleet-etcd-guard": ETCD_GUARD,

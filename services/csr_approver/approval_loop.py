@@ -9,21 +9,25 @@ import functools
 import heapq
 import logging
 from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from services.csr_approver.attested_data import AttestedMachine
 from services.csr_approver.verdicts import (
     NODE_USER,
     Approve,
     Deny,
+    FirstClaim,
     Instance,
     InstanceList,
-    NodeClaim,
     Postpone,
     ScaleSetList,
     SigningRequest,
+    Verdict,
     claim_of,
     judge,
+    judge_machine,
 )
 
 PER_SENDER = 4
@@ -36,9 +40,10 @@ LONGEST_DELAY_SECONDS = 60.0
 
 @dataclass
 class _QueuedRequest:
-    """One undecided request: due time in seconds, and number of postponements."""
+    """One undecided request: its sender, due time in seconds, and number of postponements."""
 
     request: SigningRequest
+    sender: str
     due: float
     tries: int = 0
 
@@ -60,19 +65,20 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def offer(self, request: SigningRequest) -> bool:
-        """Add a request; False where the queue is full of requests that have not been checked yet."""
+    def offer(self, request: SigningRequest, sender: str = "") -> bool:
+        """Add a request; False where the queue is full of requests that have not been checked yet. sender is its user by default."""
         if request.name in self._entries:
             return True
-        own = self._by_sender[request.username]
+        sender = sender or request.username
+        own = self._by_sender[sender]
         if len(own) >= PER_SENDER:
             self.discard(next(iter(own)))
         elif len(self._entries) >= self._in_all:
             if not self._postponed:
                 return False
             self.discard(next(iter(self._postponed)))
-        self._by_sender[request.username][request.name] = None
-        self._entries[request.name] = _QueuedRequest(request, request.seen)
+        self._by_sender[sender][request.name] = None
+        self._entries[request.name] = _QueuedRequest(request, sender, request.seen)
         heapq.heappush(self._heap, (request.seen, request.name))
         return True
 
@@ -82,10 +88,10 @@ class Backlog:
         if entry is None:
             return
         self._postponed.pop(name, None)
-        own = self._by_sender[entry.request.username]
+        own = self._by_sender[entry.sender]
         del own[name]
         if not own:
-            del self._by_sender[entry.request.username]
+            del self._by_sender[entry.sender]
 
     def due(self, now: float) -> SigningRequest | None:
         """Return the request that is due longest; it remains in the queue until it is discarded or postponed."""
@@ -111,7 +117,7 @@ class Backlog:
         senders = f"{NODE_USER}{scale_set}-" if scale_set else ""
         for name in self._postponed:
             entry = self._entries[name]
-            if entry.due > now and entry.request.username.startswith(senders):
+            if entry.due > now and entry.sender.startswith(senders):
                 entry.due = now
                 heapq.heappush(self._heap, (now, name))
 
@@ -242,6 +248,30 @@ class DecisionWriter(Protocol):
         ...
 
 
+class FirstRequestChecks(Protocol):
+    """Checks of machines without a certificate; see first_requests.py."""
+
+    def check(self, claim: FirstClaim) -> AttestedMachine | Deny | Postpone:
+        """Return the machine that sent a request, or a verdict if its document does not prove one."""
+        ...
+
+    def permit(self, claim: FirstClaim, machine: AttestedMachine) -> Verdict:
+        """Approve a proven request after recording it; raise ServiceUnreachableError or RequestChangedError."""
+        ...
+
+    def download(self, now: float) -> bool:
+        """Download a certificate that the check of a document needs; return whether there is a new one."""
+        ...
+
+    def forget_sets(self, names: Set[str]) -> None:
+        """Remove the records of machines whose scale set Azure does not list; raise ServiceUnreachableError."""
+        ...
+
+    def forget_machines(self, scale_set: str, vm_ids: Set[str]) -> None:
+        """Remove the records of machines that Azure does not list in their scale set; raise ServiceUnreachableError."""
+        ...
+
+
 @dataclass
 class ApprovalLoop:
     """Loop that decides requests; single-threaded, with the time as an argument, in seconds."""
@@ -249,13 +279,23 @@ class ApprovalLoop:
     scale_set_prefix: str
     lookup: InstanceLookup
     decisions: DecisionWriter
+    first: FirstRequestChecks
     backlog: Backlog = field(default_factory=Backlog)
     cache: InstanceCache = field(default_factory=InstanceCache)
 
     def offer(self, request: SigningRequest) -> None:
         """Add a request to decide."""
-        if not self.backlog.offer(request):
+        if not self.backlog.offer(request, self._sender_of(request)):
             LOG.warning("left csr=%s for the next listing: %d requests are undecided", request.name, len(self.backlog))
+
+    def _sender_of(self, request: SigningRequest) -> str:
+        """Return the sender by which requests are limited: machines without a certificate share one user, so it is the proven machine, and
+        the request itself without a proof, which is denied at its turn."""
+        if request.username.startswith(NODE_USER):
+            return request.username
+        claim = known_claim(request, self.scale_set_prefix)
+        proven = isinstance(claim, FirstClaim) and isinstance(self.first.check(claim), AttestedMachine)
+        return f"{NODE_USER}{claim.node}" if proven and isinstance(claim, FirstClaim) else f"csr:{request.name}"
 
     def step(self, now: float) -> float:
         """Decide the due requests and send one query to Azure if one is open; return the idle time until the next step in seconds."""
@@ -263,25 +303,39 @@ class ApprovalLoop:
         while checked < DECISIONS_PER_STEP and (request := self.backlog.due(now)) is not None:
             self._decide(request, now)
             checked += 1
+        if self.first.download(now):
+            self.backlog.hasten(now)
         queried = self._query(now)
         return 0.0 if queried or checked == DECISIONS_PER_STEP else IDLE_SECONDS
 
+    def _verdict(self, request: SigningRequest, now: float) -> Verdict:
+        """Return the verdict on a request, after recording the issue of a first certificate."""
+        claim = known_claim(request, self.scale_set_prefix)
+        if isinstance(claim, Deny):
+            return claim
+        machine = self.first.check(claim) if isinstance(claim, FirstClaim) else None
+        if isinstance(machine, Deny | Postpone):
+            return machine
+        instances = self.cache.instances(claim.scale_set)
+        verdict = judge(claim, request.seen, self.cache.sets, instances, now)
+        if isinstance(claim, FirstClaim) and machine is not None and instances is not None and isinstance(verdict, Approve):
+            verdict = judge_machine(claim, machine.vm_id, request.seen, instances)
+            if isinstance(verdict, Approve):
+                return self.first.permit(claim, machine)
+        if isinstance(verdict, Postpone) and verdict.after is not None:
+            self.cache.request_reading(claim.scale_set, verdict.after)
+        return verdict
+
     def _decide(self, request: SigningRequest, now: float) -> None:
         """Check one request."""
-        claim = known_claim(request, self.scale_set_prefix)
-        verdict = (
-            judge(claim, request.seen, self.cache.sets, self.cache.instances(claim.scale_set), now)
-            if isinstance(claim, NodeClaim)
-            else claim
-        )
-        if isinstance(claim, NodeClaim) and isinstance(verdict, Postpone):
-            self.cache.request_reading(claim.scale_set, verdict.after)
-            self._postpone(request, verdict.reason, now)
-            return
         try:
+            verdict = self._verdict(request, now)
+            if isinstance(verdict, Postpone):
+                self._postpone(request, verdict.reason, now)
+                return
             if isinstance(verdict, Approve):
                 self.decisions.approve(request, verdict.reason)
-            elif isinstance(verdict, Deny):
+            else:
                 self.decisions.deny(request, verdict.reason)
         except ServiceUnreachableError as missing:
             self._postpone(request, f"the decision could not be written: {missing}", now)
@@ -304,11 +358,22 @@ class ApprovalLoop:
             return False
         try:
             if scale_set is None:
-                self.cache.store_sets(self.lookup.scale_sets(), now)
+                names = self.lookup.scale_sets()
+                self.cache.store_sets(names, now)
+                self._forget(lambda: self.first.forget_sets(names))
             else:
-                self.cache.store_instances(scale_set, self.lookup.instances(scale_set), now)
+                machines = self.lookup.instances(scale_set)
+                self.cache.store_instances(scale_set, machines, now)
+                self._forget(lambda: self.first.forget_machines(scale_set, {one.vm_id for one in machines}))
             self.backlog.hasten(now, scale_set or "")
         except ServiceUnreachableError as missing:
             pause = self.cache.failed(now, missing.retry_after)
             LOG.warning("no response from Azure for %s: %s; next query in %.0f s", scale_set or "the scale sets", missing, pause)
         return True
+
+    def _forget(self, remove: Callable[[], None]) -> None:
+        """Remove records; those that remain are removed after a later reading."""
+        try:
+            remove()
+        except ServiceUnreachableError as missing:
+            LOG.warning("records of deleted machines were not removed: %s", missing)

@@ -100,6 +100,7 @@ class AzureScaleSets:
                 name=str(machine.os_profile.computer_name).lower(),
                 addresses=frozenset(addresses.get(str(machine.instance_id), ())),
                 state=str(machine.provisioning_state).lower(),
+                vm_id=str(machine.vm_id or "").lower(),
             )
             for machine in machines
             if machine.os_profile is not None

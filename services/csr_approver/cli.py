@@ -1,8 +1,9 @@
-"""Program that approves kubelets' serving certificates; it ends when it can no longer work, so that another instance takes over."""
+"""Program that approves kubelets' certificates; it ends when it can no longer work, so that another instance takes over."""
 
 from __future__ import annotations
 
 import _thread
+import datetime
 import logging
 import os
 import queue
@@ -22,13 +23,19 @@ import yaml
 from azure.identity import ManagedIdentityCredential
 from kubernetes import client, config
 
-from services.csr_approver.approval_loop import ApprovalLoop
+from services.csr_approver.approval_loop import ApprovalLoop, ServiceUnreachableError
+from services.csr_approver.attestation_trust import IssuerStore, azure_roots, roots_in
+from services.csr_approver.attested_data import Trust
 from services.csr_approver.azure_scale_sets import RESOURCE_MANAGER, AzureScaleSets
+from services.csr_approver.bootstrap_tokens import BootstrapTokens, KeyVault, SecretTokens, rotate_tokens
+from services.csr_approver.first_requests import FirstRequests
+from services.csr_approver.issue_records import ApiNodes, ConfigMapRecords
 from services.csr_approver.kubernetes_api import PendingEvent, SettledEvent, SigningRequests
 from services.csr_approver.leadership import KUBERNETES_ERRORS, Lease, acquire_lease, one_line, pause_after, renew_lease
 
 LOG = logging.getLogger("gpufleet.csr-approver")
 RESOURCE_MANAGER_VARIABLE = "GPUFLEET_RESOURCE_MANAGER"
+ROOTS_VARIABLE = "GPUFLEET_ATTESTATION_ROOTS"
 LEASE_NAMESPACE = "kube-system"
 LEASE_NAME = "gpufleet-csr-approver"
 EVENT_QUEUE_SIZE = 1_000
@@ -69,6 +76,33 @@ def resource_manager() -> str:
             f"{RESOURCE_MANAGER_VARIABLE} is {url[:200]!r}; give https://HOST or https://HOST:PORT, or leave it unset"
         )
     return url.rstrip("/")
+
+
+def attestation_trust(file: Path | None) -> Trust:
+    """Return the roots of attested data: those of a file, or Azure's; ClickException for a file without certificates."""
+    try:
+        return azure_roots() if file is None else roots_in(file)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{file} contains no certificates in PEM ({error}); give the roots that sign attested data") from error
+
+
+def utc_now() -> datetime.datetime:
+    """Return the time of day."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+def load_records(records: ConfigMapRecords) -> None:
+    """Read the records of issued certificates; return when this has succeeded."""
+    failures = 0
+    while True:
+        try:
+            records.load()
+        except ServiceUnreachableError as missing:
+            failures += 1
+            LOG.warning("the records of issued certificates cannot be read: %s; next try in %.0f s", missing, pause_after(failures))
+            time.sleep(pause_after(failures))
+        else:
+            return
 
 
 def watch_requests(requests: SigningRequests, events: queue.Queue[PendingEvent | SettledEvent]) -> None:
@@ -155,12 +189,28 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 @click.option("--subscription", required=True, help="Azure subscription of the cluster.")
 @click.option("--resource-group", required=True, help="Resource group of the cluster's scale sets.")
 @click.option("--scale-set-prefix", required=True, help='What the names of the cluster\'s scale sets begin with, for example "frontier-".')
-def main(kubeconfig: Path, subscription: str, resource_group: str, scale_set_prefix: str) -> None:
-    """Approve the serving certificates that this cluster's kubelets request, and deny all others.
+@click.option("--node-vault", required=True, help="URL of the key vault from which nodes read the bootstrap token.")
+@click.option(
+    "--attestation-roots",
+    envvar=ROOTS_VARIABLE,
+    show_envvar=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="PEM file of the roots that sign attested data, for another cloud or a model of Azure; default: Azure's.",
+)
+def main(
+    kubeconfig: Path, subscription: str, resource_group: str, scale_set_prefix: str, node_vault: str, attestation_roots: Path | None
+) -> None:
+    """Approve the certificates that this cluster's kubelets request, and deny all others.
 
-    A kubelet requests a certificate for the connections of the API servers to it (for logs, exec and metrics). It is approved only if the
-    sender is a node, requests its own name and its own machine's addresses and nothing else, and Azure lists that machine in one of the
-    cluster's scale sets. Without a recent response from Azure, a request stays pending.
+    A machine's first client certificate needs attested data, which Azure signs for the machine and for the request's key. The
+    machine must be the one of that name in the cluster's scale sets. While its Node is Ready, a first request stays pending; a
+    second one needs a recorded reimage or the deletion of the Node. A renewal is approved while Azure lists the machine.
+
+    A kubelet requests a serving certificate for the connections of the API servers to it (for logs, exec and metrics). It is approved
+    only if the sender is a node, requests its own name and its own machine's addresses and nothing else, and Azure lists that machine in
+    one of the cluster's scale sets. Without a recent response from Azure, a request stays pending.
+
+    The leader also creates the bootstrap tokens, which live for 6 hours, and writes the newest into the nodes' key vault every 2 hours.
 
     Run one beside every API server: they elect a leader by the Lease kube-system/gpufleet-csr-approver, and the others wait. The machine's
     managed identity must be allowed to read the scale sets and their network interfaces. The approver sends Azure at most 30 queries per
@@ -172,6 +222,7 @@ def main(kubeconfig: Path, subscription: str, resource_group: str, scale_set_pre
 
     \b
       kubectl get csr --field-selector spec.signerName=kubernetes.io/kubelet-serving
+      kubectl get csr --field-selector spec.signerName=kubernetes.io/kube-apiserver-client-kubelet
       kubectl get csr NAME -o jsonpath='{.status.conditions[*].message}'
     """
     logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
@@ -179,19 +230,26 @@ def main(kubeconfig: Path, subscription: str, resource_group: str, scale_set_pre
     # urllib3 logs each retry; the approver logs the results itself.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, stop)
+    if not node_vault.startswith("https://"):
+        raise click.ClickException(f"--node-vault is {node_vault[:200]!r}; give an https URL, because a token is sent to it")
     read = kubeconfig.read_bytes()
     api = api_client(kubeconfig)
     threading.Thread(target=exit_when_renewed, args=(kubeconfig, read), name="renewal", daemon=True).start()
     lease = Lease(client.CoordinationV1Api(api), LEASE_NAMESPACE, LEASE_NAME, f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}")
     requests = SigningRequests(client.CertificatesV1Api(api))
-    lookup = AzureScaleSets(ManagedIdentityCredential(), subscription, resource_group, scale_set_prefix, resource_manager())
+    trust, credential, core = attestation_trust(attestation_roots), ManagedIdentityCredential(), client.CoreV1Api(api)
+    lookup = AzureScaleSets(credential, subscription, resource_group, scale_set_prefix, resource_manager())
+    records = ConfigMapRecords(core)
+    first = FirstRequests(subscription, IssuerStore(trust), ApiNodes(core), records, utc_now)
     acquire_lease(lease)
     requests.heard_at = time.monotonic()
     events: queue.Queue[PendingEvent | SettledEvent] = queue.Queue(EVENT_QUEUE_SIZE)
     ended = threading.Event()
     start_thread(ended, renew_lease, lease)
+    load_records(records)
     start_thread(ended, watch_requests, requests, events)
-    why = run_loop(ApprovalLoop(scale_set_prefix, lookup, requests), requests, events, ended)
+    start_thread(ended, rotate_tokens, BootstrapTokens(SecretTokens(core), KeyVault(credential, node_vault), utc_now))
+    why = run_loop(ApprovalLoop(scale_set_prefix, lookup, requests, first), requests, events, ended)
     LOG.error("ends: %s", why)
     sys.exit(1)
 

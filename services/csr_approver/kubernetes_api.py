@@ -15,9 +15,14 @@ import urllib3
 from kubernetes import client, watch
 
 from services.csr_approver.approval_loop import RequestChangedError, ServiceUnreachableError
-from services.csr_approver.verdicts import PEM_BYTES, SIGNER, SigningRequest
+from services.csr_approver.attested_data import DOCUMENT_BYTES
+from services.csr_approver.first_requests import DOCUMENT_ANNOTATION
+from services.csr_approver.verdicts import CLIENT_SIGNER, PEM_BYTES, SIGNER, SigningRequest
 
-SELECTOR = f"spec.signerName={SIGNER}"
+OTHER_SIGNERS = ("kubernetes.io/kube-apiserver-client", "kubernetes.io/legacy-unknown")
+"""Kubernetes' other signers, whose requests the API server leaves out; a field selector cannot select two signers."""
+SELECTOR = ",".join(f"spec.signerName!={signer}" for signer in OTHER_SIGNERS)
+SIGNERS = (SIGNER, CLIENT_SIGNER)
 PAGE = 500
 WATCH_SECONDS = 600
 """Time after which a watch ends and the requests are listed again: the listing returns requests that did not fit into the queue."""
@@ -44,14 +49,18 @@ class SettledEvent:
     name: str
 
 
+def decoded(text: object, most: int) -> bytes:
+    """Return at most one byte more than `most` of a text in base64, nothing for another text."""
+    try:
+        return base64.b64decode(str(text)[: 4 * most], validate=True)[: most + 1]
+    except (binascii.Error, ValueError):
+        return b""
+
+
 def request_of(item: Json, seen: float) -> SigningRequest:
     """Convert a request from JSON; of a text that is too long only enough to detect that."""
     spec = item["spec"]
-    encoded = str(spec.get("request", ""))[: 4 * PEM_BYTES]
-    try:
-        pem = base64.b64decode(encoded, validate=True)
-    except binascii.Error:
-        pem = b""
+    annotations = item["metadata"].get("annotations") or {}
     return SigningRequest(
         name=item["metadata"]["name"],
         version=item["metadata"]["resourceVersion"],
@@ -59,21 +68,22 @@ def request_of(item: Json, seen: float) -> SigningRequest:
         username=str(spec.get("username", "")),
         groups=frozenset(spec.get("groups") or ()),
         usages=frozenset(spec.get("usages") or ()),
-        pem=pem[: PEM_BYTES + 1],
+        pem=decoded(spec.get("request", ""), PEM_BYTES),
         seen=seen,
+        document=decoded(annotations.get(DOCUMENT_ANNOTATION, ""), DOCUMENT_BYTES),
     )
 
 
 def event_of(item: Json, kind: str, seen: float) -> PendingEvent | SettledEvent:
-    """Convert an event of the watch, or an entry of a listing."""
+    """Convert an event of the watch, or an entry of a listing; a request for another signer counts as settled."""
     status = item.get("status") or {}
-    if kind == "DELETED" or status.get("conditions") or status.get("certificate"):
+    if kind == "DELETED" or item["spec"].get("signerName") not in SIGNERS or status.get("conditions") or status.get("certificate"):
         return SettledEvent(item["metadata"]["name"])
     return PendingEvent(request_of(item, seen))
 
 
 class SigningRequests:
-    """The signing requests of one signer, and the decisions on them."""
+    """The signing requests of kubelets, and the decisions on them."""
 
     def __init__(self, api: client.CertificatesV1Api) -> None:
         self._api = api

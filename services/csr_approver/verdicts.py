@@ -1,16 +1,16 @@
-"""Verdict on a kubelet's request for a serving certificate: only for its own name and its own machine's addresses.
+"""Verdict on a kubelet's request for a certificate: only for its own name, and for serving only for its own machine's addresses.
 
 The module is pure: a certificate signing request and the last reading of Azure become Approve, Deny or Postpone. A wrong approval lets one
-machine impersonate another to the API servers. Therefore everything that differs from the request of a kubelet of this cluster is denied,
-and everything that Azure has not confirmed is postponed.
-The signer's own requirements: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers
+machine impersonate another. Therefore everything that differs from the request of a kubelet of this cluster is denied, and everything that
+Azure has not confirmed is postponed. A machine's first client certificate also needs a proof: see first_requests.py.
+The signers' own requirements: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -18,15 +18,19 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from components.plan import naming
+from components.plan.access import BOOTSTRAP_GROUP
+from services.csr_approver.attested_data import key_digest, nonce_of
 
 SIGNER = "kubernetes.io/kubelet-serving"
+CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 NODES_GROUP = "system:nodes"
 NODE_USER = "system:node:"
 PEM_BYTES = 4_096
 """Maximum length of a request; a kubelet's has about 600 bytes, one with an RSA key of 4,096 bits 1,800."""
 PEM = re.compile(rb"\s*-----BEGIN CERTIFICATE REQUEST-----\r?\n([A-Za-z0-9+/=]+\r?\n)+-----END CERTIFICATE REQUEST-----\s*")
-USAGES = frozenset({"digital signature", "server auth"})
-RSA_USAGES = USAGES | {"key encipherment"}
+USAGES = {SIGNER: frozenset({"digital signature", "server auth"}), CLIENT_SIGNER: frozenset({"digital signature", "client auth"})}
+"""Usages that a kubelet requests, by signer; with an RSA key also key encipherment."""
+RSA_USAGE = "key encipherment"
 RSA_BITS = 2_048
 FRESH_SECONDS = 120.0
 """Age beyond which a reading of Azure is not used."""
@@ -54,15 +58,18 @@ class SigningRequest:
     usages: frozenset[str]
     pem: bytes
     seen: float
+    document: bytes = b""
+    """Attested data from the request's annotation."""
 
 
 @dataclass(frozen=True)
 class Instance:
-    """One machine of a scale set: name in lower case, primary private addresses of its NICs, provisioning state in lower case."""
+    """One machine of a scale set: name in lower case, primary private addresses of its NICs, provisioning state and vmId in lower case."""
 
     name: str
     addresses: frozenset[str]
     state: str
+    vm_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,15 @@ class NodeClaim:
 
 
 @dataclass(frozen=True)
+class FirstClaim(NodeClaim):
+    """Claim of a machine without a certificate on a node's name: document must prove it for nonce, and key is the public key's SHA-256."""
+
+    nonce: str
+    key: str
+    document: bytes
+
+
+@dataclass(frozen=True)
 class Approve:
     """The certificate may be issued."""
 
@@ -106,10 +122,10 @@ class Deny:
 
 @dataclass(frozen=True)
 class Postpone:
-    """No decision yet; a reading of Azure that begins at or after `after` may allow one."""
+    """No decision yet; a reading of Azure that begins at or after `after` may allow one, or none where it is None."""
 
     reason: str
-    after: float
+    after: float | None
 
 
 Verdict = Approve | Deny | Postpone
@@ -121,8 +137,6 @@ class _DeniedError(Exception):
 
 def _sender(request: SigningRequest) -> str:
     """Return the node that sent the request, according to the API server."""
-    if request.signer != SIGNER:
-        raise _DeniedError(f"the signer is {request.signer!a}, not {SIGNER}")
     if NODES_GROUP not in request.groups or not request.username.startswith(NODE_USER):
         raise _DeniedError(f"{request.username!a} is not a node")
     return request.username.removeprefix(NODE_USER)
@@ -144,7 +158,7 @@ def _parse(pem: bytes) -> x509.CertificateSigningRequest:
     return parsed
 
 
-def _check_key(parsed: x509.CertificateSigningRequest, usages: frozenset[str]) -> None:
+def _check_key(parsed: x509.CertificateSigningRequest, usages: frozenset[str], expected: frozenset[str]) -> None:
     """Reject weak keys, and usages that a kubelet does not request for its type of key."""
     key = parsed.public_key()
     if isinstance(key, rsa.RSAPublicKey):
@@ -152,8 +166,8 @@ def _check_key(parsed: x509.CertificateSigningRequest, usages: frozenset[str]) -
             raise _DeniedError(f"the RSA key has {key.key_size} bits, fewer than {RSA_BITS}")
     elif not isinstance(key, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
         raise _DeniedError(f"kubelets do not create keys of this kind: {type(key).__name__}")
-    if usages not in (USAGES, RSA_USAGES):
-        raise _DeniedError(f"the usages are {sorted(usages)}, not those of a kubelet's serving certificate")
+    if usages not in (expected, expected | {RSA_USAGE}):
+        raise _DeniedError(f"the usages are {sorted(usages)}, not those of a kubelet's certificate of this signer")
 
 
 def _check_subject(parsed: x509.CertificateSigningRequest, node: str) -> None:
@@ -187,27 +201,52 @@ def _names(parsed: x509.CertificateSigningRequest) -> tuple[frozenset[str], froz
     return frozenset(dns), frozenset(addresses)
 
 
+def _requested_node(parsed: x509.CertificateSigningRequest) -> str:
+    """Return the node's name in the subject of a machine without a certificate."""
+    names = [str(one.value) for one in parsed.subject if one.oid == x509.NameOID.COMMON_NAME]
+    if len(names) != 1 or not names[0].startswith(NODE_USER):
+        raise _DeniedError(f"the subject {parsed.subject.rfc4514_string()!a} is not that of a node")
+    return names[0].removeprefix(NODE_USER)
+
+
+def _claim(request: SigningRequest) -> NodeClaim:
+    """Return the claim of a request without its scale set."""
+    if request.signer not in USAGES:
+        raise _DeniedError(f"the signer is {request.signer!a}, none of {', '.join(USAGES)}")
+    first = request.signer == CLIENT_SIGNER and BOOTSTRAP_GROUP in request.groups
+    node = "" if first else _sender(request)
+    parsed = _parse(request.pem)
+    node = node or _requested_node(parsed)
+    _check_key(parsed, request.usages, USAGES[request.signer])
+    _check_subject(parsed, node)
+    if request.signer == CLIENT_SIGNER and len(parsed.extensions):
+        raise _DeniedError("the request has extensions, unlike a kubelet's for a client certificate")
+    if first:
+        key = parsed.public_key()
+        if not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
+            raise _DeniedError(f"gpufleet-node does not create keys of this kind: {type(key).__name__}")
+        return FirstClaim(node, "", frozenset(), nonce_of(key), key_digest(key), request.document)
+    dns, addresses = _names(parsed) if request.signer == SIGNER else (frozenset[str](), frozenset[str]())
+    if dns - {node}:
+        raise _DeniedError(f"DNS name {min(dns - {node})!a} is not the node's own name {node!a}")
+    return NodeClaim(node, "", addresses)
+
+
 def claim_of(request: SigningRequest, scale_set_prefix: str) -> NodeClaim | Deny:
     """Return the claim of a request, or the reason why it is not from a kubelet of this cluster; without any I/O.
 
-    scale_set_prefix begins the names of the cluster's scale sets, for example "frontier-".
+    scale_set_prefix begins the names of the cluster's scale sets, for example "frontier-". A FirstClaim is not proven yet.
     """
     try:
-        node = _sender(request)
-        parsed = _parse(request.pem)
-        _check_key(parsed, request.usages)
-        _check_subject(parsed, node)
-        dns, addresses = _names(parsed)
+        claim = _claim(request)
     except _DeniedError as refused:
         return Deny(str(refused))
     except _UNREADABLE as error:
         return Deny(f"the request cannot be read: {type(error).__name__}")
-    if dns - {node}:
-        return Deny(f"DNS name {min(dns - {node})!a} is not the node's own name {node!a}")
-    scale_set = naming.pool_scale_set_of(node)
+    scale_set = naming.pool_scale_set_of(claim.node)
     if scale_set is None or not scale_set.startswith(scale_set_prefix):
-        return Deny(f"{node!a} is not the name of a machine of a pool's scale set {scale_set_prefix}*")
-    return NodeClaim(node, scale_set, addresses)
+        return Deny(f"{claim.node!a} is not the name of a machine of a pool's scale set {scale_set_prefix}*")
+    return replace(claim, scale_set=scale_set)
 
 
 def _not_listed(what: str, read_at: float, seen: float, now: float) -> Deny | Postpone:
@@ -241,4 +280,14 @@ def judge(claim: NodeClaim, seen: float, sets: ScaleSetList | None, instances: I
         return Deny(f"machine {claim.node} is {instance.state}")
     if instance.state not in ALIVE_STATES:
         return Postpone(f"machine {claim.node} is {instance.state!a}", now)
-    return Approve(f"name and addresses are those of machine {claim.node}")
+    return Approve(f"{'name and addresses are those' if claim.addresses else 'the name is that'} of machine {claim.node}")
+
+
+def judge_machine(claim: NodeClaim, vm_id: str, seen: float, instances: InstanceList) -> Verdict:
+    """Decide whether the attested machine is the one that has the claimed name in Azure; a machine of that name is listed."""
+    listed = instances.by_name[claim.node].vm_id
+    if vm_id == listed:
+        return Approve(f"vmId {vm_id} is that of machine {claim.node}")
+    if instances.read_at < seen:
+        return Postpone("the reading of Azure is older than the request", seen)
+    return Deny(f"the attested data is of vmId {vm_id!a}, and machine {claim.node} has vmId {listed or 'none'}")

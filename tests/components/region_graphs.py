@@ -52,7 +52,7 @@ def ground_graph(region: str) -> Graph:
 def lay_ground(plan: RegionPlan, base_stack: Graph) -> Graph:
     """Networks, identities, certificates and written secrets of a region's clusters, on its rehearsed base stack.
 
-    The exports are, by cluster, its kubeconfig, bootstrap token, authority's certificate, and secrets by "vault role/name".
+    The exports are, by cluster, its kubeconfig, authority's certificate, and secrets by "vault role/name".
     """
 
     def program() -> None:
@@ -70,11 +70,11 @@ def _lay(region: RegionPlan, cluster: ClusterPlan, base: BaseOutputs, in_base: a
     name, group = cluster.name, cluster.resource_group
     opts = pulumi.ResourceOptions(provider=azure.Provider(name, subscription_id=cluster.subscription))
     Network(f"{name}-network", NetworkArgs(cluster, region, group, base, in_base), opts)
-    Identity(f"{name}-identity", IdentityArgs(cluster, region, group, base, in_base), opts)
     pki = Pki(f"{name}-pki", PkiArgs(cluster), opts)
-    VaultSecrets(f"{name}-secrets", VaultSecretsArgs(cluster, pki.secrets, base, in_base), opts)
+    secrets = VaultSecrets(f"{name}-secrets", VaultSecretsArgs(cluster, pki.secrets, base, in_base), opts)
+    Identity(f"{name}-identity", IdentityArgs(cluster, region, group, base, in_base, secrets.bootstrap_token_id), opts)
     values = {"/".join(key): value for key, value in pki.secrets.items()}
-    pulumi.export(name, {"kubeconfig": pki.admin_kubeconfig, "token": pki.bootstrap_token, "ca": pki.ca_certificate, "secrets": values})
+    pulumi.export(name, {"kubeconfig": pki.admin_kubeconfig, "ca": pki.ca_certificate, "secrets": values})
 
 
 def azure_ids(graph: Graph) -> list[str]:

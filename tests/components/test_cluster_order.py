@@ -113,9 +113,7 @@ def test_every_kubernetes_object_is_made_once_under_the_type_of_the_typed_sdk(na
     resources = [item for item in of_cluster(name, cluster) if item.type.startswith("kubernetes:")]
     made = Counter((item.type, item.name.partition("-objects-")[2]) for item in resources)
     objects = cluster_objects(planned(name), cluster)
-    assert made == Counter(
-        [*((type_token(item), logical_name(item)) for item in objects), ("kubernetes:core/v1:Secret", "bootstrap-token")]
-    )
+    assert made == Counter((type_token(item), logical_name(item)) for item in objects)
     assert set(made.values()) == {1}
 
 
@@ -160,20 +158,6 @@ def test_pulumi_waits_for_no_pod(name: str, cluster: ClusterPlan) -> None:
     objects = [item for item in of_cluster(name, cluster) if item.inputs.get("kind") in kinds]
     assert {item.inputs["kind"] for item in objects} == kinds
     assert all(item.inputs["metadata"]["annotations"]["pulumi.com/skipAwait"] == "true" for item in objects)
-
-
-@EVERY_CLUSTER
-def test_the_bootstrap_token_is_a_secret_of_the_form_that_kubernetes_asks(name: str, cluster: ClusterPlan) -> None:
-    secret = next(item for item in of_cluster(name, cluster) if item.name.endswith("-objects-bootstrap-token"))
-    data = secret.inputs["stringData"]
-    token = data.value if isinstance(data, Secret) else data
-    assert isinstance(data, Secret) or isinstance(token["token-secret"], Secret)
-    plain = reveal(token)
-    labels = {"app.kubernetes.io/managed-by": "gpufleet", "app.kubernetes.io/part-of": "bootstrap"}
-    assert secret.inputs["metadata"] == {"name": f"bootstrap-token-{plain['token-id']}", "namespace": "kube-system", "labels": labels}
-    assert (len(plain["token-id"]), len(plain["token-secret"])) == (6, 16)
-    assert plain["auth-extra-groups"] == "system:bootstrappers:gpufleet:nodes"
-    assert "usage-bootstrap-signing" not in plain
 
 
 @EVERY_REGION

@@ -5,6 +5,7 @@ from components.plan import naming
 
 SECRETS_USER = "4633458b-17de-408a-b874-0445c86b69e6"
 BLOB_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+SECRETS_OFFICER = "b86a8fe4-44ce-4948-aee5-eccb2c155cd7"
 READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
 ASSIGNMENT = "azure-native:authorization:RoleAssignment"
 
@@ -33,6 +34,8 @@ def test_a_role_reads_its_own_vault_and_does_nothing_else_beyond_its_task(region
         container = f"{account}/blobServices/default/containers/{cluster.backup_container}"
         group = f"/subscriptions/{cluster.subscription}/resourceGroups/{cluster.resource_group}"
         expected += [(f"{cluster.name}-id-etcd", BLOB_CONTRIBUTOR, container), (f"{cluster.name}-id-control", READER, group)]
+        token = f"{cluster.vault('node').id}/secrets/bootstrap-token"
+        expected += [(f"{cluster.name}-id-control", SECRETS_OFFICER, token)]
     principals = {
         item.outputs["principalId"]: item.outputs["name"] for item in graph.of_type("azure-native:managedidentity:UserAssignedIdentity")
     }

@@ -15,7 +15,7 @@ from pulumi.dynamic.dynamic import PROVIDER_KEY, serialize_provider
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from pulumi.runtime.rpc import UNKNOWN
 
-from components.pki_provider import AuthorityProvider, BootstrapTokenProvider, EncryptionKeyProvider, KeyPairProvider, LeafProvider
+from components.pki_provider import AuthorityProvider, EncryptionKeyProvider, KeyPairProvider, LeafProvider
 
 LEAF = {
     "common_name": "etcd-0",
@@ -81,7 +81,7 @@ def test_another_authority_is_refused_before_anything_is_touched(plugin: Any) ->
 
 @pytest.mark.parametrize(
     ("provider", "outputs"),
-    [(KeyPairProvider(), {"private_key", "public_key"}), (BootstrapTokenProvider(), {"token"}), (EncryptionKeyProvider(), {"key"})],
+    [(KeyPairProvider(), {"private_key", "public_key"}), (EncryptionKeyProvider(), {"key"})],
 )
 def test_what_is_made_once_is_made(plugin: Any, provider: ResourceProvider, outputs: set[str]) -> None:
     assert set(made(plugin, provider, {})) == outputs | {PROVIDER_KEY}

@@ -26,7 +26,7 @@ def test_without_the_cli_up_works_in_process_and_says_so_first(tmp_path: Path) -
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert result.stderr.splitlines()[0] == IN_PROCESS
-    assert "resources: + 241 created, 0 unchanged" in lines
+    assert "resources: + 245 created, 0 unchanged" in lines
     assert list((tmp_path / "azure").glob("state-*.json"))
 
 

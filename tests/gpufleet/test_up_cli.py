@@ -49,7 +49,7 @@ def up_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = result.stdout.splitlines()
     assert len(lines) < 40
     assert result.stderr.splitlines() == ["up: dev-base", "up: dev"]
-    assert lines[-4] == "resources: + 241 created, 0 unchanged"
+    assert lines[-4] == "resources: + 245 created, 0 unchanged"
     assert lines[-3] == "instances: 0 -> 14"
     assert lines[-2].startswith("cost: 0.00 -> 11.75 US$ per hour (+11.75); ")
     assert lines[-1].endswith(f"kept in {folder}")
@@ -77,7 +77,7 @@ def test_help_teaches_the_verb(verb: str) -> None:
 def test_a_second_up_says_that_nothing_changes(state: Path) -> None:
     result = run("up", "dev", "--state", state)
     assert result.returncode == 0
-    assert "dev: nothing to change: 241 resources and 14 machines are as planned" in result.stdout
+    assert "dev: nothing to change: 245 resources and 14 machines are as planned" in result.stdout
 
 
 def test_a_preview_shows_the_change_and_makes_none(state: Path, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_failure_exits_1_and_what_came_up_is_kept(tmp_path: Path) -> None:
     result = run("up", "dev", "--state", tmp_path / "state", "--scenario", "quota-one-short")
     assert result.returncode == 1
     assert "QuotaExceeded: VirtualMachineScaleSet" in result.stdout
-    assert "resources: + 240 created, 1 failed, 0 unchanged\ninstances: 0 -> 12\n" in result.stdout
+    assert "resources: + 244 created, 1 failed, 0 unchanged\ninstances: 0 -> 12\n" in result.stdout
     assert list((tmp_path / "state").glob("state-*.json"))
 
 
@@ -119,7 +119,7 @@ def test_destroy_is_refused_until_it_is_allowed(state: Path) -> None:
     assert result.stderr.startswith("no protected resource is called al; ")
     result = run("destroy", "dev", "--state", state, "--unprotect", "all", "--purge")
     assert result.returncode == 0
-    assert "resources: - 241 deleted, 0 unchanged" in result.stdout
+    assert "resources: - 245 deleted, 0 unchanged" in result.stdout
     assert result.stdout.endswith("\n3 deleted vaults purged: their names are free\n")
 
 

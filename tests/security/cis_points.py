@@ -149,7 +149,7 @@ CONFIGURATION = (
         "3.1.3",
         "people have no bootstrap tokens",
         MET,
-        "the only token may request a node's certificate, and nothing else",
+        "the tokens may request a node's certificate, and nothing else; they live for 6 hours",
         (policies.bootstrap_tokens_join_nodes_alone,),
     ),
     Point("3.2.1", "an audit policy", MET, "`--audit-policy-file`", (policies.policy_is_given,), "test_deeds_are_written_down"),

@@ -51,7 +51,7 @@ def bootstrap_tokens_join_nodes_alone(one: Rendered) -> None:
         for subject in item.get("subjects", ())
         if subject["name"].startswith(BOOTSTRAP_GROUP.partition("gpufleet")[0])
     }
-    assert bound == {"system:node-bootstrapper", "system:certificates.k8s.io:certificatesigningrequests:nodeclient"}
+    assert bound == {"system:node-bootstrapper"}
 
 
 def suites_are_strong(one: Rendered) -> None:

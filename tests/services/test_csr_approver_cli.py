@@ -15,6 +15,7 @@ from services.csr_approver.cli import RESOURCE_MANAGER_VARIABLE, main, resource_
 from services.csr_approver.leadership import LONGEST_PAUSE_SECONDS, pause_after
 
 AZURE = ["--subscription", "sub", "--resource-group", "gf-southcentralus-frontier", "--scale-set-prefix", "frontier-"]
+AZURE += ["--node-vault", "https://nodes.vault.azure.net/"]
 
 
 def test_the_help_says_what_is_approved_what_waits_and_how_to_look() -> None:

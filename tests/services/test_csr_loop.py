@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 import signing_requests as made
 from cryptography import x509
+from first_state import checks
 
 from services.csr_approver.approval_loop import ApprovalLoop, RequestChangedError, ServiceUnreachableError
 from services.csr_approver.verdicts import Instance, SigningRequest
@@ -83,7 +84,7 @@ def run(approver: ApprovalLoop, until: float, now: float = 0.0) -> float:
 
 def test_a_joining_fleet_is_approved_with_one_question_per_scale_set() -> None:
     azure, book = fleet(sets=20, machines=10), Book()
-    approver = ApprovalLoop("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book, checks())
     for machines in azure.sets.values():
         for machine in machines:
             approver.offer(kubelet(machine))
@@ -96,7 +97,7 @@ def test_a_joining_fleet_is_approved_with_one_question_per_scale_set() -> None:
 
 def test_a_flood_of_bogus_requests_neither_starves_a_real_one_nor_multiplies_the_questions() -> None:
     azure, book = fleet(sets=3, machines=2), Book()
-    approver = ApprovalLoop("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book, checks())
     real = azure.sets["frontier-h100-001"][0]
     invented = [Instance(f"frontier-h100-{number % 3:03d}-x{number:05d}", frozenset({"10.9.9.9"}), "") for number in range(300)]
     elsewhere = [Instance(f"frontier-x{number:04d}-000-000000", frozenset({"10.9.9.9"}), "") for number in range(300)]
@@ -116,7 +117,7 @@ def test_a_flood_of_bogus_requests_neither_starves_a_real_one_nor_multiplies_the
 def test_while_azure_is_throttled_everything_waits_and_then_goes_on() -> None:
     azure, book = fleet(sets=1, machines=3), Book()
     azure.failing = ServiceUnreachableError("HTTP 429", 120.0)
-    approver = ApprovalLoop("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book, checks())
     for machine in azure.sets["frontier-h100-000"]:
         approver.offer(kubelet(machine))
     now = run(approver, until=119.0)
@@ -129,7 +130,7 @@ def test_while_azure_is_throttled_everything_waits_and_then_goes_on() -> None:
 def test_an_address_of_a_neighbour_is_denied_once_azure_has_answered_after_the_request() -> None:
     azure, book = fleet(sets=1, machines=2), Book()
     thief, victim = azure.sets["frontier-h100-000"]
-    approver = ApprovalLoop("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book, checks())
     approver.offer(kubelet(thief, addresses=victim.addresses))
     run(approver, until=10.0)
     assert book.approved == {}
@@ -140,7 +141,7 @@ def test_a_machine_that_azure_lists_late_is_approved_when_it_does() -> None:
     azure, book = fleet(sets=1, machines=2), Book()
     late = azure.sets["frontier-h100-000"][1]
     azure.sets["frontier-h100-000"] = azure.sets["frontier-h100-000"][:1]
-    approver = ApprovalLoop("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book, checks())
     approver.offer(kubelet(late))
     now = run(approver, until=100.0)
     assert (book.approved, book.denied) == ({}, {})
@@ -151,7 +152,7 @@ def test_a_machine_that_azure_lists_late_is_approved_when_it_does() -> None:
 
 def test_a_decision_that_could_not_be_written_is_written_again() -> None:
     azure, book = fleet(sets=1, machines=1), Book(errors=[ServiceUnreachableError("HTTP 500"), ServiceUnreachableError("timeout")])
-    approver = ApprovalLoop("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book, checks())
     approver.offer(kubelet(azure.sets["frontier-h100-000"][0]))
     run(approver, until=30.0)
     assert len(book.approved) == 1
@@ -159,7 +160,7 @@ def test_a_decision_that_could_not_be_written_is_written_again() -> None:
 
 def test_a_request_that_someone_else_decided_is_let_go() -> None:
     azure, book = fleet(sets=1, machines=1), Book(errors=[RequestChangedError("HTTP 409")])
-    approver = ApprovalLoop("frontier-", azure, book)
+    approver = ApprovalLoop("frontier-", azure, book, checks())
     approver.offer(kubelet(azure.sets["frontier-h100-000"][0]))
     run(approver, until=30.0)
     assert book.approved == {}
@@ -167,7 +168,7 @@ def test_a_request_that_someone_else_decided_is_let_go() -> None:
 
 
 def test_each_decision_is_one_line_that_a_sender_cannot_break(caplog: pytest.LogCaptureFixture) -> None:
-    approver = ApprovalLoop("frontier-", fleet(1, 1), Book())
+    approver = ApprovalLoop("frontier-", fleet(1, 1), Book(), checks())
     with caplog.at_level(logging.INFO, logger="gpufleet.csr-approver"):
         approver.offer(made.request(username="evil\nINFO approve csr=csr-1", groups=("system:nodes",)))
         run(approver, until=1.0)

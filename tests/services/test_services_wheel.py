@@ -26,7 +26,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_has_the_services_and_the_names_of_the_plan_and_nothing_else(wheel: Path) -> None:
     packages = {path.relative_to(wheel).as_posix() for path in wheel.rglob("*.py") if path.relative_to(wheel).parts[0] != "services"}
-    assert packages == {"components/__init__.py", "components/plan/__init__.py", "components/plan/naming.py"}
+    plan = {f"components/plan/{name}.py" for name in ("__init__", "access", "naming")}
+    assert packages == {"components/__init__.py"} | plan
     assert {path.name for path in (wheel / "services").glob("*/")} == {"csr_approver", "etcd_snapshot"}
 
 

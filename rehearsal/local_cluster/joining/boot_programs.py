@@ -90,6 +90,12 @@ def wait_seconds(spread: float, tries: int, vm_id: str) -> float:
     return float(_join().wait_seconds(spread, tries, vm_id))
 
 
+def fetch_error() -> type[Exception]:
+    """Return the error of gpufleet-fetch-secrets for a value of the wrong kind."""
+    refused: type[Exception] = _load("fetch_secrets").Refused
+    return refused
+
+
 def fetched_files(manifest: dict[str, Any], values: dict[str, str]) -> dict[str, str]:
     """Return the files that gpufleet-fetch-secrets writes, by path. It raises its own error for a value of the wrong kind."""
     program: Any = _load("fetch_secrets")

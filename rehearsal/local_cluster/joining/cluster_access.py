@@ -7,7 +7,8 @@ https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubeapiserver/options/
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,13 +16,17 @@ from components.boot import control_keys
 from lifecycle.kubernetes_api.connection import ApiServerUnreachableError, Connection
 from lifecycle.kubernetes_api.kubeconfig import read
 from rehearsal.azure.cloud import Cloud
+from rehearsal.azure.errors import AzureError
 from rehearsal.local_cluster.azure_service import AzureService
 from rehearsal.local_cluster.control_plane import ControlPlane
+from rehearsal.local_cluster.joining.boot_programs import fetch_error
 from rehearsal.local_cluster.joining.certificates import LIFETIME, Issuer
 from rehearsal.local_cluster.joining.machines import FetchedIdentity, JoiningMachine, fetched_identity
 from rehearsal.local_cluster.joining.rbac import ACTOR, SPACE
 
 PATIENCE_SECONDS = 30.0
+TOKEN_SECONDS = 60.0
+"""Time in which the approver creates its first bootstrap token: it needs its lease, and its rights, which were just applied."""
 CREATED = 201
 
 
@@ -29,13 +34,14 @@ CREATED = 201
 class ClusterAccess:
     """Access to a cluster: the API server's URL, its authority (PEM), and credentials.
 
-    first contains the credentials that a machine's boot fetched, by scale set. issuer signs certificates for ISSUED. actor is the token of
-    the account that acts for nodes in IMPERSONATED.
+    first contains the credentials that a machine's boot fetched, by scale set. attest returns attested data of a machine, given its
+    resource id, for a nonce. issuer signs certificates for ISSUED. actor is the token of the account that acts for nodes in IMPERSONATED.
     """
 
     url: str
     authority: str
     first: Mapping[str, FetchedIdentity]
+    attest: Callable[[str, str], str]
     issuer: Issuer | None = None
     actor: str | None = field(default=None, repr=False)
 
@@ -55,8 +61,20 @@ def fetched_identities(cloud: Cloud, machines: Sequence[JoiningMachine]) -> dict
 def access_to(control: ControlPlane, azure: AzureService, machines: Sequence[JoiningMachine]) -> ClusterAccess:
     """Return access to a control plane for these machines with every identity. Raises ApiServerUnreachableError unless rights() were
     applied."""
-    first = azure.call(lambda cloud: fetched_identities(cloud, machines))
-    return ClusterAccess(control.url, control.authority.read_text(), first, issuer_of(control), token_of(control.kubeconfig, ACTOR))
+    authority, actor = control.authority.read_text(), token_of(control.kubeconfig, ACTOR)
+    return ClusterAccess(control.url, authority, _first_token(azure, machines), azure.attested_document, issuer_of(control), actor)
+
+
+def _first_token(azure: AzureService, machines: Sequence[JoiningMachine]) -> dict[str, FetchedIdentity]:
+    """Return the credentials of machines; wait for the approver's first bootstrap token, as gpufleet-node does."""
+    end = time.monotonic() + TOKEN_SECONDS
+    while True:
+        try:
+            return azure.call(lambda cloud: fetched_identities(cloud, machines))
+        except (AzureError, fetch_error()):
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.2)
 
 
 def token_of(kubeconfig: Path, account: str) -> str:

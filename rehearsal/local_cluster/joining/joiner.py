@@ -149,7 +149,7 @@ class _Round:
         if first.authority not in self._contexts:
             self._contexts[first.authority] = client_context(first.authority)
         async with self._connection(self._contexts[first.authority], bearer(first.token)) as connection:
-            own = await asking.client_identity(connection)
+            own = await asking.client_identity(connection, self._access.attest)
         async with self._connection(client_context(first.authority, own)) as connection:
             await asking.register(connection)
             await asking.serving_identity(connection)

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-import yaml
-
 from components.plan.model import ClusterPlan, ImagePlan, RegionPlan
 from components.plan.vm_sizes import VM_SIZES
 from rehearsal.arm.instance_document import instance_document
@@ -117,13 +115,15 @@ def _image(plan: RegionPlan, cluster: ClusterPlan, name: str, image_id: str) -> 
 
 
 def fetched_identity(cloud: Cloud, boot: NodeBoot) -> FetchedIdentity:
-    """Return the credentials that the machine's boot fetches. Raises AzureError if the vault lacks a secret of its manifest."""
-    manifest = boot.secrets
+    """Return the credentials that the machine's boot fetches. Raises AzureError if the vault lacks a secret of its manifests."""
+    (token,) = _fetched(cloud, boot, boot.token_manifest).values()
+    return FetchedIdentity(token, _fetched(cloud, boot, boot.secrets)[boot.join["authority"]])
+
+
+def _fetched(cloud: Cloud, boot: NodeBoot, manifest: Json) -> dict[str, str]:
+    """Return the files that gpufleet-fetch-secrets writes for a manifest."""
     host = str(urlsplit(str(manifest["vault"])).hostname)
     vault = vault_named(cloud, host.partition(".")[0])
     if vault is None:
         raise NodeBootError(boot.where, f"there is no vault {manifest['vault']}", "bring the region up again")
-    files = fetched_files(manifest, {secret: str(get_secret(cloud, vault, secret)["value"]) for secret in manifest["secrets"]})
-    kubeconfig = yaml.load(files[boot.bootstrap_path], Loader=yaml.CSafeLoader)
-    authority = files[kubeconfig["clusters"][0]["cluster"]["certificate-authority"]]
-    return FetchedIdentity(str(kubeconfig["users"][0]["user"]["token"]), authority)
+    return fetched_files(manifest, {secret: str(get_secret(cloud, vault, secret)["value"]) for secret in manifest["secrets"]})

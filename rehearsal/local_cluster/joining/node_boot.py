@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from cni.node.certificate import token_manifest
 from cni.node.errors import NodeNetworkError
 from cni.node.settings import Settings, parse
 from components.errors import GpufleetError
@@ -24,6 +25,7 @@ NETWORK_ENVIRONMENT = "/run/gpufleet/network.env"
 MAX_PODS = "${GPUFLEET_MAX_PODS}"
 UNITS = "/etc/systemd/system"
 SECRETS = "/etc/gpufleet/secrets.json"
+JOIN = "/etc/gpufleet/join.json"
 KUBELET_STATE = "/var/lib/kubelet"
 Json = dict[str, Any]
 
@@ -114,10 +116,16 @@ class NodeBoot:
         manifest: Json = json.loads(self.file(SECRETS))
         return manifest
 
-    @property
-    def bootstrap_path(self) -> str:
-        """Return the path of the kubeconfig with which the kubelet requests its first certificate."""
-        return self.flags["bootstrap-kubeconfig"]
+    @cached_property
+    def join(self) -> Json:
+        """Return the settings with which gpufleet-node gets the first certificate."""
+        settings: Json = json.loads(self.file(JOIN))
+        return settings
+
+    @cached_property
+    def token_manifest(self) -> Json:
+        """Return the settings with which gpufleet-node has the bootstrap token fetched at each try."""
+        return token_manifest(self.secrets, self.join["run"])
 
 
 def node_boot(custom_data: str, where: str) -> NodeBoot:

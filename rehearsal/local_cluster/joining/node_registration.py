@@ -7,7 +7,7 @@ import base64
 import datetime
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -19,6 +19,8 @@ from rehearsal.local_cluster.joining.connection import Connection, Json, Request
 from rehearsal.local_cluster.joining.figures import NodeFailure, Tally
 from rehearsal.local_cluster.joining.machines import JoiningMachine
 from rehearsal.local_cluster.joining.protobuf import node_bytes
+from services.csr_approver.attested_data import nonce_of
+from services.csr_approver.first_requests import DOCUMENT_ANNOTATION
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 NODES = "/api/v1/nodes"
@@ -50,12 +52,14 @@ class NodeRegistration:
             raise RegistrationStepError(NodeFailure(self.machine.name, name, error.status, error.message)) from error
         self._tally.step(name, time.perf_counter() - began)
 
-    async def client_identity(self, connection: Connection) -> Identity:
-        """Request the first client certificate with the bootstrap token."""
+    async def client_identity(self, connection: Connection, attest: Callable[[str, str], str]) -> Identity:
+        """Request the first client certificate with the bootstrap token and attested data for the key."""
         key = certificates.new_key()
         pem = certificates.signing_request(key, self.machine.name)
+        with self.step("attested data"):
+            document = await asyncio.to_thread(attest, self.machine.resource_id, nonce_of(key.public_key()))
         with self.step("client request"):
-            request = await self._request(connection, CLIENT_SIGNER, pem)
+            request = await self._request(connection, CLIENT_SIGNER, pem, {DOCUMENT_ANNOTATION: document})
         with self.step("client certificate"):
             return Identity(await self._issued(connection, request), certificates.pem_of(key))
 
@@ -77,12 +81,13 @@ class NodeRegistration:
         with self.step("serving certificate"):
             return Identity(await self._issued(connection, request), certificates.pem_of(key))
 
-    async def _request(self, connection: Connection, signer: str, pem: bytes) -> Json:
+    async def _request(self, connection: Connection, signer: str, pem: bytes, annotations: Mapping[str, str] | None = None) -> Json:
         """Create a signing request, or return the one of the same name if a response was lost."""
         digest = hashlib.sha256(pem).hexdigest()[:32]
         name = f"node-csr-{digest}" if signer == CLIENT_SIGNER else f"csr-{digest}"
         spec = {"request": base64.b64encode(pem).decode(), "signerName": signer, "usages": list(USAGES[signer])}
-        body = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name}, "spec": spec}
+        body: Json = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "spec": spec}
+        body["metadata"] = {"name": name, **({"annotations": annotations} if annotations else {})}
         answer = await connection.request("POST", REQUESTS, body, accept=frozenset({EXISTS}))
         return answer.json() if answer.status != EXISTS else (await connection.request("GET", f"{REQUESTS}/{name}")).json()
 

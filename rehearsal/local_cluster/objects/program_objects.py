@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping
 from typing import Any
 
 from components.plan.model import ClusterPlan
@@ -18,7 +16,7 @@ https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/metadata/an
 
 
 def objects_of(graph: Graph, cluster: ClusterPlan) -> tuple[KubernetesObject, ...]:
-    """Return the objects of one cluster in the order of registration, which is by tiers, with their secrets revealed.
+    """Return the objects of one cluster in the order of registration, which is by tiers.
 
     Empty if the program registered none. The provider would also wait for pods of some kinds; the program marks those with skipAwait.
     """
@@ -36,11 +34,4 @@ def _sent(resource: Resource) -> KubernetesObject:
     annotations = item["metadata"].get("annotations", {})
     if AUTONAMED in annotations:
         item["metadata"]["annotations"] = {key: text for key, text in annotations.items() if key != AUTONAMED}
-    return _stored(item) if item["kind"] == "Secret" else item
-
-
-def _stored(secret: Mapping[str, Any]) -> KubernetesObject:
-    """Return a Secret with its stringData moved to data, because the server stores and records only data."""
-    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in secret.get("stringData", {}).items()}
-    rest = {key: value for key, value in secret.items() if key != "stringData"}
-    return {**rest, "data": {**secret.get("data", {}), **encoded}}
+    return item

@@ -30,7 +30,16 @@ def test_help_says_what_each_verb_does_and_what_to_do_when_pods_hang(capsys: pyt
         main(["--help"])
     said = capsys.readouterr().out
     assert ended.value.code == 0
-    for words in ("run", "apply", "reconcile", "status", "remove", "When pods hang in ContainerCreating", "/etc/gpufleet/network.json"):
+    for words in (
+        "run",
+        "apply",
+        "reconcile",
+        "status",
+        "remove",
+        "certificate",
+        "When pods hang in ContainerCreating",
+        "/etc/gpufleet/network.json",
+    ):
         assert words in said
     assert max(map(len, said.splitlines())) <= 120
 

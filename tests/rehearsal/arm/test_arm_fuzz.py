@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from copy import deepcopy
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from published import FOLDER, answer_faults, needs_published_types, published_types
 from published_bodies import ODD, bodies
 
+from rehearsal.arm import attested_data
 from rehearsal.arm.http_request import HttpRequest
 from rehearsal.arm.live_model import LiveModel
 from rehearsal.arm.server import AzureServer
@@ -61,7 +63,9 @@ class Region:
         self.directory = StateDirectory(self.folder / "state")
         self.cloud = open_cloud(self.directory, lambda: pytest.fail("nothing was kept"))
         self.live = LiveModel(self.cloud, TimeSource(0.0, self.cloud.now), self.directory)
-        self.server = AzureServer(self.live, IdentityPlatform(self.cloud.tenant, BASE, self.identity))
+        self.server = AzureServer(
+            self.live, IdentityPlatform(self.cloud.tenant, BASE, self.identity), lambda: attested_data.create(datetime.now(UTC))
+        )
         token = self.server.tokens.issue(self.identity.client, BASE)["access_token"]
         self.headers = {"Authorization": f"Bearer {token}"}
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from joining_cluster import DOOR, INFINIBAND_POOL, RealCluster, altered_region, amounts, pod, real_cluster, relabel, shut_door
@@ -47,7 +50,14 @@ def joined(real: RealCluster) -> RealCluster:
     machines = real.machines()
     figures = Joiner(real.access()).join(machines, Identities.BOOTSTRAP, STORM)
     assert (figures.failures, figures.nodes, len(machines)) == ((), 14, 14)
-    assert list(figures.steps) == ["client request", "client certificate", "node", "serving request", "serving certificate"]
+    assert list(figures.steps) == [
+        "attested data",
+        "client request",
+        "client certificate",
+        "node",
+        "serving request",
+        "serving certificate",
+    ]
     real.wait_ready({one.name for one in machines})
     return real
 
@@ -183,6 +193,8 @@ def test_pods_run_on_nodes_whose_leases_are_gone_as_where_machines_were_set_up_a
 @pytest.mark.parametrize("how", list(Identities))
 def test_machines_join_again_under_each_identity_as_after_a_reimage(joined: RealCluster, how: Identities) -> None:
     machines = joined.machines()
+    if how is Identities.BOOTSTRAP:
+        joined.forget_nodes()
     figures = Joiner(joined.access()).join(machines, how, STORM)
     assert (figures.nodes, figures.failures) == (14, ())
     connections = {Identities.BOOTSTRAP: 28, Identities.ISSUED: 14, Identities.IMPERSONATED: 8}
@@ -199,7 +211,8 @@ def test_a_machine_with_a_spent_token_is_told_and_the_others_join(joined: RealCl
     assert {(one.node, one.step, one.status) for one in figures.failures} == {
         (f"dev-gpu-000-00000{number}", "client request", 401) for number in range(2)
     }
-    assert Joiner(access).join(machines[10:12], Identities.BOOTSTRAP, STORM).nodes == 2
+    spent_machines = [one for one in machines if one.of_set.name == "dev-gpu-000"]
+    assert Joiner(access).join(spent_machines, Identities.BOOTSTRAP, STORM).nodes == 2
     joined.wait_ready({one.name for one in machines})
 
 
@@ -242,10 +255,69 @@ def test_a_machine_that_azure_does_not_list_is_told_that_nobody_decides(joined: 
     unlisted = replace(joined.machines()[0], name="dev-cpu-000-00zzzz")
     figures = Joiner(joined.access(), deadline_seconds=15).join([unlisted], Identities.BOOTSTRAP, STORM)
     (failure,) = figures.failures
-    assert (failure.node, failure.step, failure.status) == ("dev-cpu-000-00zzzz", "serving certificate", 0)
-    assert failure.message.startswith("csr-")
+    assert (failure.node, failure.step, failure.status) == ("dev-cpu-000-00zzzz", "client certificate", 0)
+    assert failure.message.startswith("node-csr-")
     assert "is still pending after" in failure.message
-    joined.kubectl("delete", "node", unlisted.name)
+
+
+def test_a_second_certificate_of_a_ready_node_stays_pending(joined: RealCluster) -> None:
+    figures = Joiner(joined.access(), deadline_seconds=15).join(joined.machines()[:1], Identities.BOOTSTRAP, STORM)
+    (failure,) = figures.failures
+    assert failure.step == "client certificate"
+    assert "is still pending after" in failure.message
+
+
+def test_a_machine_does_not_get_anothers_name(joined: RealCluster) -> None:
+    first, second, *_ = joined.machines()
+    joined.forget_nodes()
+    figures = Joiner(joined.access(), deadline_seconds=60).join([replace(first, name=second.name)], Identities.BOOTSTRAP, STORM)
+    (failure,) = figures.failures
+    assert failure.step == "client certificate"
+    assert f"the attested data is of vmId '{first.vm_id}', and machine {second.name} has vmId {second.vm_id}" in failure.message
+
+
+def test_a_token_without_attested_data_gets_no_certificate(joined: RealCluster) -> None:
+    access = replace(joined.access(), attest=lambda _id, _nonce: "")
+    (failure,) = Joiner(access, deadline_seconds=60).join(joined.machines()[:1], Identities.BOOTSTRAP, STORM).failures
+    assert "denied: the request has no attested data" in failure.message
+
+
+def test_the_machines_own_program_gets_a_certificate_that_the_api_servers_accept(joined: RealCluster, tmp_path: Path) -> None:
+    machine = joined.machines()[0]
+    joined.forget_nodes()
+    boot = machine.of_set.boot
+    secrets = {**boot.secrets, "vault": joined.azure.vault_uri(boot.secrets["vault"])}
+    (tmp_path / "secrets.json").write_text(json.dumps(secrets))
+    (tmp_path / "gpufleet-fetch-secrets").write_text(boot.file(boot.join["fetch"]))
+    (tmp_path / "gpufleet-fetch-secrets").chmod(0o755)
+    settings = {
+        "server": joined.control.url,
+        "authority": str(joined.control.authority),
+        "kubeconfig": str(tmp_path / "kubelet.kubeconfig"),
+        "certificate": str(tmp_path / "pki/kubelet-client-current.pem"),
+        "fetch": str(tmp_path / "gpufleet-fetch-secrets"),
+        "secrets": str(tmp_path / "secrets.json"),
+        "run": str(tmp_path / "run"),
+    }
+    assert settings.keys() == boot.join.keys()
+    (tmp_path / "join.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "cni.node", "certificate", "--settings", str(tmp_path / "join.json")]
+    command += ["--imds", joined.azure.metadata_of(machine.resource_id)]
+    environment = {**os.environ, **joined.azure.environment(machine.resource_id)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    link = tmp_path / "pki/kubelet-client-current.pem"
+    assert link.is_symlink()
+    assert link.stat().st_mode & 0o777 == 0o600
+    assert {one.name for one in link.parent.iterdir()} == {link.name, link.resolve().name}
+    assert not (tmp_path / "run/bootstrap-token.pem").exists()
+    who = [str(joined.binaries.program("kubectl")), "--kubeconfig", str(tmp_path / "kubelet.kubeconfig"), "auth", "whoami", "-o", "json"]
+    known = subprocess.run(who, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(known.stdout)["status"]["userInfo"]["username"] == f"{NODE_USER}{machine.name}"
+    assert subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60).returncode == 0
+    joined.forget_nodes()
+    assert Joiner(joined.access()).join(joined.machines(), Identities.BOOTSTRAP, STORM).nodes == 14
+    joined.wait_ready({one.name for one in joined.machines()})
 
 
 @pytest.mark.parametrize(

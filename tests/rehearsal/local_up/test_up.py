@@ -115,7 +115,7 @@ def test_a_changed_etcd_image_reaches_no_running_member() -> None:
     assert found_changes(outcome) == []
     nothing, line = outcome_lines(outcome, 1.0, None, everything=False)
     assert nothing == (
-        "dev: nothing to change: 241 resources and 14 machines are as planned, except 3 etcd machines, which keep older values (1.0 s)"
+        "dev: nothing to change: 245 resources and 14 machines are as planned, except 3 etcd machines, which keep older values (1.0 s)"
     )
     assert line == (
         "cluster dev: 3 etcd machines (dev-etcd-0, dev-etcd-1, dev-etcd-2) keep image etcd@2026.11.0 (declared: etcd@2026.10.0); an update "
@@ -153,7 +153,7 @@ def test_an_update_waits_for_the_rolling_upgrade_of_the_api_servers() -> None:
     assert cloud.now - started > span_seconds(PAUSE_BETWEEN_BATCHES, "pause")
     assert not [line for line in outcome_lines(outcome, 1.0, None, everything=False) if "rolling upgrade" in line or "out of date" in line]
     (again,) = outcome_lines(updated(plan, cloud), 1.0, None, everything=False)
-    assert again == "dev: nothing to change: 241 resources and 14 machines are as planned (1.0 s)"
+    assert again == "dev: nothing to change: 245 resources and 14 machines are as planned (1.0 s)"
 
 
 def test_api_servers_in_a_rolling_upgrade_are_in_progress_and_not_out_of_date() -> None:

@@ -115,7 +115,7 @@ def test_a_destroyed_region_reads_from_the_top_down() -> None:
     lines = tree(outcome)
     assert len(lines) <= 34
     assert lines[:4] == ["   stack dev", " -   RegionClusters dev", " -     InsideHub inside-hub", " -     Cluster dev"]
-    assert count_line(found_changes(outcome), outcome.after, DONE) == "- 241 deleted, 0 unchanged"
+    assert count_line(found_changes(outcome), outcome.after, DONE) == "- 245 deleted, 0 unchanged"
     assert {change.op for change in found_changes(outcome)} == {ChangeType.DELETE}
 
 

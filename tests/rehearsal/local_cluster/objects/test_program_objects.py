@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 
 import pytest
@@ -18,25 +17,13 @@ KEY = ObjectKey("ConfigMap", "default", "one", "v1")
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_cluster_gets_its_own_objects_and_its_bootstrap_token_and_no_other_clusters(number: int) -> None:
+def test_a_cluster_gets_its_own_objects_and_no_other_clusters(number: int) -> None:
     region = rehearsed("pair")
     cluster = region.plan.clusters[number]
     items = objects_of(region.clusters, cluster)
-    (token,) = (item for item in items if item["kind"] == "Secret")
-    assert [key_of(item) for item in items if item is not token] == sorted(
+    assert [key_of(item) for item in items] == sorted(
         map(key_of, cluster_objects(region.plan, cluster)), key=[key_of(item) for item in items].index
     )
-
-
-def test_secrets_are_revealed_and_stand_where_the_server_keeps_them() -> None:
-    region = rehearsed("pair")
-    tokens = [next(item for item in objects_of(region.clusters, cluster) if item["kind"] == "Secret") for cluster in region.plan.clusters]
-    for token in tokens:
-        assert "stringData" not in token
-        token_id = base64.b64decode(token["data"]["token-id"]).decode()
-        assert token["metadata"]["name"] == f"bootstrap-token-{token_id}"
-        assert len(base64.b64decode(token["data"]["token-secret"])) == 16
-    assert tokens[0] != tokens[1]
 
 
 def test_the_providers_annotations_go_with_the_objects_as_the_provider_sends_them() -> None:

@@ -12,7 +12,15 @@ from components.manifests.bootstrap import APPROVER
 from components.manifests.owned import FLEET_NAMESPACE, SYSTEM_NAMESPACE
 from components.manifests.rotation import LEASE
 from components.manifests.traffic import NAME as TRAFFIC_ACCOUNT
-from components.plan.access import BOOTSTRAP_GROUP, CSR_APPROVER_USER, KUBELET_CLIENT_USER, PREFLIGHT_ACCOUNT, ROTATION_ACCOUNT, entra_group
+from components.plan.access import (
+    BOOTSTRAP_GROUP,
+    CSR_APPROVER_USER,
+    IDENTITY_NAMESPACE,
+    KUBELET_CLIENT_USER,
+    PREFLIGHT_ACCOUNT,
+    ROTATION_ACCOUNT,
+    entra_group,
+)
 from stacks.load import load_plan
 
 REGION = load_plan("dev")
@@ -76,9 +84,9 @@ ROWS = (
     # A node that has no certificate yet.
     Row(JOINING, "create", CSRS, "", "", True, "a new node asks for its first certificate"),
     Row(JOINING, "get", CSRS, "", "csr-1", True, "and looks for the answer"),
-    Row(JOINING, "create", f"{CSRS}/nodeclient", "", "", True, "by which the controller manager approves it"),
+    Row(JOINING, "create", f"{CSRS}/nodeclient", "", "", False, "the controller manager approves nothing"),
     Row(JOINING, "create", f"{CSRS}/selfnodeclient", "", "", False, "a renewal is for whoever has a certificate"),
-    Row(JOINING, "get", "nodes", "", HERE, False, "the token is on every machine's disk at boot: it opens nothing else"),
+    Row(JOINING, "get", "nodes", "", HERE, False, "every machine reads the token: it opens nothing else"),
     Row(JOINING, "create", "nodes", "", "", False, "a node is made by its own certificate"),
     Row(JOINING, "get", "secrets", SYSTEM_NAMESPACE, "bootstrap-token-abcdef", False, "the token gets no other token"),
     Row(JOINING, "list", "pods", "", "", False, "the token sees nothing of the cluster"),
@@ -127,16 +135,22 @@ ROWS = (
     Row(NOBODY, "get", "/metrics", "", "", False, "nothing else is for nobody"),
     Row(NOBODY, "get", "configmaps", "kube-public", "cluster-info", False, "nodes get their authority from a vault, not from strangers"),
     Row(NOBODY, "create", CSRS, "", "", False, "who has no token asks for no certificate"),
-    # The approver of serving certificates.
+    # The approver of kubelets' certificates.
     Row(APPROVES, "watch", CSRS, "", "", True, "it waits for requests"),
     Row(APPROVES, "update", APPROVAL, "", "csr-1", True, "and decides"),
     Row(APPROVES, "approve", SIGNERS, "", "kubernetes.io/kubelet-serving", True, "for this signer"),
-    Row(APPROVES, "approve", SIGNERS, "", "kubernetes.io/kube-apiserver-client-kubelet", False, "a client certificate would make any node"),
+    Row(APPROVES, "approve", SIGNERS, "", "kubernetes.io/kube-apiserver-client-kubelet", True, "and for nodes' own"),
     Row(APPROVES, "approve", SIGNERS, "", "kubernetes.io/kube-apiserver-client", False, "or an administrator"),
     Row(APPROVES, "update", LEASES, SYSTEM_NAMESPACE, APPROVER, True, "one of them decides at a time"),
     Row(APPROVES, "update", LEASES, SYSTEM_NAMESPACE, "kube-scheduler", False, "it stops no other election"),
-    Row(APPROVES, "get", "secrets", SYSTEM_NAMESPACE, "bootstrap-token-abcdef", False, "it needs none"),
-    Row(APPROVES, "get", "nodes", "", HERE, False, "what a machine is, Azure says"),
+    Row(APPROVES, "get", "secrets", SYSTEM_NAMESPACE, "bootstrap-token-abcdef", False, "it reads its own alone"),
+    Row(APPROVES, "update", "secrets", SYSTEM_NAMESPACE, "bootstrap-token-gpuf0a", True, "it makes the next token"),
+    Row(APPROVES, "list", "secrets", SYSTEM_NAMESPACE, "", False, "and sees no other secret"),
+    Row(APPROVES, "create", "configmaps", IDENTITY_NAMESPACE, "", True, "it records what it issues"),
+    Row(APPROVES, "update", "configmaps", SYSTEM_NAMESPACE, "any", False, "and nothing elsewhere"),
+    Row(APPROVES, "get", "nodes", "", HERE, True, "a Ready node has its certificate"),
+    Row(APPROVES, "patch", "nodes", "", HERE, False, "it changes none"),
+    Row(NODE, "create", f"{CSRS}/selfnodeclient", "", "", False, "the approver renews, while Azure lists the machine"),
     # The test of a node.
     Row(PREFLIGHT, "patch", "nodes", "", HERE, True, "it takes its taint away; whose, a policy says"),
     Row(PREFLIGHT, "get", "nodes", "", HERE, True, "it sees whether the taint is there"),
