@@ -12,10 +12,12 @@ import http.client
 import json
 import os
 import random
+import re
 import ssl
 import subprocess
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +29,16 @@ SETTINGS = Path("/etc/gpufleet/join.json")
 TOKEN = "bootstrap-token"  # noqa: S105 - a name
 SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 ANNOTATION = "gpufleet.io/attested-data"
+ISSUERS_ANNOTATION = "gpufleet.io/attested-data-issuers"
+ISSUER_HOSTS = frozenset(
+    {"cacerts.digicert.com", "cacerts.digicert.cn", "cacerts.geotrust.com", "caissuers.microsoft.com", "www.microsoft.com"}
+)
+"""Hosts that issuers' certificates are downloaded from:
+https://learn.microsoft.com/azure/security/fundamentals/azure-certificate-authority-details#certificate-downloads-and-revocation-lists"""
+ISSUER_BYTES = 16_384
+MOST_ISSUERS = 3
+PEM = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n", re.DOTALL)
+ISSUER_URL = re.compile(r"CA Issuers - URI:(\S+)")
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 IMDS_VERSION = "2021-12-13"
 IMDS_TRIES = 8
@@ -51,7 +63,8 @@ def get_certificate(settings: Path, imds: str, say: Say) -> None:
         return
     key = own_key(stored)
     node = str(ask_imds(imds, "instance/compute", "", say)["osProfile"]["computerName"]).lower()
-    body = signing_request(node, key, attested_document(imds, nonce_of(key), say))
+    document = attested_document(imds, nonce_of(key), say)
+    body = signing_request(node, key, document, missing_issuers(base64.b64decode(document), say))
     server = ApiServer(wanted["server"], wanted["authority"], read_token(wanted))
     name = str(server.ask(REQUESTS, body)["metadata"]["name"])
     say(f"waits for the approval of signing request {name}")
@@ -59,10 +72,11 @@ def get_certificate(settings: Path, imds: str, say: Say) -> None:
     say(f"has the first client certificate of node {node}")
 
 
-def openssl(*arguments: str) -> bytes:
-    """Return the output of the openssl program."""
+def openssl(*arguments: str, given: bytes = b"") -> bytes:
+    """Return the output of the openssl program for its input."""
     try:
-        return subprocess.run(("openssl", *arguments), check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        done = subprocess.run(("openssl", *arguments), input=given, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return done.stdout
     except subprocess.CalledProcessError as error:
         raise NodeNetworkError(f"openssl {arguments[0]}", f"exit status {error.returncode}", "0", AGAIN) from None
 
@@ -119,6 +133,64 @@ def attested_document(imds: str, nonce: str, say: Say) -> str:
     """Return attested data for a nonce in base64; the service is known to return a cached document for an earlier nonce:
     https://github.com/MicrosoftDocs/azure-docs/issues/43938"""
     return str(ask_imds(imds, "attested/document", f"&nonce={nonce}", say, lambda answer: content_nonce(answer) == nonce)["signature"])
+
+
+def missing_issuers(document: bytes, say: Say) -> str:
+    """Return in PEM the issuers' certificates that a document lacks, downloaded from the URLs that its certificates name.
+
+    Azure's documents do not always contain them: https://github.com/gravitational/teleport/pull/68004. The machine downloads them, because
+    the API servers' machines have no way to the internet. The approver trusts none of them by itself.
+    """
+    certificates = PEM.findall(openssl("pkcs7", "-inform", "DER", "-print_certs", given=document).decode())
+    subjects = {_hash(one, "-subject_hash") for one in certificates}
+    found: list[str] = []
+    for one in certificates:
+        if _hash(one, "-issuer_hash") in subjects or len(found) == MOST_ISSUERS:
+            continue
+        url = ISSUER_URL.search(openssl("x509", "-noout", "-ext", "authorityInfoAccess", given=one.encode()).decode())
+        issuer = download_issuer(url[1], say) if url is not None else ""
+        if issuer:
+            subjects.add(_hash(issuer, "-subject_hash"))
+            found.append(issuer)
+            certificates.append(issuer)
+    return "".join(found)
+
+
+def _hash(certificate: str, which: str) -> str:
+    """Return openssl's hash of the subject or the issuer of a certificate in PEM."""
+    return openssl("x509", "-noout", which, given=certificate.encode()).decode().strip()
+
+
+def allowed_url(url: str) -> bool:
+    """Return whether an issuer's certificate may be downloaded from a URL: HTTP from one of ISSUER_HOSTS, without port or user."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and parts.netloc.lower() in ISSUER_HOSTS and url.isascii() and url.isprintable()
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect, which can lead to any host."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def download_issuer(url: str, say: Say) -> str:
+    """Return the certificate at a URL in PEM; nothing if it cannot be had, because the approver may have the chain without it."""
+    if not allowed_url(url):
+        say(f"does not download an issuer's certificate from {shown(url)}: Microsoft does not list the host")
+        return ""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
+    try:
+        with opener.open(url, timeout=10) as answer:
+            content = answer.read(ISSUER_BYTES + 1)
+        form = "PEM" if content.lstrip().startswith(b"-----BEGIN") else "DER"
+        return openssl("x509", "-inform", form, given=content).decode() if len(content) <= ISSUER_BYTES else ""
+    except (OSError, ValueError, http.client.HTTPException, NodeNetworkError) as error:
+        say(f"no issuer's certificate from {shown(url)}: {error}")
+        return ""
 
 
 def write_kubeconfig(settings: Json) -> None:
@@ -185,13 +257,14 @@ class ApiServer:
         return found
 
 
-def signing_request(node: str, key: Path, document: str) -> Json:
-    """Return the CertificateSigningRequest of a node for a key, with attested data."""
+def signing_request(node: str, key: Path, document: str, issuers: str = "") -> Json:
+    """Return the CertificateSigningRequest of a node for a key, with attested data and certificates for its chain."""
+    annotations = {ANNOTATION: document} | ({ISSUERS_ANNOTATION: issuers} if issuers else {})
     request = openssl("req", "-new", "-key", str(key), "-subj", f"/O=system:nodes/CN=system:node:{node}")
     return {
         "apiVersion": "certificates.k8s.io/v1",
         "kind": "CertificateSigningRequest",
-        "metadata": {"generateName": "node-csr-", "annotations": {ANNOTATION: document}},
+        "metadata": {"generateName": "node-csr-", "annotations": annotations},
         "spec": {"request": base64.b64encode(request).decode(), "signerName": SIGNER, "usages": ["digital signature", "client auth"]},
     }
 

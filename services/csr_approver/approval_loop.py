@@ -251,16 +251,12 @@ class DecisionWriter(Protocol):
 class FirstRequestChecks(Protocol):
     """Checks of machines without a certificate; see first_requests.py."""
 
-    def check(self, claim: FirstClaim) -> AttestedMachine | Deny | Postpone:
+    def check(self, claim: FirstClaim) -> AttestedMachine | Deny:
         """Return the machine that sent a request, or a verdict if its document does not prove one."""
         ...
 
     def permit(self, claim: FirstClaim, machine: AttestedMachine) -> Verdict:
         """Approve a proven request after recording it; raise ServiceUnreachableError or RequestChangedError."""
-        ...
-
-    def download(self, now: float) -> bool:
-        """Download a certificate that the check of a document needs; return whether there is a new one."""
         ...
 
     def forget_sets(self, names: Set[str]) -> None:
@@ -303,8 +299,6 @@ class ApprovalLoop:
         while checked < DECISIONS_PER_STEP and (request := self.backlog.due(now)) is not None:
             self._decide(request, now)
             checked += 1
-        if self.first.download(now):
-            self.backlog.hasten(now)
         queried = self._query(now)
         return 0.0 if queried or checked == DECISIONS_PER_STEP else IDLE_SECONDS
 
@@ -314,7 +308,7 @@ class ApprovalLoop:
         if isinstance(claim, Deny):
             return claim
         machine = self.first.check(claim) if isinstance(claim, FirstClaim) else None
-        if isinstance(machine, Deny | Postpone):
+        if isinstance(machine, Deny):
             return machine
         instances = self.cache.instances(claim.scale_set)
         verdict = judge(claim, request.seen, self.cache.sets, instances, now)

@@ -13,25 +13,20 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.x509 import verification
-from cryptography.x509.oid import AuthorityInformationAccessOID
 
 SIGNER_DOMAIN = "metadata.azure.com"
 """The signer's certificate has this name or one below it:
 https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service#attested-data"""
-ISSUER_HOSTS = frozenset(
-    {"cacerts.digicert.com", "cacerts.digicert.cn", "cacerts.geotrust.com", "caissuers.microsoft.com", "www.microsoft.com"}
-)
-"""Hosts that issuers' certificates may be downloaded from:
-https://learn.microsoft.com/azure/security/fundamentals/azure-certificate-authority-details#certificate-downloads-and-revocation-lists"""
 DOCUMENT_BYTES = 32_768
 """Maximum length of a document; one with a chain of three certificates has about 6,000 bytes."""
+ISSUER_BYTES = 32_768
+"""Maximum length of the issuers' certificates that a machine sends beside a document; two have about 4,000 bytes."""
 MOST_CERTIFICATES = 10
 LONGEST_CHAIN = 4
 """Maximum number of certificates from the signer to below the root."""
@@ -62,14 +57,6 @@ class DocumentRefusedError(Exception):
     """A document that proves nothing."""
 
 
-class IssuerMissingError(Exception):
-    """The chain lacks a certificate, which can be downloaded from url."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(f"the certificate at {url} is missing")
-        self.url = url
-
-
 @dataclass(frozen=True)
 class AttestedMachine:
     """What Azure has signed: ids in lower case, the nonce of the request, and the document's times."""
@@ -83,10 +70,9 @@ class AttestedMachine:
 
 @dataclass(frozen=True, eq=False)
 class Trust:
-    """Root certificates, and other certificates for building chains, which are not trusted by themselves."""
+    """Root certificates."""
 
     roots: tuple[x509.Certificate, ...]
-    intermediates: tuple[x509.Certificate, ...] = ()
 
     @cached_property
     def store(self) -> verification.Store:
@@ -292,70 +278,39 @@ def signer_name(certificate: x509.Certificate) -> str | None:
     return f"any{name[1:]}" if name is not None and name.startswith("*.") else name
 
 
-def verify_signer(document: SignedDocument, trust: Trust, now: datetime.datetime) -> None:
-    """Verify name and chain of the certificate that signed; raise DocumentRefusedError or IssuerMissingError."""
+def issuers_in(text: bytes) -> tuple[x509.Certificate, ...]:
+    """Return the certificates in PEM that a machine sends beside its document, for building a chain; raise DocumentRefusedError.
+
+    Nothing trusts them by themselves, so the machine may download them.
+    """
+    if not text:
+        return ()
+    if len(text) > ISSUER_BYTES:
+        raise DocumentRefusedError(f"its issuers' certificates are longer than {ISSUER_BYTES} bytes")
+    found = tuple(x509.load_pem_x509_certificates(text))
+    if len(found) > MOST_CERTIFICATES:
+        raise DocumentRefusedError(f"it has {len(found)} issuers' certificates, more than {MOST_CERTIFICATES}")
+    return found
+
+
+def verify_signer(document: SignedDocument, issuers: tuple[x509.Certificate, ...], trust: Trust, now: datetime.datetime) -> None:
+    """Verify name and chain of the certificate that signed; raise DocumentRefusedError."""
     name = signer_name(document.signer)
     if name is None:
         raise DocumentRefusedError(f"it is signed by {document.signer.subject.rfc4514_string()!a}, not by {SIGNER_DOMAIN}")
-    others = [*(one for one in document.certificates if one != document.signer), *trust.intermediates]
+    others = [*(one for one in document.certificates if one != document.signer), *issuers]
     try:
         verifier = verification.PolicyBuilder().store(trust.store).time(now).max_chain_depth(LONGEST_CHAIN)
         verifier.build_server_verifier(x509.DNSName(name)).verify(document.signer, others)
     except (verification.VerificationError, ValueError, UnsupportedAlgorithm) as error:
-        missing = missing_issuer(document.signer, (*others, *trust.roots))
-        if missing is not None:
-            raise IssuerMissingError(missing) from None
         raise DocumentRefusedError(f"its signer's certificate has no valid chain to a trusted root: {ascii(str(error))[:200]}") from None
 
 
-def missing_issuer(certificate: x509.Certificate, known: tuple[x509.Certificate, ...]) -> str | None:
-    """Return where to download the first certificate that a chain lacks; None for a complete chain, or without an allowed URL."""
-    for _ in range(LONGEST_CHAIN):
-        if certificate.issuer == certificate.subject:
-            return None
-        issuer = next((one for one in known if one.subject == certificate.issuer and _issued(certificate, one)), None)
-        if issuer is None:
-            return next(filter(allowed_url, _issuer_urls(certificate)), None)
-        certificate = issuer
-    return None
-
-
-def _issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
-        return False
-    return True
-
-
-def _issuer_urls(certificate: x509.Certificate) -> Iterator[str]:
-    """Yield the URLs of the issuer's certificate."""
-    try:
-        access = certificate.extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
-    except (x509.ExtensionNotFound, ValueError):
-        return
-    for one in access:
-        if one.access_method == AuthorityInformationAccessOID.CA_ISSUERS and isinstance(
-            one.access_location, x509.UniformResourceIdentifier
-        ):
-            yield one.access_location.value
-
-
-def allowed_url(url: str) -> bool:
-    """Return whether an issuer's certificate may be downloaded from a URL: one of ISSUER_HOSTS, HTTP or HTTPS, without port or user."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    plain = url.isascii() and url.isprintable() and " " not in url and len(url) <= 500
-    return plain and parts.scheme in ("http", "https") and parts.netloc.lower() in ISSUER_HOSTS
-
-
-def verify(document: bytes, trust: Trust, now: datetime.datetime) -> AttestedMachine:
-    """Return what Azure has signed in a document; raise DocumentRefusedError or IssuerMissingError."""
+def verify(document: bytes, trust: Trust, now: datetime.datetime, issuers: bytes = b"") -> AttestedMachine:
+    """Return what Azure has signed in a document; issuers are certificates in PEM that its chain may need; raise DocumentRefusedError."""
     try:
         signed = read(document)
-        verify_signer(signed, trust, now)
+        verify_signer(signed, issuers_in(issuers), trust, now)
         machine = _machine(signed.content)
     except _UNREADABLE as error:
         # The library reads parts of a certificate only when they are used.

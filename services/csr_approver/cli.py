@@ -24,7 +24,7 @@ from azure.identity import ManagedIdentityCredential
 from kubernetes import client, config
 
 from services.csr_approver.approval_loop import ApprovalLoop, ServiceUnreachableError
-from services.csr_approver.attestation_trust import IssuerStore, azure_roots, roots_in
+from services.csr_approver.attestation_trust import azure_roots, roots_in
 from services.csr_approver.attested_data import Trust
 from services.csr_approver.azure_scale_sets import RESOURCE_MANAGER, AzureScaleSets
 from services.csr_approver.bootstrap_tokens import BootstrapTokens, KeyVault, SecretTokens, rotate_tokens
@@ -240,7 +240,7 @@ def main(
     trust, credential, core = attestation_trust(attestation_roots), ManagedIdentityCredential(), client.CoreV1Api(api)
     lookup = AzureScaleSets(credential, subscription, resource_group, scale_set_prefix, resource_manager())
     records = ConfigMapRecords(core)
-    first = FirstRequests(subscription, IssuerStore(trust), ApiNodes(core), records, utc_now)
+    first = FirstRequests(subscription, trust, ApiNodes(core), records, utc_now)
     acquire_lease(lease)
     requests.heard_at = time.monotonic()
     events: queue.Queue[PendingEvent | SettledEvent] = queue.Queue(EVENT_QUEUE_SIZE)

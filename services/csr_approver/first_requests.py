@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from services.csr_approver import attested_data
-from services.csr_approver.attestation_trust import IssuerStore
-from services.csr_approver.attested_data import AttestedMachine, DocumentRefusedError, IssuerMissingError, Trust
+from services.csr_approver.attested_data import AttestedMachine, DocumentRefusedError, Trust
 from services.csr_approver.verdicts import Approve, Deny, FirstClaim, Postpone, Verdict
 
 DOCUMENT_ANNOTATION = "gpufleet.io/attested-data"
 """Annotation of a signing request: attested data of the machine that sends it, in base64."""
+ISSUERS_ANNOTATION = "gpufleet.io/attested-data-issuers"
+"""Annotation of a signing request: certificates in PEM that the chain of the attested data's signer lacks."""
 FORGET_AFTER = datetime.timedelta(hours=1)
 """Age of a record below which it is not removed: Azure's lists may lack a machine that was just created."""
 KNOWN_DOCUMENTS = 10_000
@@ -103,21 +104,17 @@ class FirstRequests:
     """Checks of first requests; clock returns the time of day."""
 
     subscription: str
-    issuers: IssuerStore
+    trust: Trust
     nodes: NodeStates
     records: IssueRecords
     clock: Callable[[], datetime.datetime]
-    _verified: OrderedDict[bytes, tuple[Trust, AttestedMachine | Deny]] = field(default_factory=OrderedDict, init=False)
+    _verified: OrderedDict[tuple[bytes, bytes], AttestedMachine | Deny] = field(default_factory=OrderedDict, init=False)
 
-    def check(self, claim: FirstClaim) -> AttestedMachine | Deny | Postpone:
+    def check(self, claim: FirstClaim) -> AttestedMachine | Deny:
         """Return the machine that sent a request, or a verdict if its document does not prove one."""
         if not claim.document:
             return Deny(f"the request has no attested data in annotation {DOCUMENT_ANNOTATION}")
-        try:
-            found = self._verify(claim.document)
-        except IssuerMissingError as missing:
-            self.issuers.want(missing.url)
-            return Postpone(f"the attested data's signer cannot be verified yet: {missing}", None)
+        found = self._verify(claim.document, claim.issuers)
         if isinstance(found, Deny):
             return found
         problem = check_machine(claim, found, self.subscription)
@@ -127,15 +124,15 @@ class FirstRequests:
             problem = problem or f"the attested data is refused: {refused}"
         return found if problem is None else Deny(problem)
 
-    def _verify(self, document: bytes) -> AttestedMachine | Deny:
-        """Verify a document once for each set of trusted certificates."""
-        trust, found = self._verified.get(document, (None, None))
-        if found is None or trust is not self.issuers.trust:
+    def _verify(self, document: bytes, issuers: bytes) -> AttestedMachine | Deny:
+        """Verify a document once."""
+        found = self._verified.get((document, issuers))
+        if found is None:
             try:
-                found = attested_data.verify(document, self.issuers.trust, self.clock())
+                found = attested_data.verify(document, self.trust, self.clock(), issuers)
             except DocumentRefusedError as refused:
                 found = Deny(f"the attested data is refused: {refused}")
-            self._verified[document] = (self.issuers.trust, found)
+            self._verified[document, issuers] = found
             if len(self._verified) > KNOWN_DOCUMENTS:
                 self._verified.popitem(last=False)
         return found
@@ -150,10 +147,6 @@ class FirstRequests:
             version = record.version if record is not None else ""
             self.records.write(IssueRecord(machine.vm_id, claim.node, claim.scale_set, claim.key, self.clock(), version))
         return Approve(f"Azure attests that the sender is machine {claim.node}, vmId {machine.vm_id}")
-
-    def download(self, now: float) -> bool:
-        """Download a certificate that the check of a document needs; return whether there is a new one."""
-        return self.issuers.step(now)
 
     def forget_sets(self, names: Set[str]) -> None:
         """Remove the records of machines whose scale set Azure does not list."""

@@ -15,8 +15,8 @@ import urllib3
 from kubernetes import client, watch
 
 from services.csr_approver.approval_loop import RequestChangedError, ServiceUnreachableError
-from services.csr_approver.attested_data import DOCUMENT_BYTES
-from services.csr_approver.first_requests import DOCUMENT_ANNOTATION
+from services.csr_approver.attested_data import DOCUMENT_BYTES, ISSUER_BYTES
+from services.csr_approver.first_requests import DOCUMENT_ANNOTATION, ISSUERS_ANNOTATION
 from services.csr_approver.verdicts import CLIENT_SIGNER, PEM_BYTES, SIGNER, SigningRequest
 
 OTHER_SIGNERS = ("kubernetes.io/kube-apiserver-client", "kubernetes.io/legacy-unknown")
@@ -71,6 +71,7 @@ def request_of(item: Json, seen: float) -> SigningRequest:
         pem=decoded(spec.get("request", ""), PEM_BYTES),
         seen=seen,
         document=decoded(annotations.get(DOCUMENT_ANNOTATION, ""), DOCUMENT_BYTES),
+        issuers=str(annotations.get(ISSUERS_ANNOTATION, ""))[: ISSUER_BYTES + 1].encode(),
     )
 
 

@@ -60,6 +60,8 @@ class SigningRequest:
     seen: float
     document: bytes = b""
     """Attested data from the request's annotation."""
+    issuers: bytes = b""
+    """Certificates in PEM from the request's annotation, which the chain of the attested data's signer lacks."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class FirstClaim(NodeClaim):
     nonce: str
     key: str
     document: bytes
+    issuers: bytes
 
 
 @dataclass(frozen=True)
@@ -225,7 +228,7 @@ def _claim(request: SigningRequest) -> NodeClaim:
         key = parsed.public_key()
         if not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
             raise _DeniedError(f"gpufleet-node does not create keys of this kind: {type(key).__name__}")
-        return FirstClaim(node, "", frozenset(), nonce_of(key), key_digest(key), request.document)
+        return FirstClaim(node, "", frozenset(), nonce_of(key), key_digest(key), request.document, request.issuers)
     dns, addresses = _names(parsed) if request.signer == SIGNER else (frozenset[str](), frozenset[str]())
     if dns - {node}:
         raise _DeniedError(f"DNS name {min(dns - {node})!a} is not the node's own name {node!a}")

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from components.plan.access import BOOTSTRAP_GROUP
 from rehearsal.arm.attested_data import Signer
 from services.csr_approver.approval_loop import RequestChangedError
-from services.csr_approver.attestation_trust import IssuerStore
 from services.csr_approver.first_requests import FirstRequests, IssueRecord, NodeState
 from services.csr_approver.verdicts import CLIENT_SIGNER, SigningRequest
 
@@ -69,7 +68,7 @@ class Clock:
 
 def checks(nodes: Nodes | None = None, records: Records | None = None, clock: Clock | None = None) -> FirstRequests:
     """Return the checks of first requests with a state in memory."""
-    return FirstRequests(chain.SUBSCRIPTION, IssuerStore(chain.trust()), nodes or Nodes(), records or Records(), clock or Clock())
+    return FirstRequests(chain.SUBSCRIPTION, chain.trust(), nodes or Nodes(), records or Records(), clock or Clock())
 
 
 def first_request(
