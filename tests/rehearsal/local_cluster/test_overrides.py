@@ -15,7 +15,7 @@ from rehearsal.local_cluster.control_plane import create_machines
 from rehearsal.local_cluster.machine import Machine
 from rehearsal.local_cluster.machine_programs import MachinePrograms
 from rehearsal.local_cluster.overrides import ADDED, CHANGED, DROPPED
-from rehearsal.local_cluster.path_fields import ADDRESSES, FLAGS, PATH
+from rehearsal.local_cluster.path_fields import ADDRESSES, FLAGS, PATH, VAULT
 from rehearsal.local_cluster.provisioned_machines import API_SERVER, control_plane_machines
 from rehearsal.local_cluster.run_directory import RunDirectory
 from rehearsal.local_cluster.systemd.supervisor import Supervisor
@@ -94,7 +94,7 @@ def _differences(machine: Machine) -> set[Difference]:
         found |= {(program, flag, ADDED) for flag in here.keys() - rendered.keys()}
         found |= {(program, flag, DROPPED) for flag in rendered.keys() - here.keys()}
         changed = {flag for flag in rendered.keys() & here.keys() if rendered[flag] != here[flag]}
-        found |= {(program, flag, CHANGED) for flag in changed if FLAGS[program].get(flag) not in (PATH, ADDRESSES)}
+        found |= {(program, flag, CHANGED) for flag in changed if FLAGS[program].get(flag) not in (PATH, ADDRESSES, VAULT)}
     return found
 
 
@@ -124,6 +124,9 @@ def test_a_path_is_the_same_below_the_machines_folder_and_an_address_the_same_ow
                             assert here[flag] == f"{machine.root}{value}"
                         case "addresses":
                             assert _named(here[flag], one.ports) == _owned(value, owners, machine.name), (program, flag)
+                        case "vault":
+                            vault = value.removeprefix("https://").partition(".")[0]
+                            assert re.fullmatch(rf"https://(127\.0\.0\.1|localhost):\d+/.*{vault}/?", here[flag]), (program, flag)
 
 
 def _owners(one: CreatedPlane) -> dict[str, str]:

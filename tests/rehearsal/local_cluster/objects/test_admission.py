@@ -7,10 +7,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from api_client import MERGE, Api, Reply, eventually, node
+from api_client import AUTHENTICATED, MERGE, Api, Caller, Reply, eventually, node
 
 from components.manifests.owned import FLEET_NAMESPACE
-from components.plan.access import PREFLIGHT_ACCOUNT, PREFLIGHT_KEY, ROTATION_ACCOUNT
+from components.plan.access import (
+    BOOTSTRAP_GROUP,
+    BOOTSTRAP_TOKEN_IDS,
+    CSR_APPROVER_USER,
+    PREFLIGHT_ACCOUNT,
+    PREFLIGHT_KEY,
+    REIMAGED_AT,
+    ROTATION_ACCOUNT,
+)
 
 OWN, OTHER = "admission-own", "admission-other"
 UNTESTED = {"key": PREFLIGHT_KEY, "value": "pending", "effect": "NoSchedule"}
@@ -233,3 +241,49 @@ def test_a_kubelet_changes_its_own_node_and_no_other(api: Api) -> None:
 def test_nobody_elses_changes_are_looked_at(api: Api) -> None:
     eventually(lambda: api.request("GET", f"/api/v1/nodes/{OTHER}").status == 200, "the node")
     assert api.request("PATCH", f"/api/v1/nodes/{OTHER}", _label("gpufleet.io/pool", "other"), kind=MERGE).status == 200
+
+
+def test_a_kubelet_does_not_record_a_reimage_and_the_rotation_does(api: Api, nodes: None, rotation: str) -> None:  # noqa: ARG001
+    record = {"metadata": {"annotations": {REIMAGED_AT: "2026-11-24T12:00:00Z"}}}
+    for path in (f"/api/v1/nodes/{OWN}", f"/api/v1/nodes/{OWN}/status"):
+        reply = api.request("PATCH", path, record, by=node(OWN), kind=MERGE)
+        assert (reply.status, f"nodes do not set annotation {REIMAGED_AT}" in reply.message) == (403, True), path
+    assert _patch(api, OWN, rotation, record).status == 200
+    later = {"metadata": {"annotations": {REIMAGED_AT: "2026-11-25T12:00:00Z"}}}
+    assert api.request("PATCH", f"/api/v1/nodes/{OWN}", later, by=node(OWN), kind=MERGE).status == 403
+    harmless = {"metadata": {"annotations": {"example.org/any": "thing"}}}
+    assert api.request("PATCH", f"/api/v1/nodes/{OWN}", harmless, by=node(OWN), kind=MERGE).status == 200
+    api.remove(f"/api/v1/nodes/{OWN}")
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": OWN, **record["metadata"]}}
+    assert api.request("POST", "/api/v1/nodes", body, by=node(OWN)).status == 403
+    body["metadata"] = {"name": OWN}
+    assert api.request("POST", "/api/v1/nodes", body, by=node(OWN)).status == 201
+
+
+def test_the_approver_writes_bootstrap_tokens_of_new_machines_and_no_other_secret(api: Api) -> None:
+    approver, secrets = Caller(CSR_APPROVER_USER, (AUTHENTICATED,)), "/api/v1/namespaces/kube-system/secrets"
+    fields = {
+        "token-id": BOOTSTRAP_TOKEN_IDS[0],
+        "token-secret": "0123456789abcdef",
+        "expiration": "2099-01-01T00:00:00Z",
+        "usage-bootstrap-authentication": "true",
+        "auth-extra-groups": BOOTSTRAP_GROUP,
+    }
+
+    def written(name: str = f"bootstrap-token-{BOOTSTRAP_TOKEN_IDS[0]}", kind: str = "bootstrap.kubernetes.io/token", **more: str) -> Reply:
+        body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {"name": name}, "stringData": fields | more}
+        return api.request("POST", f"{secrets}?dryRun=All", body, by=approver)
+
+    refused = {
+        "another name": written("bootstrap-token-zzzzzz"),
+        "another kind": written(kind="Opaque"),
+        "another group": written(**{"auth-extra-groups": "system:bootstrappers:others"}),
+        "another use": written(**{"usage-bootstrap-signing": "true"}),
+    }
+    assert {why: reply.status for why, reply in refused.items()} == dict.fromkeys(refused, 403)
+    assert all("the approver writes only bootstrap tokens" in reply.message for reply in refused.values())
+    # 409 where an approver of this control plane has created the token.
+    assert written().status in (201, 409)
+    own = f"bootstrap-token-{BOOTSTRAP_TOKEN_IDS[0]}"
+    for method, path in (("GET", f"{secrets}/coredns"), ("PUT", f"{secrets}/coredns"), ("DELETE", f"{secrets}/{own}"), ("GET", secrets)):
+        assert api.request(method, path, {} if method == "PUT" else None, by=approver).status == 403, (method, path)
