@@ -32,7 +32,9 @@ CONNECTIONS = 1_050
 """A quarter more requests than two of the smallest servers process and queue for one account, so that some are always refused."""
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 PAUSE_SECONDS = 0.2
-EXECUTING = re.compile(r'^apiserver_flowcontrol_current_executing_seats{flow_schema="([^"]+)",priority_level="[^"]+"} (\S+)$', re.MULTILINE)
+EXECUTING = re.compile(
+    r'^apiserver_flowcontrol_current_executing_(seats|requests){flow_schema="([^"]+)",priority_level="[^"]+"} (\S+)$', re.MULTILINE
+)
 
 
 def prepare(plane: FaultyPlane) -> None:
@@ -88,17 +90,19 @@ class RepeatingClient(threading.Thread):
 
 @dataclass
 class Flood:
-    """A flood and its results: other clients, responses to the agents, and the maximum of seats per flow schema."""
+    """A flood and its results: other clients, responses to the agents, and the maximum of seats and requests per flow schema."""
 
     askers: Mapping[str, RepeatingClient]
     agents: dict[str, int] = field(default_factory=dict)
     seats: dict[str, int] = field(default_factory=dict)
+    requests: dict[str, int] = field(default_factory=dict)
 
     def observe(self, client: Client, over: threading.Event) -> None:
-        """Record the seats in use until the flood ends."""
+        """Record the seats in use and the executing requests until the flood ends."""
         while not over.wait(PAUSE_SECONDS):
-            for schema, used in EXECUTING.findall(client.request("GET", "/metrics").text):
-                self.seats[schema] = max(self.seats.get(schema, 0), int(float(used)))
+            for kind, schema, used in EXECUTING.findall(client.request("GET", "/metrics").text):
+                most = self.seats if kind == "seats" else self.requests
+                most[schema] = max(most.get(schema, 0), int(float(used)))
 
     def asked(self, who: str) -> Asked:
         return self.askers[who].asked
