@@ -35,7 +35,7 @@ def test_quota_one_machine_short_is_one_paragraph_and_the_next_up_goes_on() -> N
     messages = paragraphs(outcome)
     assert len(messages) == 2
     assert messages[0] == (
-        "240 resources exist, among them 12 of 14 machines; 2 of 3 scale sets are complete; 1 failed. Existing resources remain."
+        "244 resources exist, among them 12 of 14 machines; 2 of 3 scale sets are complete; 1 failed. Existing resources remain."
     )
     assert messages[1].startswith(
         "QuotaExceeded: VirtualMachineScaleSet dev-dev-pool-gpu-000: Operation could not be completed as it results in"
@@ -51,7 +51,7 @@ def test_machines_without_hardware_are_one_paragraph_and_the_next_up_asks_for_th
     assert not outcome.complete
     messages = paragraphs(outcome)
     assert sum("AllocationFailed" in paragraph for paragraph in messages) == 1
-    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 75 resources depend on them." in "\n".join(
+    assert "Missing: pool dev/cpu lacks 3 of 10 machines of Standard_D2ads_v6 in zone 1. 79 resources depend on them." in "\n".join(
         messages
     )
     assert "run gpufleet up again later, which requests only the missing machines" in "\n".join(messages)

@@ -54,4 +54,4 @@ def test_resources_are_found_by_type_by_urn_and_by_parent() -> None:
 
 def test_created_resources_are_those_that_up_counts() -> None:
     region = rehearsed("dev")
-    assert len(region.base.created_resources) + len(region.clusters.created_resources) == 241
+    assert len(region.base.created_resources) + len(region.clusters.created_resources) == 245
