@@ -1,6 +1,6 @@
-"""Queue of signing requests, cache of Azure's readings, and the single-threaded loop between them.
+"""Queue of signing requests, cache of Azure's readings, and the loop between them.
 
-The loop decides one request after the other, and sends at most one query to Azure between two batches.
+The loop decides a batch of requests, writes its decisions at the same time, and sends at most one query to Azure between two batches.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import functools
 import heapq
 import logging
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -93,15 +93,23 @@ class Backlog:
         if not own:
             del self._by_sender[entry.sender]
 
-    def due(self, now: float) -> SigningRequest | None:
-        """Return the request that is due longest; it remains in the queue until it is discarded or postponed."""
-        while self._heap and self._heap[0][0] <= now:
-            at, name = self._heap[0]
+    def take(self, now: float, most: int) -> list[SigningRequest]:
+        """Return at most that many due requests, longest due first, and one per sender; the caller discards or postpones each of them.
+
+        One per sender, because the decision on one request of a machine depends on the decision on its previous one.
+        """
+        taken: dict[str, SigningRequest] = {}
+        later: list[tuple[float, str]] = []
+        while len(taken) < most and self._heap and self._heap[0][0] <= now:
+            at, name = heapq.heappop(self._heap)
             entry = self._entries.get(name)
-            if entry is not None and entry.due == at:
-                return entry.request
-            heapq.heappop(self._heap)
-        return None
+            if entry is None or entry.due != at:
+                continue
+            if taken.setdefault(entry.sender, entry.request) is not entry.request:
+                later.append((at, name))
+        for item in later:
+            heapq.heappush(self._heap, item)
+        return list(taken.values())
 
     def postpone(self, name: str, now: float) -> bool:
         """Check a queued request again later, with a doubled delay each time; True the first time."""
@@ -268,9 +276,24 @@ class FirstRequestChecks(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class _Proven:
+    """A first request that Azure's readings confirm; only the record of issues can still prevent its approval."""
+
+    claim: FirstClaim
+    machine: AttestedMachine
+
+
+_Outcome = Verdict | ServiceUnreachableError | RequestChangedError
+
+
 @dataclass
 class ApprovalLoop:
-    """Loop that decides requests; single-threaded, with the time as an argument, in seconds."""
+    """Loop that decides requests, with the time as an argument, in seconds.
+
+    run applies a function to each request of a batch: map in turn, an executor's map at the same time. Only calls of the API server are
+    made by it, of different senders: an overloaded server answers each call after seconds.
+    """
 
     scale_set_prefix: str
     lookup: InstanceLookup
@@ -278,6 +301,7 @@ class ApprovalLoop:
     first: FirstRequestChecks
     backlog: Backlog = field(default_factory=Backlog)
     cache: InstanceCache = field(default_factory=InstanceCache)
+    run: Callable[..., Iterable[_Outcome]] = map
 
     def offer(self, request: SigningRequest) -> None:
         """Add a request to decide."""
@@ -295,15 +319,15 @@ class ApprovalLoop:
 
     def step(self, now: float) -> float:
         """Decide the due requests and send one query to Azure if one is open; return the idle time until the next step in seconds."""
-        checked = 0
-        while checked < DECISIONS_PER_STEP and (request := self.backlog.due(now)) is not None:
-            self._decide(request, now)
-            checked += 1
+        batch = self.backlog.take(now, DECISIONS_PER_STEP)
+        verdicts = [self._verdict(request, now) for request in batch]
+        for request, outcome in zip(batch, self.run(self._write, batch, verdicts), strict=True):
+            self._settle(request, outcome, now)
         queried = self._query(now)
-        return 0.0 if queried or checked == DECISIONS_PER_STEP else IDLE_SECONDS
+        return 0.0 if queried or len(batch) == DECISIONS_PER_STEP else IDLE_SECONDS
 
-    def _verdict(self, request: SigningRequest, now: float) -> Verdict:
-        """Return the verdict on a request, after recording the issue of a first certificate."""
+    def _verdict(self, request: SigningRequest, now: float) -> Verdict | _Proven:
+        """Return the verdict on a request by the last readings of Azure; without any I/O."""
         claim = known_claim(request, self.scale_set_prefix)
         if isinstance(claim, Deny):
             return claim
@@ -315,29 +339,36 @@ class ApprovalLoop:
         if isinstance(claim, FirstClaim) and machine is not None and instances is not None and isinstance(verdict, Approve):
             verdict = judge_machine(claim, machine.vm_id, request.seen, instances)
             if isinstance(verdict, Approve):
-                return self.first.permit(claim, machine)
+                return _Proven(claim, machine)
         if isinstance(verdict, Postpone) and verdict.after is not None:
             self.cache.request_reading(claim.scale_set, verdict.after)
         return verdict
 
-    def _decide(self, request: SigningRequest, now: float) -> None:
-        """Check one request."""
+    def _write(self, request: SigningRequest, verdict: Verdict | _Proven) -> _Outcome:
+        """Write a decision, for a first certificate after recording its issue; return what was decided, or why it was not written."""
         try:
-            verdict = self._verdict(request, now)
-            if isinstance(verdict, Postpone):
-                self._postpone(request, verdict.reason, now)
-                return
+            if isinstance(verdict, _Proven):
+                verdict = self.first.permit(verdict.claim, verdict.machine)
             if isinstance(verdict, Approve):
                 self.decisions.approve(request, verdict.reason)
-            else:
+            elif isinstance(verdict, Deny):
                 self.decisions.deny(request, verdict.reason)
-        except ServiceUnreachableError as missing:
-            self._postpone(request, f"the decision could not be written: {missing}", now)
+        except (ServiceUnreachableError, RequestChangedError) as error:
+            return error
+        return verdict
+
+    def _settle(self, request: SigningRequest, outcome: _Outcome, now: float) -> None:
+        """Remove a decided request from the queue, or postpone it."""
+        if isinstance(outcome, Postpone):
+            self._postpone(request, outcome.reason, now)
             return
-        except RequestChangedError as changed:
-            LOG.info("left csr=%s sender=%s: %s", request.name, ascii(request.username), changed)
+        if isinstance(outcome, ServiceUnreachableError):
+            self._postpone(request, f"the decision could not be written: {outcome}", now)
+            return
+        if isinstance(outcome, RequestChangedError):
+            LOG.info("left csr=%s sender=%s: %s", request.name, ascii(request.username), outcome)
         else:
-            LOG.info("%s csr=%s sender=%s: %s", type(verdict).__name__.lower(), request.name, ascii(request.username), verdict.reason)
+            LOG.info("%s csr=%s sender=%s: %s", type(outcome).__name__.lower(), request.name, ascii(request.username), outcome.reason)
         self.backlog.discard(request.name)
 
     def _postpone(self, request: SigningRequest, reason: str, now: float) -> None:

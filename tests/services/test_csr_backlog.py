@@ -15,15 +15,33 @@ def signing_request(name: str, sender: str = "a", seen: float = 0.0) -> SigningR
     return made.request(b"", name=name, username=sender, seen=seen)
 
 
+def taken(backlog: Backlog, now: float) -> SigningRequest | None:
+    """Take one due request."""
+    return next(iter(backlog.take(now, 1)), None)
+
+
 def test_the_request_that_was_seen_first_is_decided_first() -> None:
     backlog = Backlog()
     for name, seen in (("late", 2.0), ("early", 1.0), ("future", 9.0)):
         backlog.offer(signing_request(name, sender=name, seen=seen))
     order = []
-    while (found := backlog.due(5.0)) is not None:
+    while (found := taken(backlog, 5.0)) is not None:
         order.append(found.name)
         backlog.discard(found.name)
     assert order == ["early", "late"]
+
+
+def test_a_batch_has_one_request_of_each_sender_and_the_next_batch_another() -> None:
+    backlog = Backlog()
+    for number in range(3):
+        for sender in "ab":
+            backlog.offer(signing_request(f"{sender}{number}", sender=sender, seen=float(number)))
+    batches = []
+    while batch := backlog.take(9.0, 10):
+        batches.append([one.name for one in batch])
+        for one in batch:
+            backlog.discard(one.name)
+    assert batches == [["a0", "b0"], ["a1", "b1"], ["a2", "b2"]]
 
 
 def test_a_request_that_is_offered_twice_is_held_once() -> None:
@@ -40,8 +58,8 @@ def test_a_postponed_request_comes_back_after_growing_delays_up_to_a_minute() ->
     for _ in range(8):
         first = backlog.postpone("one", now)
         assert first is (now == 0.0)
-        assert backlog.due(now) is None
-        later = next(now + second for second in range(1, 100) if backlog.due(now + second) is not None)
+        assert taken(backlog, now) is None
+        later = next(now + second for second in range(1, 100) if taken(backlog, now + second) is not None)
         delays.append(later - now)
         now = later
     assert delays == [2, 4, 8, 16, 32, 60, 60, 60]
@@ -53,7 +71,7 @@ def test_a_senders_oldest_request_gives_way_to_its_newest() -> None:
     for number in range(PER_SENDER + 3):
         assert backlog.offer(signing_request(f"r{number}", seen=float(number)))
     assert len(backlog) == PER_SENDER
-    found = backlog.due(99.0)
+    found = taken(backlog, 99.0)
     assert found is not None
     assert found.name == "r3"
 
@@ -65,7 +83,7 @@ def test_requests_that_wait_for_ever_do_not_keep_new_ones_out() -> None:
         backlog.postpone(f"bogus{number}", 1.0)
     assert backlog.offer(signing_request("real", sender="kubelet", seen=1.0))
     assert len(backlog) == 10
-    found = backlog.due(1.0)
+    found = taken(backlog, 1.0)
     assert found is not None
     assert found.name == "real"
 
@@ -84,13 +102,13 @@ def test_an_answer_of_azure_makes_the_requests_of_its_scale_set_due_and_no_other
         backlog.offer(signing_request(scale_set, sender=f"system:node:{scale_set}-00000a"))
         backlog.postpone(scale_set, 0.0)
     backlog.hasten(1.0, "frontier-a-000")
-    found = backlog.due(1.0)
+    found = taken(backlog, 1.0)
     assert found is not None
     assert found.name == "frontier-a-000"
     backlog.discard(found.name)
-    assert backlog.due(1.0) is None
+    assert taken(backlog, 1.0) is None
     backlog.hasten(1.0)
-    assert backlog.due(1.0) is not None
+    assert taken(backlog, 1.0) is not None
 
 
 @given(
@@ -110,11 +128,11 @@ def test_the_bounds_hold_and_nothing_is_lost_whatever_happens(events: list[tuple
             backlog.discard(name)
         elif action == "hasten":
             backlog.hasten(now)
-        elif (found := backlog.due(now)) is not None:
+        elif (found := taken(backlog, now)) is not None:
             backlog.postpone(found.name, now)
         assert len(backlog) <= 8
     left = len(backlog)
-    while (found := backlog.due(now + LONGEST_DELAY_SECONDS)) is not None:
+    while (found := taken(backlog, now + LONGEST_DELAY_SECONDS)) is not None:
         backlog.discard(found.name)
         left -= 1
     assert left == len(backlog) == 0
