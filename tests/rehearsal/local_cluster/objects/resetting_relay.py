@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 @contextmanager
 def resets(server: str, every: int) -> Iterator[int]:
-    """Yield the port of a relay that resets each connection after `every` responses; 0 resets at once."""
+    """Yield the port of a relay that resets each connection after the client has sent `every` times; 0 resets it at its first bytes."""
     target = urlsplit(server)
     assert target.hostname
     listener = socket.create_server(("127.0.0.1", 0))
@@ -37,25 +37,28 @@ def resets(server: str, every: int) -> Iterator[int]:
 
 
 def _relay(near: socket.socket, address: tuple[str, int], every: int) -> None:
-    """Relay one connection until it has carried that many responses."""
+    """Relay one connection until the client has sent that many times; its next request gets a reset instead of a response.
+
+    Responses are not counted: a busy machine reads one in any number of parts, so that no connection might carry a whole one.
+    """
     with near, socket.create_connection(address) as far:
 
-        def up() -> None:
+        def down() -> None:
             with suppress(OSError):
-                while data := near.recv(65_536):
-                    far.sendall(data)
-            with suppress(OSError):
-                far.shutdown(socket.SHUT_WR)
+                while data := far.recv(65_536):
+                    near.sendall(data)
 
-        sender = threading.Thread(target=up)
-        sender.start()
+        receiver = threading.Thread(target=down)
+        receiver.start()
         with suppress(OSError):
             for _ in range(every):
-                if not (data := far.recv(65_536)):
+                if not (data := near.recv(65_536)):
                     break
-                near.sendall(data)
+                far.sendall(data)
+            else:
+                near.recv(65_536)
             # Closing with SO_LINGER 0 sends a reset.
             near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            near.shutdown(socket.SHUT_RD)
-        near.close()
-        sender.join()
+        with suppress(OSError):
+            far.shutdown(socket.SHUT_RDWR)
+        receiver.join()
